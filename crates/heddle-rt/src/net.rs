@@ -1,0 +1,327 @@
+//! Doors: one port that speaks TLS and, where that is safe, plain HTTP.
+//!
+//! The first byte decides: a TLS record starts with 0x16, which no HTTP request does. Plain HTTP is
+//! served only on a loopback address and only when the caller allows it. A door bounds what a
+//! stranger can hold: connections, header bytes, streams, and the time until the first request.
+//! Who is at the other end ([`Peer`]) travels in the request's extensions; what they may do is
+//! decided elsewhere.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::body::{Body, Incoming};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::{Service, ServiceExt as _};
+
+pub use tokio_rustls::rustls;
+
+use crate::Clock;
+
+/// The first byte of a TLS handshake record.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// How long to wait after the machine ran out of descriptors before accepting again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A bound port that nobody serves yet.
+#[derive(Debug)]
+pub struct Listener {
+    inner: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Where it listens, with the port that was picked when 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// Binds a port; 0 picks a free one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that binds"
+)]
+pub async fn bind(address: SocketAddr) -> io::Result<Listener> {
+    let inner = TcpListener::bind(address).await?;
+    let address = inner.local_addr()?;
+    Ok(Listener { inner, address })
+}
+
+/// Connects to an address.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that connects"
+)]
+pub async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    TcpStream::connect(address).await
+}
+
+/// What a door allows.
+#[derive(Clone, Debug)]
+pub struct Door {
+    pub clock: Clock,
+    /// Without it the door speaks plain HTTP only.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Whether a loopback door may speak plain HTTP.
+    pub plain_on_loopback: bool,
+    pub limits: Limits,
+}
+
+/// What a stranger may hold, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// More wait in the kernel's queue.
+    pub connections_max: usize,
+    pub header_bytes_max: usize,
+    pub streams_max: u32,
+    /// From accepting the connection to the first complete request head, TLS included; and for
+    /// each later head on HTTP/1.
+    pub head_timeout: Duration,
+    /// What open requests get when the door closes.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 4096,
+            header_bytes_max: 64 * 1024,
+            streams_max: 1000,
+            head_timeout: Duration::from_secs(10),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Who is at the other end; in the extensions of every request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub address: SocketAddr,
+    pub tls: bool,
+    /// The certificate the client proved to own, in DER.
+    pub certificate: Option<rustls::pki_types::CertificateDer<'static>>,
+}
+
+/// Why a door was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("plain HTTP on {0} is not allowed: give the listener TLS, or a loopback address")]
+    Plain(SocketAddr),
+}
+
+/// Serves until `closing` is cancelled and the open requests have ended or run out of time.
+///
+/// All connections belong to the returned future: dropping it ends them.
+pub async fn serve<S, B>(
+    listener: Listener,
+    door: Door,
+    service: S,
+    closing: CancellationToken,
+) -> Result<(), Refused>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    let plain = door.plain_on_loopback && listener.address.ip().is_loopback();
+    if door.tls.is_none() && !plain {
+        return Err(Refused::Plain(listener.address));
+    }
+    let connections = TaskTracker::new();
+    let abort = CancellationToken::new();
+    let _abort_on_drop = abort.clone().drop_guard();
+    let graceful = GracefulShutdown::new();
+    let permits = Arc::new(Semaphore::new(door.limits.connections_max));
+    let accepting = async {
+        loop {
+            let permit = permits
+                .clone()
+                .acquire_owned()
+                .await
+                .expect("the semaphore is never closed");
+            let (stream, address) = match listener.inner.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    door.clock.sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let streams = Streams {
+                tracker: connections.clone(),
+                abort: abort.clone(),
+            };
+            let guest = Guest {
+                door: door.clone(),
+                plain,
+                service: service.clone(),
+                watcher: graceful.watcher(),
+                streams,
+            };
+            connections.spawn(abort.clone().run_until_cancelled_owned(async move {
+                if let Err(error) = guest.welcome(stream, address).await {
+                    tracing::debug!(%address, %error, "connection ended early");
+                }
+                drop(permit);
+            }));
+        }
+    };
+    closing.run_until_cancelled(accepting).await;
+    drop(listener);
+    connections.close();
+    let drained = async {
+        graceful.shutdown().await;
+        connections.wait().await;
+    };
+    if door
+        .clock
+        .timeout(door.limits.drain_timeout, drained)
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            open = connections.len(),
+            "requests were cut off when the door closed"
+        );
+    }
+    abort.cancel();
+    connections.wait().await;
+    Ok(())
+}
+
+/// Everything one connection needs.
+struct Guest<S> {
+    door: Door,
+    plain: bool,
+    service: S,
+    watcher: Watcher,
+    streams: Streams,
+}
+
+impl<S, B> Guest<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
+    async fn welcome(
+        self,
+        stream: TcpStream,
+        address: SocketAddr,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        stream.set_nodelay(true)?;
+        let (clock, limit) = (self.door.clock.clone(), self.door.limits.head_timeout);
+        let mut first = [0];
+        if clock.timeout(limit, stream.peek(&mut first)).await?? == 0 {
+            return Ok(());
+        }
+        let mut peer = Peer {
+            address,
+            tls: false,
+            certificate: None,
+        };
+        if first[0] != TLS_HANDSHAKE {
+            if !self.plain {
+                return Err("plain HTTP at a door that speaks TLS only".into());
+            }
+            return self.converse(stream, peer).await;
+        }
+        let tls = self
+            .door
+            .tls
+            .clone()
+            .ok_or("TLS at a door that speaks plain HTTP only")?;
+        let handshake = tokio_rustls::TlsAcceptor::from(tls).accept(stream);
+        let stream = clock.timeout(limit, handshake).await??;
+        let chain = stream.get_ref().1.peer_certificates();
+        peer.tls = true;
+        peer.certificate = chain
+            .and_then(|chain| chain.first())
+            .map(|leaf| leaf.clone().into_owned());
+        self.converse(stream, peer).await
+    }
+
+    async fn converse<I>(self, stream: I, peer: Peer) -> Result<(), Box<dyn Error + Send + Sync>>
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Limits {
+            head_timeout,
+            header_bytes_max,
+            streams_max,
+            ..
+        } = self.door.limits;
+        let header_bytes = u32::try_from(header_bytes_max).unwrap_or(u32::MAX);
+        let mut http = auto::Builder::new(self.streams);
+        // hyper refuses buffers below 8 KiB.
+        http.http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(head_timeout)
+            .max_buf_size(header_bytes_max.max(8192));
+        http.http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(streams_max)
+            .max_header_list_size(header_bytes)
+            .keep_alive_interval(Duration::from_secs(30));
+        let asked = Arc::new(AtomicBool::new(false));
+        let (seen, service) = (asked.clone(), self.service);
+        let answer = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+            seen.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(peer.clone());
+            service.clone().oneshot(request)
+        });
+        let connection = http.serve_connection(TokioIo::new(stream), answer);
+        let mut conversation = std::pin::pin!(self.watcher.watch(connection));
+        // The protocol is guessed from the first bytes without a time limit of its own.
+        match self
+            .door
+            .clock
+            .timeout(head_timeout, conversation.as_mut())
+            .await
+        {
+            Ok(ended) => ended,
+            Err(silent) if !asked.load(Ordering::Relaxed) => Err(silent.into()),
+            Err(_) => conversation.await,
+        }
+    }
+}
+
+/// Runs the streams of HTTP/2 connections where they are waited for and can be ended.
+#[derive(Clone)]
+struct Streams {
+    tracker: TaskTracker,
+    abort: CancellationToken,
+}
+
+impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        self.tracker
+            .spawn(self.abort.clone().run_until_cancelled_owned(stream));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Logs: for people on a terminal, as JSON lines otherwise.
+//!
+//! Everything goes to standard error, so that standard output stays what a command prints.
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people on a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    Human,
+    Json,
+}
+
+/// Why logging could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read log filter {filter:?}")]
+    Invalid {
+        filter: String,
+        source: tracing_subscriber::filter::ParseError,
+    },
+    #[error("logging is set up already")]
+    AlreadySet,
+}
+
+/// Sets up logging for the process. `filter` is a level (`info`) or a list such as
+/// `info,heddle_store=debug`.
+pub fn init(filter: &str, format: Format) -> Result<(), Error> {
+    let parsed = EnvFilter::try_new(filter).map_err(|source| Error::Invalid {
+        filter: filter.to_owned(),
+        source,
+    })?;
+    let terminal = std::io::stderr().is_terminal();
+    let human = match format {
+        Format::Auto => terminal,
+        Format::Human => true,
+        Format::Json => false,
+    };
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(parsed)
+        .with_writer(std::io::stderr);
+    let done = if human {
+        builder.with_ansi(terminal).try_init()
+    } else {
+        builder
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .try_init()
+    };
+    done.map_err(|_| Error::AlreadySet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_filter_is_named_and_a_second_setup_is_refused() {
+        let error = init("info,=nonsense=", Format::Json).unwrap_err();
+        assert!(error.to_string().contains("=nonsense="), "{error}");
+        init("warn,heddle_rt=debug", Format::Auto).unwrap();
+        assert!(matches!(
+            init("info", Format::Human),
+            Err(Error::AlreadySet)
+        ));
+    }
+}
