@@ -1,0 +1,243 @@
+//! `Broker`: where the events of a namespace come together and its Triggers choose from.
+//!
+//! The shape is Knative's plus `spec.claims`: who needs the Broker to exist. Claims are keyed by uid and written by
+//! compare-and-swap, so a Broker that is being removed can gain no new claim and one that gained a claim is not removed.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::conditions::{ConditionSet, Conditions};
+use crate::duck::{Addressable, AppliedPolicy, DeliverySpec, KReference};
+use crate::schema::structural;
+
+/// The annotation that says which implementation serves a Broker.
+pub const CLASS_ANNOTATION: &str = "eventing.knative.dev/broker.class";
+/// The value of [`CLASS_ANNOTATION`] that heddle serves.
+pub const CLASS: &str = "heddle";
+/// The Broker that a namespace has unless somebody asks for more.
+pub const DEFAULT_NAME: &str = "default";
+/// The uid of the claim that the injection label of a namespace stands for.
+pub const LABEL_CLAIM_UID: &str = "label";
+
+/// How a Broker delivers and who needs it.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[kube(
+    group = "eventing.knative.dev",
+    version = "v1",
+    kind = "Broker",
+    plural = "brokers",
+    namespaced,
+    shortname = "brk",
+    category = "all",
+    category = "knative",
+    category = "eventing",
+    category = "heddle",
+    status = "BrokerStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "Where the events of a namespace come together and its Triggers choose from.",
+    printcolumn(name = "URL", type_ = "string", json_path = ".status.address.url"),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+    ),
+    printcolumn(
+        name = "Class",
+        type_ = "string",
+        json_path = r".metadata.annotations.eventing\.knative\.dev/broker\.class",
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = structural)]
+pub struct BrokerSpec {
+    /// Settings of the implementation that serves the broker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "config is immutable"}]))]
+    pub config: Option<KReference>,
+    /// How events are delivered to Triggers that say nothing about it themselves. A Trigger that sets any of these fields
+    /// replaces all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliverySpec>,
+    /// Who needs the broker to exist. It is removed only when nobody does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
+    pub claims: Vec<Claim>,
+}
+
+/// Somebody who needs a Broker to exist.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// Uid of the object that needs the broker, or `label` for the namespace's injection label.
+    #[schemars(length(min = 1, max = 63))]
+    pub uid: String,
+    /// Kind of that object, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub kind: Option<String>,
+    /// Name of that object, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub name: Option<String>,
+}
+
+/// What is known about a Broker.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = structural)]
+pub struct BrokerStatus {
+    /// The generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What holds for the broker; `Ready` sums it up.
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
+    /// Where events are published to the broker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Addressable>,
+    /// All addresses of the broker, where it has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<Addressable>,
+    /// Where events go that cannot be delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letter_sink_uri: Option<String>,
+    /// Certificates, in PEM, of that address.
+    #[serde(
+        rename = "deadLetterSinkCACerts",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub dead_letter_sink_ca_certs: Option<String>,
+    /// Audience of the token that is sent to that address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letter_sink_audience: Option<String>,
+    /// EventPolicies that apply to the broker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<AppliedPolicy>,
+}
+
+/// What a Broker promises.
+pub mod condition {
+    use super::reason;
+    use crate::conditions::ConditionType;
+
+    /// Events are accepted.
+    pub const INGRESS_READY: ConditionType = ConditionType {
+        name: "IngressReady",
+        meaning: "The listener for events accepts events for the broker.",
+        reasons: &[reason::LISTENER_CLOSED],
+    };
+    /// Events are kept.
+    pub const TRIGGER_CHANNEL_READY: ConditionType = ConditionType {
+        name: "TriggerChannelReady",
+        meaning: "The log that keeps the broker's events is open and durable.",
+        reasons: &[reason::LOG_UNAVAILABLE],
+    };
+    /// Events are matched.
+    pub const FILTER_READY: ConditionType = ConditionType {
+        name: "FilterReady",
+        meaning: "The routing table in force was compiled from the broker's present Triggers.",
+        reasons: &[reason::ROUTES_STALE],
+    };
+    /// The broker can be published to.
+    pub const ADDRESSABLE: ConditionType = ConditionType {
+        name: "Addressable",
+        meaning: "The broker has an address to publish to.",
+        reasons: &[reason::ADDRESS_MISSING],
+    };
+    /// Undeliverable events have somewhere to go.
+    pub const DEAD_LETTER_SINK_RESOLVED: ConditionType = ConditionType {
+        name: "DeadLetterSinkResolved",
+        meaning: "The dead-letter sink has an address, or none is configured.",
+        reasons: &[
+            reason::DEAD_LETTER_SINK_NOT_FOUND,
+            reason::DEAD_LETTER_SINK_NOT_CONFIGURED,
+        ],
+    };
+    /// Nobody claims the broker, and yet it stays.
+    pub const RETAINED: ConditionType = ConditionType {
+        name: "Retained",
+        meaning: "The broker is no longer claimed but must not be removed yet.",
+        reasons: &[
+            reason::HAS_TRIGGERS,
+            reason::EVENTS_PENDING,
+            reason::LINGERING,
+        ],
+    };
+}
+
+/// Why a Broker is not ready, or is kept.
+pub mod reason {
+    use crate::conditions::Reason;
+
+    /// No listener.
+    pub const LISTENER_CLOSED: Reason = Reason {
+        name: "ListenerClosed",
+        meaning: "The listener for events is not open; the server's readiness says why.",
+    };
+    /// The log is closed.
+    pub const LOG_UNAVAILABLE: Reason = Reason {
+        name: "LogUnavailable",
+        meaning: "The event log refuses appends; its own health says why.",
+    };
+    /// Routes are older than the Triggers.
+    pub const ROUTES_STALE: Reason = Reason {
+        name: "RoutesStale",
+        meaning: "The routing table is older than the broker's Triggers; it is compiled again without help.",
+    };
+    /// No address yet.
+    pub const ADDRESS_MISSING: Reason = Reason {
+        name: "AddressMissing",
+        meaning: "No listener for events serves the broker yet.",
+    };
+    /// The sink does not resolve.
+    pub const DEAD_LETTER_SINK_NOT_FOUND: Reason = Reason {
+        name: "DeadLetterSinkNotFound",
+        meaning: "The dead-letter sink does not exist or has no address; correct `spec.delivery.deadLetterSink`.",
+    };
+    /// There is no sink, which is fine.
+    pub const DEAD_LETTER_SINK_NOT_CONFIGURED: Reason = Reason {
+        name: "DeadLetterSinkNotConfigured",
+        meaning: "No external sink is configured; undeliverable events rest in the internal dead-letter store.",
+    };
+    /// Triggers remain.
+    pub const HAS_TRIGGERS: Reason = Reason {
+        name: "HasTriggers",
+        meaning: "Triggers still choose from the broker; delete them to let it go.",
+    };
+    /// Events remain.
+    pub const EVENTS_PENDING: Reason = Reason {
+        name: "EventsPending",
+        meaning: "Accepted events are not delivered yet; the broker goes once they are.",
+    };
+    /// It was used a moment ago.
+    pub const LINGERING: Reason = Reason {
+        name: "Lingering",
+        meaning: "The broker was in use a moment ago and is kept for a while.",
+    };
+}
+
+/// The conditions of a Broker.
+pub const CONDITIONS: ConditionSet = ConditionSet {
+    dependents: &[
+        condition::INGRESS_READY,
+        condition::TRIGGER_CHANNEL_READY,
+        condition::FILTER_READY,
+        condition::ADDRESSABLE,
+        condition::DEAD_LETTER_SINK_RESOLVED,
+    ],
+    informational: &[condition::RETAINED],
+};
