@@ -285,23 +285,23 @@ pub mod condition {
     use super::reason;
     use crate::conditions::ConditionType;
 
-    /// The door for the application's events is open.
-    pub const SOURCE_READY: ConditionType = ConditionType {
-        name: "SourceReady",
-        meaning: "The HTTPSource through which the application publishes is ready.",
+    /// The door for the application's events is set up.
+    pub const SOURCE_PROVIDED: ConditionType = ConditionType {
+        name: "SourceProvided",
+        meaning: "The HTTPSource through which the application publishes exists as asked and belongs to it.",
         reasons: &[
             reason::SOURCE_MISSING,
-            reason::SOURCE_NOT_READY,
+            reason::SOURCE_TAKEN,
             reason::INSTALLATION_SKIPPED,
         ],
     };
-    /// The log for the application's events is open.
-    pub const CHANNEL_READY: ConditionType = ConditionType {
-        name: "ChannelReady",
-        meaning: "The Channel that keeps the application's events is ready.",
+    /// The log for the application's events is set up.
+    pub const CHANNEL_PROVIDED: ConditionType = ConditionType {
+        name: "ChannelProvided",
+        meaning: "The Channel that keeps the application's events exists as asked and belongs to it.",
         reasons: &[
             reason::CHANNEL_MISSING,
-            reason::CHANNEL_NOT_READY,
+            reason::CHANNEL_TAKEN,
             reason::INSTALLATION_SKIPPED,
         ],
     };
@@ -309,7 +309,7 @@ pub mod condition {
     pub const SERVICES_VALID: ConditionType = ConditionType {
         name: "ServicesValid",
         meaning: "Every service can be offered; those that cannot are listed in `status.rejectedServices`.",
-        reasons: &[reason::SERVICE_INVALID, reason::SERVICE_ID_TAKEN],
+        reasons: &[reason::SERVICE_INVALID],
     };
 }
 
@@ -322,20 +322,20 @@ pub mod reason {
         name: "SourceMissing",
         meaning: "The application's HTTPSource does not exist; it is created again without help.",
     };
-    /// The source exists but is not ready.
-    pub const SOURCE_NOT_READY: Reason = Reason {
-        name: "SourceNotReady",
-        meaning: "The application's HTTPSource says why it is not ready.",
+    /// The source belongs to somebody else.
+    pub const SOURCE_TAKEN: Reason = Reason {
+        name: "SourceTaken",
+        meaning: "An HTTPSource of that name is controlled by another object; delete it, or rename the Application.",
     };
     /// The channel was not created yet, or somebody removed it.
     pub const CHANNEL_MISSING: Reason = Reason {
         name: "ChannelMissing",
         meaning: "The application's Channel does not exist; it is created again without help.",
     };
-    /// The channel exists but is not ready.
-    pub const CHANNEL_NOT_READY: Reason = Reason {
-        name: "ChannelNotReady",
-        meaning: "The application's Channel says why it is not ready.",
+    /// The channel belongs to somebody else.
+    pub const CHANNEL_TAKEN: Reason = Reason {
+        name: "ChannelTaken",
+        meaning: "A Channel of that name is controlled by another object; delete it, or rename the Application.",
     };
     /// Nothing was asked for.
     pub const INSTALLATION_SKIPPED: Reason = Reason {
@@ -347,15 +347,10 @@ pub mod reason {
         name: "ServiceInvalid",
         meaning: "A service lacks something an offering needs; correct it in the spec.",
     };
-    /// A service id is in use by an older Application.
-    pub const SERVICE_ID_TAKEN: Reason = Reason {
-        name: "ServiceIDTaken",
-        meaning: "An older Application offers a service with the same id; choose another.",
-    };
 }
 
 /// The conditions of an Application. A rejected service does not make the application unready.
 pub const CONDITIONS: ConditionSet = ConditionSet {
-    dependents: &[condition::SOURCE_READY, condition::CHANNEL_READY],
+    dependents: &[condition::SOURCE_PROVIDED, condition::CHANNEL_PROVIDED],
     informational: &[condition::SERVICES_VALID],
 };

@@ -97,7 +97,10 @@ pub mod condition {
     pub const APPLICATION_FOUND: ConditionType = ConditionType {
         name: "ApplicationFound",
         meaning: "The Application of the same name exists.",
-        reasons: &[reason::APPLICATION_NOT_FOUND],
+        reasons: &[
+            reason::APPLICATION_NOT_FOUND,
+            reason::APPLICATION_TERMINATING,
+        ],
     };
     /// Every enabled service is one of the Application's.
     pub const SERVICES_RESOLVED: ConditionType = ConditionType {
@@ -106,8 +109,16 @@ pub mod condition {
         reasons: &[
             reason::SERVICE_NOT_FOUND,
             reason::APPLICATION_NOT_FOUND,
+            reason::SERVICE_NOT_OFFERED,
             reason::NOTHING_ENABLED,
+            reason::NOTHING_OFFERED,
         ],
+    };
+    /// The namespace stays.
+    pub const NAMESPACE_ACTIVE: ConditionType = ConditionType {
+        name: "NamespaceActive",
+        meaning: "The namespace that the mapping is in is not being deleted.",
+        reasons: &[reason::NAMESPACE_TERMINATING],
     };
 }
 
@@ -119,6 +130,26 @@ pub mod reason {
     pub const APPLICATION_NOT_FOUND: Reason = Reason {
         name: "ApplicationNotFound",
         meaning: "No Application has the mapping's name; create it, or rename the mapping.",
+    };
+    /// The Application is on its way out.
+    pub const APPLICATION_TERMINATING: Reason = Reason {
+        name: "ApplicationTerminating",
+        meaning: "The Application is being deleted; delete the mapping as well, or create the Application again.",
+    };
+    /// The service exists but cannot be offered.
+    pub const SERVICE_NOT_OFFERED: Reason = Reason {
+        name: "ServiceNotOffered",
+        meaning: "The Application has the service but rejects it; its `status.rejectedServices` says why.",
+    };
+    /// There is nothing to enable.
+    pub const NOTHING_OFFERED: Reason = Reason {
+        name: "NothingOffered",
+        meaning: "The Application offers no service; add one, or correct those it rejects.",
+    };
+    /// The namespace is on its way out.
+    pub const NAMESPACE_TERMINATING: Reason = Reason {
+        name: "NamespaceTerminating",
+        meaning: "The mapping's namespace is being deleted, and the mapping with it.",
     };
     /// No such service.
     pub const SERVICE_NOT_FOUND: Reason = Reason {
@@ -134,6 +165,10 @@ pub mod reason {
 
 /// The conditions of an ApplicationMapping.
 pub const CONDITIONS: ConditionSet = ConditionSet {
-    dependents: &[condition::APPLICATION_FOUND, condition::SERVICES_RESOLVED],
+    dependents: &[
+        condition::APPLICATION_FOUND,
+        condition::SERVICES_RESOLVED,
+        condition::NAMESPACE_ACTIVE,
+    ],
     informational: &[],
 };

@@ -1,0 +1,41 @@
+//! Observe: the Application and its two children, as they are now.
+
+use heddle_api::application::Application;
+use heddle_api::channel::Channel;
+use heddle_api::http_source::HTTPSource;
+use heddle_api::well_known::INTEGRATION_NAMESPACE;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+
+use super::{CHANNEL, SOURCE};
+use crate::machine::{Ctx, Error, Ticket};
+
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub application: Application,
+    pub source: Option<HTTPSource>,
+    pub channel: Option<Channel>,
+    /// The step that failed in this round, and how.
+    pub trouble: Option<(Ticket, String)>,
+}
+
+pub(super) async fn observe(ctx: &Ctx, application: Application) -> Result<World, Error> {
+    let name = application.name_any();
+    Ok(World {
+        source: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
+        channel: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
+        application,
+        trouble: None,
+    })
+}
+
+impl World {
+    /// The server's answer to a step is the newest there is to know about that child.
+    pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {
+        match ticket {
+            SOURCE => self.source = answer.and_then(|object| object.try_parse().ok()),
+            CHANNEL => self.channel = answer.and_then(|object| object.try_parse().ok()),
+            _ => {}
+        }
+    }
+}

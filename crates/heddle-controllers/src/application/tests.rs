@@ -1,0 +1,226 @@
+use heddle_api::application::{Application, ApplicationSpec, ApplicationStatus, Entry, Service};
+use heddle_api::channel::Channel;
+use heddle_api::http_source::HTTPSource;
+use jiff::Timestamp;
+use kube::api::DynamicObject;
+use kube::{Resource, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::observe::World;
+use super::{CHANNEL, SOURCE, plan, services, status};
+use crate::machine::Step;
+
+fn world() -> World {
+    let mut application = Application::new("shop", ApplicationSpec::default());
+    application.metadata.uid = Some("u1".to_owned());
+    application.metadata.generation = Some(3);
+    World {
+        application,
+        source: None,
+        channel: None,
+        trouble: None,
+    }
+}
+
+/// Carries the plan out the way a server would: what is applied exists afterwards.
+fn settle(world: &mut World) {
+    for step in plan::plan(world) {
+        let ticket = step.ticket();
+        match step {
+            Step::Apply { mut object, .. } => {
+                object["metadata"]["uid"] = json!(format!("uid-of-{ticket}"));
+                let object: DynamicObject = serde_json::from_value(object).unwrap();
+                world.absorb(ticket, Some(object));
+            }
+            Step::Delete { .. } => world.absorb(ticket, None),
+        }
+    }
+}
+
+fn tickets(world: &World) -> Vec<&'static str> {
+    plan::plan(world).iter().map(Step::ticket).collect()
+}
+
+fn conditions(world: &World) -> Vec<String> {
+    let status = status::status(world, Timestamp::UNIX_EPOCH).unwrap();
+    let status: ApplicationStatus = serde_json::from_value(status).unwrap();
+    let text =
+        |reason: &Option<String>| reason.as_ref().map(|r| format!(":{r}")).unwrap_or_default();
+    status
+        .conditions
+        .iter()
+        .map(|c| format!("{}={:?}{}", c.type_, c.status, text(&c.reason)))
+        .collect()
+}
+
+#[test]
+fn an_application_gets_its_source_and_channel_and_then_rests() {
+    let mut world = world();
+    assert_eq!(tickets(&world), [SOURCE, CHANNEL]);
+    settle(&mut world);
+    assert!(
+        tickets(&world).is_empty(),
+        "a world at rest needs no step: {:?}",
+        plan::plan(&world)
+    );
+    assert_eq!(
+        conditions(&world),
+        [
+            "SourceProvided=True",
+            "ChannelProvided=True",
+            "ServicesValid=True",
+            "Ready=True"
+        ]
+    );
+    let source = world.source.unwrap();
+    assert_eq!(source.spec.source, "shop");
+    assert_eq!(source.namespace().as_deref(), Some("kyma-integration"));
+    assert_eq!(source.owner_references()[0].uid, "u1");
+}
+
+#[test]
+fn drift_is_mended_and_foreign_additions_are_left() {
+    let mut world = world();
+    settle(&mut world);
+    world
+        .channel
+        .as_mut()
+        .unwrap()
+        .labels_mut()
+        .insert("team".to_owned(), "a".to_owned());
+    assert!(tickets(&world).is_empty());
+    world.source.as_mut().unwrap().spec.source = "other".to_owned();
+    world
+        .channel
+        .as_mut()
+        .unwrap()
+        .labels_mut()
+        .remove("application-name");
+    assert_eq!(tickets(&world), [SOURCE, CHANNEL]);
+}
+
+#[test]
+fn a_namesake_controlled_by_another_object_is_never_touched() {
+    let mut world = world();
+    settle(&mut world);
+    for owner in world.source.as_mut().unwrap().owner_references_mut() {
+        owner.uid = "another".to_owned();
+    }
+    assert!(tickets(&world).is_empty());
+    assert_eq!(conditions(&world)[0], "SourceProvided=False:SourceTaken");
+    assert_eq!(conditions(&world)[3], "Ready=False:SourceTaken");
+}
+
+#[test]
+fn a_child_that_nobody_controls_is_taken_in() {
+    let mut world = world();
+    settle(&mut world);
+    world
+        .source
+        .as_mut()
+        .unwrap()
+        .owner_references_mut()
+        .clear();
+    assert_eq!(tickets(&world), [SOURCE]);
+    assert_eq!(conditions(&world)[0], "SourceProvided=False:SourceMissing");
+}
+
+#[test]
+fn skipping_the_installation_removes_only_what_is_owned() {
+    let mut world = world();
+    settle(&mut world);
+    world.application.spec.skip_installation = true;
+    world
+        .channel
+        .as_mut()
+        .unwrap()
+        .owner_references_mut()
+        .clear();
+    let steps = plan::plan(&world);
+    assert_eq!(steps.len(), 1);
+    assert!(
+        matches!(&steps[0], Step::Delete { uid, .. } if uid == "uid-of-source"),
+        "{steps:?}"
+    );
+    assert_eq!(conditions(&world)[3], "Ready=False:InstallationSkipped");
+}
+
+#[test]
+fn a_failed_step_is_told_in_the_condition() {
+    let mut world = world();
+    world.trouble = Some((
+        SOURCE,
+        "namespaces \"kyma-integration\" not found".to_owned(),
+    ));
+    let status = status::status(&world, Timestamp::UNIX_EPOCH).unwrap();
+    let message = status["conditions"][0]["message"].as_str().unwrap();
+    assert!(
+        message.contains("HTTPSource kyma-integration/shop"),
+        "{message}"
+    );
+    assert!(
+        message.contains("namespaces \"kyma-integration\" not found"),
+        "{message}"
+    );
+    assert_eq!(status["observedGeneration"], json!(3));
+}
+
+#[test]
+fn an_application_on_its_way_out_is_left_to_the_garbage_collector() {
+    let mut world = world();
+    world.application.metadata.deletion_timestamp = Some(
+        k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH),
+    );
+    assert!(tickets(&world).is_empty());
+    assert!(status::status(&world, Timestamp::UNIX_EPOCH).is_none());
+}
+
+#[test]
+fn a_condition_keeps_its_time_while_its_status_stays() {
+    let mut world = world();
+    settle(&mut world);
+    let first: Value = status::status(&world, Timestamp::from_second(10).unwrap()).unwrap();
+    world.application.status = serde_json::from_value(first.clone()).unwrap();
+    let second = status::status(&world, Timestamp::from_second(99).unwrap()).unwrap();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn one_bad_service_does_not_hide_the_good_ones() {
+    let entry = |type_: &str| Entry {
+        type_: type_.to_owned(),
+        ..Entry::default()
+    };
+    let service = |id: &str, entries: Vec<Entry>| Service {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        entries,
+        ..Service::default()
+    };
+    let api = Entry {
+        target_url: Some("https://shop.example".to_owned()),
+        ..entry("API")
+    };
+    let mut world = world();
+    world.application.spec.services = vec![
+        service("good", vec![entry("Events"), api]),
+        service("odd", vec![entry("Queue")]),
+        service("empty", vec![]),
+        service("nowhere", vec![entry("API")]),
+    ];
+    let rejected = services::rejected(&world.application.spec.services);
+    let ids: Vec<&str> = rejected.iter().map(|service| service.id.as_str()).collect();
+    assert_eq!(ids, ["odd", "empty", "nowhere"]);
+    settle(&mut world);
+    assert_eq!(conditions(&world)[2], "ServicesValid=False:ServiceInvalid");
+    assert_eq!(conditions(&world)[3], "Ready=True");
+}
+
+#[test]
+fn children_are_of_the_kinds_that_existing_manifests_use() {
+    assert_eq!(
+        HTTPSource::api_version(&()),
+        "sources.kyma-project.io/v1alpha1"
+    );
+    assert_eq!(Channel::api_version(&()), "messaging.knative.dev/v1");
+}

@@ -1,0 +1,320 @@
+//! The four beats, once, for every kind.
+//!
+//! ```text
+//!   wake -> live read -> observe -> plan -> [step]* -> status
+//!                |                            |          |
+//!            gone: forget              answers are folded into the world, so that the
+//!                                      status speaks of what the server has, not of what we sent
+//! ```
+//! Promises: at the fixpoint a round writes nothing; a failed round is tried again with a growing, jittered
+//! pause of its own, and harms no other key; a panic in one round is an error of that key; a status never claims
+//! a generation that was not read.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::{FutureExt as _, StreamExt as _};
+use heddle_api::conditions::{Conditions, READY, Status};
+use heddle_rt::backoff::{KeyedBackoff, Limits};
+use jiff::Timestamp;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
+use kube::runtime::controller::{Action, Config, Controller};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource, ResourceExt as _};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::Options;
+
+mod step;
+mod watching;
+
+pub use step::{Step, Ticket};
+pub(crate) use watching::config as watch_config;
+
+/// One controller: what differs between kinds.
+pub trait Beats: Send + Sync + Sized + 'static {
+    type Kind: Resource<DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + Serialize
+        + Debug
+        + Send
+        + Sync
+        + 'static;
+    /// Everything the plan and the status depend on, in one value.
+    type World: Debug + Send;
+
+    /// Field manager, event reporter and span of this controller.
+    const NAME: &'static str;
+
+    /// Gathers the world around an object that was just read.
+    fn observe(
+        &self,
+        ctx: &Ctx,
+        object: Self::Kind,
+    ) -> impl Future<Output = Result<Self::World, Error>> + Send;
+
+    /// What is to be done. Pure: the same world gives the same steps, and a world at rest gives none.
+    fn plan(&self, world: &Self::World) -> Vec<Step>;
+
+    /// Takes in what the server answered to a step: the world has moved.
+    fn absorb(&self, world: &mut Self::World, ticket: Ticket, answer: Option<DynamicObject>);
+
+    /// Takes in that a step could not be done, so that the status can say so.
+    fn stumble(&self, world: &mut Self::World, ticket: Ticket, error: &Error);
+
+    /// The status of the object in this world, or `None` to leave it alone. Pure, given the time.
+    fn status(&self, world: &Self::World, now: Timestamp) -> Option<Value>;
+}
+
+/// What a round may use.
+#[derive(Clone)]
+pub struct Ctx {
+    pub client: Client,
+    pub options: Options,
+    recorder: Recorder,
+}
+
+impl Debug for Ctx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ctx")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ctx {
+    pub(crate) fn new(client: Client, options: Options, reporter: &str) -> Self {
+        let recorder = Recorder::new(client.clone(), Reporter::from(reporter));
+        Self {
+            client,
+            options,
+            recorder,
+        }
+    }
+
+    /// A live read of one namespaced object; `None` when there is none.
+    pub async fn find<K>(&self, namespace: &str, name: &str) -> Result<Option<K>, Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug,
+    {
+        Ok(Api::<K>::namespaced(self.client.clone(), namespace)
+            .get_opt(name)
+            .await?)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused or could not be reached; trying again is always the remedy.
+    #[error("{0}")]
+    Api(#[from] kube::Error),
+    /// An object is not of the shape its kind promises.
+    #[error("cannot read {what}: {source}")]
+    Shape {
+        what: String,
+        source: serde_json::Error,
+    },
+    /// A bug of ours, confined to one object.
+    #[error("the reconciler of {0} panicked")]
+    Panicked(String),
+}
+
+struct Machine<B: Beats> {
+    beats: B,
+    ctx: Ctx,
+    backoff: Mutex<KeyedBackoff<ObjectRef<B::Kind>>>,
+}
+
+/// Runs one controller on a prepared `Controller` (which says what wakes it) until the future is dropped.
+pub async fn run_one<B>(beats: B, controller: Controller<B::Kind>, client: Client, options: Options)
+where
+    B: Beats,
+    B::Kind: Resource<DynamicType = ()>,
+{
+    let limits = Limits::default();
+    let machine = Arc::new(Machine {
+        backoff: Mutex::new(KeyedBackoff::new(limits, options.chance.clone(), 100_000)),
+        ctx: Ctx::new(client, options.clone(), B::NAME),
+        beats,
+    });
+    controller
+        .with_config(Config::default().concurrency(options.concurrency))
+        .trigger_backoff(watching::Pauses::new(options.chance.clone()))
+        .run(reconcile::<B>, on_error::<B>, machine)
+        .for_each(|outcome| {
+            if let Err(error) = outcome {
+                tracing::debug!(controller = B::NAME, %error, "a round ended early");
+            }
+            futures::future::ready(())
+        })
+        .await;
+}
+
+fn on_error<B: Beats>(object: Arc<B::Kind>, error: &Error, machine: Arc<Machine<B>>) -> Action {
+    let key = ObjectRef::from_obj(&*object);
+    let pause = machine.backoff.lock().failed(&key);
+    tracing::warn!(controller = B::NAME, object = %key, %error, retry_ms = pause.as_millis(), "will try again");
+    Action::requeue(pause)
+}
+
+async fn reconcile<B: Beats>(
+    wake: Arc<B::Kind>,
+    machine: Arc<Machine<B>>,
+) -> Result<Action, Error> {
+    let key = ObjectRef::from_obj(&*wake);
+    let round = AssertUnwindSafe(round(&machine, &wake))
+        .catch_unwind()
+        .await;
+    let outcome = round.unwrap_or_else(|_| Err(Error::Panicked(key.to_string())));
+    if outcome.is_ok() {
+        machine.backoff.lock().reset(&key);
+    }
+    outcome.map(|()| {
+        Action::requeue(
+            machine.ctx.options.resync
+                + machine
+                    .ctx
+                    .options
+                    .chance
+                    .jitter(machine.ctx.options.resync / 10),
+        )
+    })
+}
+
+async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<(), Error> {
+    let (beats, ctx) = (&machine.beats, &machine.ctx);
+    let api = step::api_of::<B::Kind>(&ctx.client, wake.namespace().as_deref());
+    let Some(live) = api.get_opt(&wake.name_any()).await? else {
+        return Ok(());
+    };
+    let shape = |source| Error::Shape {
+        what: wake.name_any(),
+        source,
+    };
+    let before = live.data.get("status").cloned().unwrap_or(Value::Null);
+    let reference = live.clone();
+    let object: B::Kind =
+        serde_json::from_value(serde_json::to_value(live).map_err(shape)?).map_err(shape)?;
+    let mut world = beats.observe(ctx, object).await?;
+    let mut trouble = None;
+    for step in beats.plan(&world) {
+        let ticket = step.ticket();
+        match step.carry_out(&ctx.client, B::NAME).await {
+            Ok(answer) => beats.absorb(&mut world, ticket, answer),
+            Err(error) => {
+                beats.stumble(&mut world, ticket, &error);
+                trouble = Some(error);
+                break;
+            }
+        }
+    }
+    if let Some(status) = beats.status(&world, ctx.options.clock.now())
+        && status != before
+    {
+        write_status::<B>(ctx, &reference, &status).await?;
+        announce::<B>(ctx, &reference, &before, &status).await;
+    }
+    trouble.map_or(Ok(()), Err)
+}
+
+/// One request: this controller's fields of the status, and only of the object that was read.
+async fn write_status<B: Beats>(
+    ctx: &Ctx,
+    object: &DynamicObject,
+    status: &Value,
+) -> Result<(), Error> {
+    let api = step::api_of::<B::Kind>(&ctx.client, object.namespace().as_deref());
+    let patch = json!({
+        "apiVersion": B::Kind::api_version(&()), "kind": B::Kind::kind(&()),
+        // The uid makes this a write to that object, not to a namesake made since.
+        "metadata": {"name": object.name_any(), "uid": object.metadata.uid}, "status": status,
+    });
+    let params = PatchParams::apply(B::NAME).force();
+    match api
+        .patch_status(&object.name_any(), &params, &Patch::Apply(&patch))
+        .await
+    {
+        Ok(_) => Ok(()),
+        // Deleted, or deleted and made again, since it was read: its own change wakes us.
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Tells people when readiness turns. Best effort: the status is the truth, an Event is news about it.
+async fn announce<B: Beats>(ctx: &Ctx, object: &DynamicObject, before: &Value, after: &Value) {
+    let ready = |status: &Value| -> Option<(Status, String, String)> {
+        let conditions: Conditions =
+            serde_json::from_value(status.get("conditions")?.clone()).ok()?;
+        let ready = conditions.find(READY)?;
+        Some((
+            ready.status,
+            ready.reason.clone().unwrap_or_default(),
+            ready.message.clone().unwrap_or_default(),
+        ))
+    };
+    let (was, Some((is, reason, message))) = (ready(before), ready(after)) else {
+        return;
+    };
+    // Becoming ready for the first time is what everybody expects; it is not news.
+    if was.as_ref().map(|(status, ..)| *status) == Some(is) || (was.is_none() && is == Status::True)
+    {
+        return;
+    }
+    let event = match is {
+        Status::True => Event {
+            type_: EventType::Normal,
+            reason: READY.to_owned(),
+            note: Some("everything it needs is there".to_owned()),
+            action: "Reconcile".to_owned(),
+            secondary: None,
+        },
+        _ => Event {
+            type_: EventType::Warning,
+            reason: if reason.is_empty() {
+                "NotReady".to_owned()
+            } else {
+                reason
+            },
+            note: Some(message),
+            action: "Reconcile".to_owned(),
+            secondary: None,
+        },
+    };
+    let mut reference = object.clone();
+    reference.types = Some(kube::core::TypeMeta::resource::<B::Kind>());
+    let reference = k8s_openapi::api::core::v1::ObjectReference {
+        api_version: Some(B::Kind::api_version(&()).into_owned()),
+        kind: Some(B::Kind::kind(&()).into_owned()),
+        name: reference.metadata.name,
+        namespace: reference.metadata.namespace,
+        uid: reference.metadata.uid,
+        resource_version: reference.metadata.resource_version,
+        ..Default::default()
+    };
+    if let Err(error) = ctx.recorder.publish(&event, &reference).await {
+        tracing::debug!(controller = B::NAME, %error, "an event could not be recorded");
+    }
+}
+
+/// A controller woken by its own kind.
+pub(crate) fn controller_of<K>(client: &Client) -> Controller<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Debug + Clone + Hash + Eq + Default,
+{
+    let config: watcher::Config = watch_config();
+    Controller::new(Api::<K>::all(client.clone()), config)
+}

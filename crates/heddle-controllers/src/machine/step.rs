@@ -1,0 +1,178 @@
+//! A step of a plan: one request, safe to repeat.
+
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Error;
+
+/// Names a step within its plan, so that the answer finds its place in the world.
+pub type Ticket = &'static str;
+
+/// Annotation with the fingerprint of what was applied: tells "as we left it" from "we want less now".
+const APPLIED: &str = "heddle.dev/applied";
+
+/// One request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Server-side apply of these fields, by this controller.
+    Apply {
+        ticket: Ticket,
+        resource: ApiResource,
+        namespace: Option<String>,
+        name: String,
+        object: Value,
+    },
+    /// Deletion of exactly the object that was looked at.
+    Delete {
+        ticket: Ticket,
+        resource: ApiResource,
+        namespace: Option<String>,
+        name: String,
+        uid: String,
+    },
+}
+
+impl Step {
+    /// The step that makes `live` what is wanted, or `None` if it is already.
+    ///
+    /// `wanted` must name its apiVersion, kind and metadata.name.
+    pub fn ensure<K>(ticket: Ticket, wanted: Value, live: Option<&K>) -> Option<Self>
+    where
+        K: Resource<DynamicType = ()> + Serialize,
+    {
+        let fingerprint = fingerprint(&wanted);
+        let mut object = wanted;
+        object["metadata"]["annotations"][APPLIED] = json!(fingerprint);
+        if let Some(live) = live {
+            let same = live
+                .annotations()
+                .get(APPLIED)
+                .is_some_and(|found| *found == fingerprint);
+            let live = serde_json::to_value(live).unwrap_or_default();
+            if same && contains(&live, &object) {
+                return None;
+            }
+        }
+        Some(Self::Apply {
+            ticket,
+            resource: ApiResource::erase::<K>(&()),
+            namespace: object["metadata"]["namespace"].as_str().map(str::to_owned),
+            name: object["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+            object,
+        })
+    }
+
+    /// The step that removes what was looked at, or `None` if there is nothing.
+    pub fn remove<K>(ticket: Ticket, live: Option<&K>) -> Option<Self>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let live = live.filter(|live| live.meta().deletion_timestamp.is_none())?;
+        Some(Self::Delete {
+            ticket,
+            resource: ApiResource::erase::<K>(&()),
+            namespace: live.namespace(),
+            name: live.name_any(),
+            uid: live.uid()?,
+        })
+    }
+
+    pub fn ticket(&self) -> Ticket {
+        match self {
+            Self::Apply { ticket, .. } | Self::Delete { ticket, .. } => ticket,
+        }
+    }
+
+    /// Sends the request. The answer is the object as the server has it now, `None` if it is gone.
+    pub(super) async fn carry_out(
+        self,
+        client: &Client,
+        manager: &str,
+    ) -> Result<Option<DynamicObject>, Error> {
+        match self {
+            Self::Apply {
+                resource,
+                namespace,
+                name,
+                object,
+                ..
+            } => {
+                let api = api(client, &resource, namespace.as_deref());
+                let params = PatchParams::apply(manager).force();
+                Ok(Some(
+                    api.patch(&name, &params, &Patch::Apply(&object)).await?,
+                ))
+            }
+            Self::Delete {
+                resource,
+                namespace,
+                name,
+                uid,
+                ..
+            } => {
+                let api = api(client, &resource, namespace.as_deref());
+                let preconditions = Preconditions {
+                    uid: Some(uid),
+                    resource_version: None,
+                };
+                let params = DeleteParams {
+                    preconditions: Some(preconditions),
+                    ..DeleteParams::background()
+                };
+                match api.delete(&name, &params).await {
+                    Ok(answer) => Ok(answer.left()),
+                    // Gone already, or a namesake stands there now: either way not ours to delete.
+                    Err(kube::Error::Api(status))
+                        if status.is_not_found() || status.is_conflict() =>
+                    {
+                        Ok(None)
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+        }
+    }
+}
+
+fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+        None => Api::all_with(client.clone(), resource),
+    }
+}
+
+pub(super) fn api_of<K: Resource<DynamicType = ()>>(
+    client: &Client,
+    namespace: Option<&str>,
+) -> Api<DynamicObject> {
+    api(client, &ApiResource::erase::<K>(&()), namespace)
+}
+
+/// Whether everything wanted is there. Lists of objects are compared item by item, in any order.
+fn contains(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(key, value)| live.get(key).is_some_and(|found| contains(found, value))),
+        (Value::Array(live), Value::Array(wanted)) => wanted
+            .iter()
+            .all(|value| live.iter().any(|found| contains(found, value))),
+        _ => live == wanted,
+    }
+}
+
+/// Stable over releases and machines; not a secret, so a simple hash will do.
+fn fingerprint(value: &Value) -> String {
+    let hash = value
+        .to_string()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    format!("{hash:016x}")
+}
