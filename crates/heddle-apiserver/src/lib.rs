@@ -1,1 +1,3 @@
 //! heddle-apiserver.
+
+pub mod select;
