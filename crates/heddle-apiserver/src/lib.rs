@@ -1,3 +1,5 @@
 //! heddle-apiserver.
 
+pub mod cel;
+pub mod schema;
 pub mod select;
