@@ -1,6 +1,8 @@
 //! heddle-apiserver.
 
+pub mod apply;
 pub mod cel;
+pub mod fields;
 pub mod patch;
 pub mod schema;
 pub mod select;

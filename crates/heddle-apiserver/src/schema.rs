@@ -149,6 +149,14 @@ impl<'a> TypeRef<'a> {
         }
     }
 
+    /// Whether the schema names this field, as opposed to it being a key of a map or unknown.
+    pub fn names(self, field: &str) -> bool {
+        self.node.is_some_and(|node| {
+            node.properties.contains_key(field)
+                || node.embedded && matches!(field, "apiVersion" | "kind" | "metadata")
+        })
+    }
+
     /// The type of a list's items.
     pub fn items(self) -> Self {
         Self {
