@@ -1,1 +1,10 @@
 //! heddle-apiserver.
+
+pub mod apply;
+pub mod cel;
+pub mod fields;
+pub mod jsonpath;
+pub mod patch;
+pub mod schema;
+pub mod select;
+pub mod table;
