@@ -5,6 +5,7 @@ pub mod cel;
 pub mod fields;
 pub mod jsonpath;
 pub mod patch;
+pub mod protobuf;
 pub mod schema;
 pub mod select;
 pub mod table;
