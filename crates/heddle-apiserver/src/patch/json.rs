@@ -2,7 +2,7 @@
 //!
 //! Three of them matter to clients and are the reason this is written out: `test` with null passes when the member is absent
 //! (finalizer helpers rely on it), `replace` of an absent member adds it, and a negative index counts from the end. Errors carry
-//! that library's texts.
+//! that library's texts. (The json-patch crate is close, but lacks all three, and panics on some patches it has to undo.)
 //!
 //! A patch is applied whole or not at all. Its cost is bounded: the number of operations, what copies may add, and the depth of
 //! the result.

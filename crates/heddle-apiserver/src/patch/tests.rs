@@ -375,6 +375,13 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
+fn any_object() -> impl Strategy<Value = Value> {
+    any_json().prop_map(|value| match value {
+        Value::Object(_) => value,
+        other => json!({ "a": other }),
+    })
+}
+
 fn any_operations() -> impl Strategy<Value = Value> {
     let pointer = || "(/([a-c]|[0-3]|-)){0,3}";
     let op = prop::sample::select(vec!["add", "remove", "replace", "move", "copy", "test"]);
@@ -407,8 +414,7 @@ proptest! {
     }
 
     #[test]
-    fn a_merged_object_has_the_patch_in_it_and_merging_again_changes_nothing(object in any_json(), patch in any_json()) {
-        prop_assume!(patch.is_object());
+    fn a_merged_object_has_the_patch_in_it_and_merging_again_changes_nothing(object in any_json(), patch in any_object()) {
         let mut once = object;
         merge(&mut once, &patch).unwrap();
         let mut twice = once.clone();
@@ -425,13 +431,13 @@ proptest! {
         }
     }
 
-    /// The json-patch crate is an independent reading of the same RFC; it is stricter in the three ways the header names.
+    /// The json-patch crate is an independent reading of the same RFC, stricter in the three ways the header names. It must
+    /// not undo: its `patch` panics when an undone move would put a value into itself.
     #[test]
-    fn what_the_rfc_allows_has_the_result_the_rfc_says(object in any_json(), operations in any_operations()) {
-        prop_assume!(object.is_object() || object.is_array());
+    fn what_the_rfc_allows_has_the_result_the_rfc_says(object in any_object(), operations in any_operations()) {
         let patch: json_patch::Patch = serde_json::from_value(operations.clone()).unwrap();
         let mut expected = object.clone();
-        if json_patch::patch(&mut expected, &patch).is_ok() && !touches_the_root(&operations) {
+        if json_patch::patch_unsafe(&mut expected, &patch).is_ok() && !touches_the_root(&operations) {
             let mut found = object;
             prop_assert_eq!(json(&mut found, &operations), Ok(()));
             prop_assert_eq!(found, expected);
