@@ -132,7 +132,7 @@ pub fn apply(
         }
     });
     let (mut object, owners) = outcome.map_err(ApplyError::Conflict)?;
-    if manager.name == "kubectl" {
+    if manager.name == "kubectl" && manager.subresource.is_none() {
         last_applied::keep_in_step(&mut object, &applied);
     }
     match live {
@@ -305,7 +305,10 @@ fn checked(applied: &Value, manager: &Manager, root: TypeRef<'_>) -> Result<Valu
         ));
     }
     fields::check_items(root, applied).map_err(|problem| {
-        ApplyError::Invalid(format!("failed to create typed patch object: {problem}"))
+        let object = described(applied);
+        ApplyError::Invalid(format!(
+            "failed to create typed patch object ({object}): {problem}"
+        ))
     })?;
     let mut applied = applied.clone();
     take_managed_fields(&mut applied);
@@ -319,6 +322,21 @@ fn checked(applied: &Value, manager: &Manager, root: TypeRef<'_>) -> Result<Valu
         fields.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "status"));
     }
     Ok(applied)
+}
+
+/// `default/w; example.com/v1, Kind=Widget`
+fn described(object: &Value) -> String {
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+    // The core group has no name, and is shown as such.
+    let group = if api_version.contains('/') { "" } else { "/" };
+    format!("{namespace}/{name}; {group}{api_version}, Kind={kind}")
 }
 
 /// What belongs to nobody.

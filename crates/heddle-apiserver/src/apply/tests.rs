@@ -278,7 +278,7 @@ fn lists_are_owned_item_by_item_or_as_a_whole() {
         .refused(
             "b",
             json!({"spec": {"set": ["z", "z"]}}),
-            "failed to create typed patch object: .spec.set: duplicate entries for key [=\"z\"]",
+            "failed to create typed patch object (/w; example.com/v1, Kind=Widget): .spec.set: duplicate entries for key [=\"z\"]",
         );
 }
 
@@ -467,6 +467,16 @@ fn kubectl_takes_over_what_it_applied_on_the_client_side() {
         annotation,
         format!("{}\n", object(json!({"data": {"a": "2", "b": "1"}}))),
         "the annotation keeps in step"
+    );
+
+    let before = world.live.clone();
+    world.apply("kubectl", json!({"data": {"a": "2", "b": "1"}}));
+    assert_eq!(world.live, before);
+    world.apply("kubectl/status", json!({"status": {"phase": "Up"}}));
+    let after = world.live.as_ref().unwrap();
+    assert_eq!(
+        after["metadata"]["annotations"][LAST_APPLIED], annotation,
+        "a subresource leaves it alone"
     );
 
     let mut world = World::new();

@@ -3,7 +3,7 @@
 //! A schema says where a walk must stop: scalars, atomic lists and atomic maps are owned as a whole, everything else by its parts. A list
 //! whose items cannot be told apart (a key is missing, an item is no object) is treated as atomic, so no walk can fail.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -113,7 +113,7 @@ pub fn check_items(of_type: TypeRef<'_>, value: &Value) -> Result<(), String> {
             }
         }
         Value::Array(items) => {
-            let mut seen = std::collections::BTreeSet::new();
+            let mut seen = BTreeSet::new();
             for (element, item) in identified(of_type, items)
                 .map_err(|problem| format!(": {problem}"))?
                 .into_iter()
@@ -272,7 +272,7 @@ fn compare(of_type: TypeRef<'_>, old: Option<&Value>, new: Option<&Value>) -> Di
                 .into_iter()
                 .chain(new_map)
                 .flat_map(Map::keys)
-                .collect::<std::collections::BTreeSet<_>>();
+                .collect::<BTreeSet<_>>();
             for name in names {
                 let (old, new) = (
                     old_map.and_then(|map| map.get(name)),
@@ -315,42 +315,25 @@ fn compare_lists(
     new: &Shape<'_>,
     difference: &mut Difference,
 ) {
-    let groups = |shape: &Shape<'_>| -> BTreeMap<Element, Vec<Value>> {
-        let Shape::List(items) = shape else {
-            return BTreeMap::new();
-        };
-        let groups = grouped(items).into_iter();
-        groups
-            .map(|(element, group)| (element.clone(), group.into_iter().cloned().collect()))
-            .collect()
-    };
-    let (old, new) = (groups(old), groups(new));
-    for element in old
-        .keys()
-        .chain(new.keys())
-        .collect::<std::collections::BTreeSet<_>>()
-    {
+    let (old, new) = (grouped(items_of(old)), grouped(items_of(new)));
+    for element in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
         let old = old.get(element).map_or(&[][..], Vec::as_slice);
         let new = new.get(element).map_or(&[][..], Vec::as_slice);
-        let inner = match (old, new) {
-            ([] | [_], [] | [_]) => compare(of_type.items(), old.first(), new.first()),
+        let (first_old, first_new) = (old.first().copied(), new.first().copied());
+        let mut inner = Difference::default();
+        match (old.len(), new.len()) {
+            (0 | 1, 0 | 1) => inner = compare(of_type.items(), first_old, first_new),
             // Items held twice are compared and owned as a whole.
-            ([_, _, ..], [_, _, ..]) => {
-                let mut inner = Difference::default();
-                inner.modified.member = old != new;
-                inner
-            }
-            ([_, _, ..], _) => {
-                let mut inner = compare(of_type.items(), None, new.first());
+            (2.., 2..) => inner.modified.member = old != new,
+            (2.., _) => {
+                inner = compare(of_type.items(), None, first_new);
                 inner.removed.member = true;
-                inner
             }
-            (_, _) => {
-                let mut inner = compare(of_type.items(), old.first(), None);
+            (_, 2..) => {
+                inner = compare(of_type.items(), first_old, None);
                 inner.added.member = true;
-                inner
             }
-        };
+        }
         difference.insert(element, inner);
     }
 }
@@ -370,7 +353,7 @@ pub fn merge(of_type: TypeRef<'_>, live: Option<&Value>, applied: Option<&Value>
         }
         (Shape::Map(live), _) => Some(merge_maps(of_type, Some(live), None)),
         (live_shape, Shape::List(applied)) => {
-            Some(merge_lists(of_type, &as_list(live_shape), &applied))
+            Some(merge_lists(of_type, items_of(&live_shape), &applied))
         }
         (Shape::List(live), _) => Some(merge_lists(of_type, &live, &[])),
         (Shape::Absent | Shape::Null, Shape::Absent | Shape::Null) => applied.or(live).cloned(),
@@ -384,10 +367,10 @@ fn as_map<'v>(shape: &Shape<'v>) -> Option<&'v Map<String, Value>> {
     }
 }
 
-fn as_list(shape: Shape<'_>) -> Vec<(Element, &Value)> {
+fn items_of<'s, 'v>(shape: &'s Shape<'v>) -> &'s [(Element, &'v Value)] {
     match shape {
         Shape::List(items) => items,
-        _ => Vec::new(),
+        _ => &[],
     }
 }
 
@@ -400,7 +383,7 @@ fn merge_maps(
         .into_iter()
         .chain(applied)
         .flat_map(Map::keys)
-        .collect::<std::collections::BTreeSet<_>>();
+        .collect::<BTreeSet<_>>();
     let merged = names.into_iter().filter_map(|name| {
         let (live, applied) = (
             live.and_then(|map| map.get(name)),
@@ -426,7 +409,7 @@ fn merge_lists(
         .map(|(element, _)| element)
         .filter(|element| live_groups.contains_key(*element))
         .peekable();
-    let mut merged_already = std::collections::BTreeSet::new();
+    let mut merged_already = BTreeSet::new();
     let mut merged = Vec::with_capacity(live.len().max(applied.len()));
     let (mut live_at, mut applied_at) = (0, 0);
     while live_at < live.len() || applied_at < applied.len() {
