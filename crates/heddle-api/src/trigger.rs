@@ -68,6 +68,7 @@ pub struct TriggerSpec {
     pub filter: Option<TriggerFilter>,
     /// The events wanted: those that match every one of these filters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
     pub filters: Vec<Filter>,
     /// Where they go.
     pub subscriber: Destination,
