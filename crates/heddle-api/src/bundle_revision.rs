@@ -21,29 +21,12 @@ use crate::schema::{free_form, structural};
     derive = "Default",
     derive = "PartialEq",
     doc = "One immutable state of a Bundle, pinned by the instances that were made from it.",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(name = "Bundle", type_ = "string", json_path = ".spec.bundle"),
-    printcolumn(name = "Version", type_ = "string", json_path = ".spec.bundleVersion"),
-    printcolumn(
-        name = "Digest",
-        type_ = "string",
-        json_path = ".spec.manifestDigest",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Bundle","type":"string","jsonPath":".spec.bundle"}"#,
+    printcolumn = r#"{"name":"Version","type":"string","jsonPath":".spec.bundleVersion"}"#,
+    printcolumn = r#"{"name":"Digest","type":"string","jsonPath":".spec.manifestDigest","priority":1}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]

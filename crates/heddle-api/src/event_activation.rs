@@ -24,29 +24,17 @@ use crate::schema::structural;
     derive = "Default",
     derive = "PartialEq",
     doc = "Shows that events of an Application's service flow into a namespace. Derived from EventFlows; read-only.",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(name = "Application", type_ = "string", json_path = ".spec.sourceId"),
-    printcolumn(name = "Service", type_ = "string", json_path = ".spec.displayName"),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Application","type":"string","jsonPath":".spec.sourceId"}"#,
+    printcolumn = r#"{"name":"Service","type":"string","jsonPath":".spec.displayName"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]
 pub struct EventActivationSpec {
     /// Display name of the service.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub display_name: String,
     /// Name of the Application.
     #[schemars(

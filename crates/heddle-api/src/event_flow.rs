@@ -28,32 +28,11 @@ use crate::schema::{structural, timestamp};
     derive = "Default",
     derive = "PartialEq",
     doc = "The events of one provisioned service on their way into a namespace.",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(
-        name = "Application",
-        type_ = "string",
-        json_path = ".spec.application"
-    ),
-    printcolumn(
-        name = "Pending",
-        type_ = "integer",
-        json_path = ".status.pending",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Application","type":"string","jsonPath":".spec.application"}"#,
+    printcolumn = r#"{"name":"Pending","type":"integer","jsonPath":".status.pending","priority":1}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]

@@ -96,7 +96,7 @@ pub struct OriginatingIdentity {
     /// Which platform, such as `kubernetes` or `cloudfoundry`.
     pub platform: String,
     /// What that platform says about the user, as it was sent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form")]
     pub value: Map<String, Value>,
 }

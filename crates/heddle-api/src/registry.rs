@@ -22,32 +22,12 @@ use crate::schema::{structural, timestamp};
     status = "RegistryStatus",
     derive = "PartialEq",
     doc = "A place where bundles come from.",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
-    printcolumn(
-        name = "Bundles",
-        type_ = "integer",
-        json_path = ".status.liveBundleCount"
-    ),
-    printcolumn(
-        name = "Last_success",
-        type_ = "date",
-        json_path = ".status.lastSuccess"
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Type","type":"string","jsonPath":".spec.type"}"#,
+    printcolumn = r#"{"name":"Bundles","type":"integer","jsonPath":".status.liveBundleCount"}"#,
+    printcolumn = r#"{"name":"Last_success","type":"date","jsonPath":".status.lastSuccess"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]

@@ -30,34 +30,13 @@ use crate::schema::{free_form, structural, timestamp};
     derive = "Default",
     derive = "PartialEq",
     doc = "What a platform provisioned through OSB.",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(name = "Service", type_ = "string", json_path = ".spec.serviceID"),
-    printcolumn(name = "Plan", type_ = "string", json_path = ".spec.planID"),
-    printcolumn(
-        name = "Operation",
-        type_ = "string",
-        json_path = ".status.operation.state"
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    ),
-    printcolumn(
-        name = "Version",
-        type_ = "string",
-        json_path = ".spec.revisionRef.bundleVersion",
-        priority = 1
-    )
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Service","type":"string","jsonPath":".spec.serviceID"}"#,
+    printcolumn = r#"{"name":"Plan","type":"string","jsonPath":".spec.planID"}"#,
+    printcolumn = r#"{"name":"Operation","type":"string","jsonPath":".status.operation.state"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Version","type":"string","jsonPath":".spec.revisionRef.bundleVersion","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]

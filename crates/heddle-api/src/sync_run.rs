@@ -20,25 +20,13 @@ use crate::schema::{structural, timestamp};
     status = "SyncRunStatus",
     derive = "PartialEq",
     doc = "The record of one reading of a Registry.",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(name = "Registry", type_ = "string", json_path = ".spec.registry"),
-    printcolumn(name = "Added", type_ = "integer", json_path = ".status.added"),
-    printcolumn(name = "Updated", type_ = "integer", json_path = ".status.updated"),
-    printcolumn(name = "Marked", type_ = "integer", json_path = ".status.marked"),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Registry","type":"string","jsonPath":".spec.registry"}"#,
+    printcolumn = r#"{"name":"Added","type":"integer","jsonPath":".status.added"}"#,
+    printcolumn = r#"{"name":"Updated","type":"integer","jsonPath":".status.updated"}"#,
+    printcolumn = r#"{"name":"Marked","type":"integer","jsonPath":".status.marked"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]
