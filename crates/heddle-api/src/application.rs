@@ -25,33 +25,16 @@ use crate::schema::structural;
     derive = "Default",
     derive = "PartialEq",
     doc = "An external system: the services it offers and the events it sends. Its name is the CloudEvents source of those events.",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    ),
-    printcolumn(
-        name = "Description",
-        type_ = "string",
-        json_path = ".spec.description",
-        priority = 1
-    )
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Description","type":"string","jsonPath":".spec.description","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]
 pub struct ApplicationSpec {
     /// What the application is, for people.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Display name, used when each service becomes a plan of one offering.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +52,7 @@ pub struct ApplicationSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// The services that the application offers. A service is known by its id: another id is another service.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
     pub services: Vec<Service>,
     /// Whether nothing shall be set up for this application.
@@ -98,8 +81,8 @@ pub struct CompassMetadata {
     #[serde(rename = "applicationId")]
     pub application_id: String,
     /// Who may act for the application.
-    #[serde(default)]
-    pub authentication: Authentication,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<Authentication>,
 }
 
 /// Who may act for an application.
@@ -107,7 +90,7 @@ pub struct CompassMetadata {
 #[serde(rename_all = "camelCase")]
 pub struct Authentication {
     /// Common names of accepted client certificates.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub client_ids: Vec<String>,
 }
@@ -261,10 +244,10 @@ pub struct RejectedService {
 #[serde(rename_all = "camelCase")]
 pub struct InstallationStatus {
     /// `DEPLOYED`, `INSTALLATION_SKIPPED`, `PENDING_INSTALL` or `FAILED`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub status: String,
     /// More about it, for people.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
 

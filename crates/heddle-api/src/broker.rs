@@ -37,28 +37,11 @@ pub const LABEL_CLAIM_UID: &str = "label";
     derive = "Default",
     derive = "PartialEq",
     doc = "Where the events of a namespace come together and its Triggers choose from.",
-    printcolumn(name = "URL", type_ = "string", json_path = ".status.address.url"),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(
-        name = "Class",
-        type_ = "string",
-        json_path = r".metadata.annotations.eventing\.knative\.dev/broker\.class",
-        priority = 1
-    )
+    printcolumn = r#"{"name":"URL","type":"string","jsonPath":".status.address.url"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Class","type":"string","jsonPath":".metadata.annotations.eventing\\.knative\\.dev/broker\\.class","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]

@@ -30,22 +30,10 @@ use crate::schema::{free_form, structural};
     derive = "Default",
     derive = "PartialEq",
     doc = "The durable log of one Application's events.",
-    printcolumn(name = "URL", type_ = "string", json_path = ".status.address.url"),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    )
+    printcolumn = r#"{"name":"URL","type":"string","jsonPath":".status.address.url"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]

@@ -24,23 +24,11 @@ use crate::schema::{OBJECT_NAME_PATTERN, structural};
     derive = "Default",
     derive = "PartialEq",
     doc = "The door through which one Application publishes its events.",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(name = "Source", type_ = "string", json_path = ".spec.source"),
-    printcolumn(name = "Sink", type_ = "string", json_path = ".status.SinkURI"),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Source","type":"string","jsonPath":".spec.source"}"#,
+    printcolumn = r#"{"name":"Sink","type":"string","jsonPath":".status.SinkURI"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]

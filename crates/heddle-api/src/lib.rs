@@ -16,20 +16,30 @@
 //! | Trigger | filter and subscriber in the mesh ([`Trigger`]) | git trigger |
 //! | Event | a CloudEvent | change (from a watch), notice (a Kubernetes Event) |
 //! | Service | one entry of an Application's `spec.services` ([`application::Service`]) | an OSB service is an offering |
-//! | Flow | one provisioned service's events on their way into a namespace | path: the hops they take |
+//! | Flow | one provisioned service's events on their way into a namespace ([`EventFlow`]) | path: the hops they take |
 //! | Claim | a stated need for a Broker to exist ([`broker::Claim`]) | |
-//! | Revision | one immutable state of a bundle | generation: of a spec; resource version: of an object |
+//! | Revision | one immutable state of a bundle ([`BundleRevision`]) | generation: of a spec; resource version: of an object |
 
 pub mod application;
 pub mod application_mapping;
 pub mod broker;
+pub mod bundle;
+pub mod bundle_revision;
 pub mod channel;
 pub mod conditions;
 pub mod duck;
+pub mod event_activation;
+pub mod event_flow;
+pub mod event_policy;
 pub mod filter;
 pub mod http_source;
+pub mod operation;
+pub mod registry;
 mod schema;
+pub mod service_binding;
+pub mod service_instance;
 pub mod subscription;
+pub mod sync_run;
 pub mod trigger;
 pub mod well_known;
 
@@ -39,41 +49,76 @@ use kube::CustomResourceExt;
 pub use application::Application;
 pub use application_mapping::ApplicationMapping;
 pub use broker::Broker;
+pub use bundle::Bundle;
+pub use bundle_revision::BundleRevision;
 pub use channel::Channel;
 pub use conditions::{Condition, ConditionSet, ConditionType, Conditions, Reason};
+pub use event_activation::EventActivation;
+pub use event_flow::EventFlow;
+pub use event_policy::EventPolicy;
 pub use http_source::HTTPSource;
+pub use registry::Registry;
+pub use service_binding::ServiceBinding;
+pub use service_instance::ServiceInstance;
 pub use subscription::Subscription;
+pub use sync_run::SyncRun;
 pub use trigger::Trigger;
 
-/// Everything the rest of the system needs to know about a kind without knowing its type.
+/// What the rest of the system needs to know about a kind without knowing its type.
 #[derive(Clone, Debug)]
 pub struct KindInfo {
     /// The definition that an API server enforces.
     pub crd: CustomResourceDefinition,
     /// The conditions that objects of the kind show.
     pub conditions: ConditionSet,
+    /// Whether objects of the kind are derived from others, so that only controllers may write them.
+    pub read_only: bool,
 }
 
-/// All kinds, in path order: an event passes them from top to bottom, then come the broker and its catalog.
+/// All kinds, always in the same order: first the path of an event from Application to Trigger, then the broker and its
+/// catalog.
 pub fn kinds() -> Vec<KindInfo> {
-    fn kind<K: CustomResourceExt>(conditions: ConditionSet) -> KindInfo {
-        KindInfo {
-            crd: K::crd(),
-            conditions,
-        }
-    }
     vec![
-        kind::<Application>(application::CONDITIONS),
-        kind::<ApplicationMapping>(application_mapping::CONDITIONS),
-        kind::<HTTPSource>(http_source::CONDITIONS),
-        kind::<Channel>(channel::CONDITIONS),
-        kind::<Subscription>(subscription::CONDITIONS),
-        kind::<Broker>(broker::CONDITIONS),
-        kind::<Trigger>(trigger::CONDITIONS),
+        written::<Application>(application::CONDITIONS),
+        written::<ApplicationMapping>(application_mapping::CONDITIONS),
+        KindInfo {
+            read_only: true,
+            ..written::<EventActivation>(event_activation::CONDITIONS)
+        },
+        written::<HTTPSource>(http_source::CONDITIONS),
+        written::<Channel>(channel::CONDITIONS),
+        written::<Subscription>(subscription::CONDITIONS),
+        written::<Broker>(broker::CONDITIONS),
+        written::<Trigger>(trigger::CONDITIONS),
+        written::<EventPolicy>(event_policy::CONDITIONS),
+        written::<EventFlow>(event_flow::CONDITIONS),
+        written::<ServiceInstance>(service_instance::CONDITIONS),
+        written::<ServiceBinding>(service_binding::CONDITIONS),
+        written::<Registry>(registry::CONDITIONS),
+        written::<Bundle>(bundle::CONDITIONS),
+        written::<BundleRevision>(bundle_revision::CONDITIONS),
+        written::<SyncRun>(sync_run::CONDITIONS),
     ]
+}
+
+fn written<K: CustomResourceExt>(conditions: ConditionSet) -> KindInfo {
+    KindInfo {
+        crd: K::crd(),
+        conditions,
+        read_only: false,
+    }
 }
 
 /// The definitions of all kinds, in the order of [`kinds`].
 pub fn crds() -> Vec<CustomResourceDefinition> {
     kinds().into_iter().map(|kind| kind.crd).collect()
+}
+
+/// The definitions of the kinds that only controllers may write.
+pub fn read_only_kinds() -> Vec<CustomResourceDefinition> {
+    kinds()
+        .into_iter()
+        .filter(|kind| kind.read_only)
+        .map(|kind| kind.crd)
+        .collect()
 }

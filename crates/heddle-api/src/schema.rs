@@ -28,6 +28,16 @@ pub(crate) fn free_form(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
+/// A list of such objects.
+pub(crate) fn free_form_list(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": free_form(generator)})
+}
+
+/// A point in time as Kubernetes writes it.
+pub(crate) fn timestamp(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "format": "date-time"})
+}
+
 /// Rewrites a schema in place; see the module's header for what it promises.
 pub(crate) fn structural(schema: &mut Schema) {
     if let Some(object) = schema.as_object_mut() {

@@ -27,28 +27,11 @@ use crate::schema::structural;
     derive = "Default",
     derive = "PartialEq",
     doc = "Carries the events of a Channel on, usually to the Broker of a namespace.",
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    ),
-    printcolumn(name = "Channel", type_ = "string", json_path = ".spec.channel.name"),
-    printcolumn(
-        name = "Subscriber",
-        type_ = "string",
-        json_path = ".status.physicalSubscription.subscriberUri",
-        priority = 1
-    )
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Channel","type":"string","jsonPath":".spec.channel.name"}"#,
+    printcolumn = r#"{"name":"Subscriber","type":"string","jsonPath":".status.physicalSubscription.subscriberUri","priority":1}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]

@@ -31,27 +31,11 @@ use crate::schema::structural;
     derive = "Default",
     derive = "PartialEq",
     doc = "Which events of a Broker go to which subscriber, and how.",
-    printcolumn(name = "Broker", type_ = "string", json_path = ".spec.broker"),
-    printcolumn(
-        name = "Subscriber_URI",
-        type_ = "string",
-        json_path = ".status.subscriberUri"
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    ),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-    )
+    printcolumn = r#"{"name":"Broker","type":"string","jsonPath":".spec.broker"}"#,
+    printcolumn = r#"{"name":"Subscriber_URI","type":"string","jsonPath":".status.subscriberUri"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]
@@ -68,6 +52,7 @@ pub struct TriggerSpec {
     pub filter: Option<TriggerFilter>,
     /// The events wanted: those that match every one of these filters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256))]
     pub filters: Vec<Filter>,
     /// Where they go.
     pub subscriber: Destination,

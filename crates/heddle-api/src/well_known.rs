@@ -32,6 +32,10 @@ pub mod field_manager {
     pub const BROKER: &str = "heddle-broker";
     /// The controller of Triggers.
     pub const TRIGGER: &str = "heddle-trigger";
+    /// The controller of EventFlows.
+    pub const EVENT_FLOW: &str = "heddle-event-flow";
+    /// The OSB front.
+    pub const OSB: &str = "heddle-osb";
     /// The command line, unless a user names another.
     pub const CLI: &str = "heddle-cli";
 }

@@ -1,0 +1,222 @@
+//! `ServiceInstance`: what a platform provisioned through OSB.
+//!
+//! The OSB front writes the spec and answers; controllers do the work and the front reads the status back. An instance is
+//! pinned to the revision it was provisioned with, so it can be updated, bound and removed after its offering is gone.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::conditions::{ConditionSet, Conditions};
+use crate::event_flow::OnDeprovision;
+use crate::operation::{
+    MaintenanceInfo, OperationProgress, OperationRequest, OriginatingIdentity, RevisionReference,
+};
+use crate::schema::{free_form, structural, timestamp};
+
+/// What was asked for.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[kube(
+    group = "heddle.dev",
+    version = "v1alpha1",
+    kind = "ServiceInstance",
+    plural = "serviceinstances",
+    namespaced,
+    shortname = "si",
+    category = "heddle",
+    status = "ServiceInstanceStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "What a platform provisioned through OSB.",
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Service","type":"string","jsonPath":".spec.serviceID"}"#,
+    printcolumn = r#"{"name":"Plan","type":"string","jsonPath":".spec.planID"}"#,
+    printcolumn = r#"{"name":"Operation","type":"string","jsonPath":".status.operation.state"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Version","type":"string","jsonPath":".spec.revisionRef.bundleVersion","priority":1}"#
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = structural)]
+pub struct ServiceInstanceSpec {
+    /// The id under which the platform knows the instance: any string, not only a UUID.
+    #[serde(rename = "instanceID")]
+    #[schemars(
+        length(min = 1, max = 1024),
+        extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "instanceID is immutable"}])
+    )]
+    pub instance_id: String,
+    /// Id of the offering.
+    #[serde(rename = "serviceID")]
+    #[schemars(
+        length(min = 1, max = 253),
+        extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "serviceID is immutable"}])
+    )]
+    pub service_id: String,
+    /// Id of the plan.
+    #[serde(rename = "planID")]
+    #[schemars(length(min = 1, max = 253))]
+    pub plan_id: String,
+    /// Settings, as the platform's user gave them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub parameters: Map<String, Value>,
+    /// Where in the platform the instance lives, as the platform describes it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub context: Map<String, Value>,
+    /// Id of the platform's organisation; part of the request's identity.
+    #[serde(
+        rename = "organizationGUID",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub organization_guid: Option<String>,
+    /// Id of the platform's space; part of the request's identity.
+    #[serde(rename = "spaceGUID", default, skip_serializing_if = "Option::is_none")]
+    pub space_guid: Option<String>,
+    /// On whose behalf the platform asked last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub originating_identity: Option<OriginatingIdentity>,
+    /// The version of the plan's implementation that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance_info: Option<MaintenanceInfo>,
+    /// The revision that all actions on the instance use; absent for services of Applications.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision_ref: Option<RevisionReference>,
+    /// What becomes of accepted but undelivered events when the instance is removed.
+    #[serde(default)]
+    pub on_deprovision: OnDeprovision,
+    /// The operation that was accepted last; absent for an instance that somebody wrote by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationRequest>,
+}
+
+/// What is known about a ServiceInstance.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = structural)]
+pub struct ServiceInstanceStatus {
+    /// The generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What holds for the instance; `Ready` sums it up.
+    #[serde(default, skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
+    /// How far the last operation has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationProgress>,
+    /// What is in force, which differs from the spec while an update runs and after one failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<Applied>,
+    /// Where people manage the instance.
+    #[serde(
+        rename = "dashboardURL",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub dashboard_url: Option<String>,
+}
+
+/// What is in force for an instance.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Applied {
+    /// Id of the plan.
+    #[serde(rename = "planID")]
+    pub plan_id: String,
+    /// Settings.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub parameters: Map<String, Value>,
+    /// Version of the plan's implementation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance_info: Option<MaintenanceInfo>,
+    /// Since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "timestamp")]
+    pub since: Option<Time>,
+}
+
+/// What a ServiceInstance promises.
+pub mod condition {
+    use super::reason;
+    use crate::conditions::ConditionType;
+
+    /// The catalog knows what was asked for.
+    pub const OFFERING_RESOLVED: ConditionType = ConditionType {
+        name: "OfferingResolved",
+        meaning: "The offering and plan were found and the instance is pinned to them.",
+        reasons: &[
+            reason::AWAITING_CATALOG,
+            reason::SERVICE_UNKNOWN,
+            reason::SERVICE_WITHDRAWN,
+            reason::PLAN_WITHDRAWN,
+        ],
+    };
+    /// The work is done.
+    pub const PROVISIONED: ConditionType = ConditionType {
+        name: "Provisioned",
+        meaning: "Everything the instance consists of exists, as the spec asks for it.",
+        reasons: &[
+            reason::IN_PROGRESS,
+            reason::FLOW_NOT_READY,
+            reason::DEADLINE_REACHED,
+            reason::ACTION_FAILED,
+        ],
+    };
+}
+
+/// Why a ServiceInstance is not ready.
+pub mod reason {
+    use crate::conditions::Reason;
+
+    /// A registry has not been read yet.
+    pub const AWAITING_CATALOG: Reason = Reason {
+        name: "AwaitingCatalog",
+        meaning: "A registry that may hold the offering has not been read yet; the instance waits.",
+    };
+    /// Nobody offers it.
+    pub const SERVICE_UNKNOWN: Reason = Reason {
+        name: "ServiceUnknown",
+        meaning: "No registry and no Application offers the service.",
+    };
+    /// It is no longer offered.
+    pub const SERVICE_WITHDRAWN: Reason = Reason {
+        name: "ServiceWithdrawn",
+        meaning: "The service is no longer offered; refresh the platform's catalog.",
+    };
+    /// The plan is no longer offered.
+    pub const PLAN_WITHDRAWN: Reason = Reason {
+        name: "PlanWithdrawn",
+        meaning: "The plan is no longer offered; refresh the platform's catalog.",
+    };
+    /// The work is under way.
+    pub const IN_PROGRESS: Reason = Reason {
+        name: "InProgress",
+        meaning: "The operation is under way.",
+    };
+    /// The instance's flow is not ready.
+    pub const FLOW_NOT_READY: Reason = Reason {
+        name: "FlowNotReady",
+        meaning: "The instance's EventFlow says why it is not ready.",
+    };
+    /// The platform's patience ended.
+    pub const DEADLINE_REACHED: Reason = Reason {
+        name: "DeadlineReached",
+        meaning: "The operation did not end before the platform stops asking; work goes on until the instance is removed.",
+    };
+    /// The bundle's action failed.
+    pub const ACTION_FAILED: Reason = Reason {
+        name: "ActionFailed",
+        meaning: "The bundle's action failed for good; its message says why.",
+    };
+}
+
+/// The conditions of a ServiceInstance.
+pub const CONDITIONS: ConditionSet = ConditionSet {
+    dependents: &[condition::OFFERING_RESOLVED, condition::PROVISIONED],
+    informational: &[],
+};
