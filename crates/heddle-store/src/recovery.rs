@@ -244,3 +244,6 @@ impl Names {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

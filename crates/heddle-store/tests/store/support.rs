@@ -1,5 +1,6 @@
 //! Small words for the tests: objects, writes, stores on a file system in memory.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use heddle_rt::{Clock, MemoryVfs};
@@ -9,6 +10,10 @@ use heddle_store::{
 };
 
 pub(crate) const DIR: &str = "/data/resources";
+
+pub(crate) fn database() -> &'static Path {
+    Path::new("/data/resources/resources.redb")
+}
 
 pub(crate) fn options(vfs: &MemoryVfs) -> Options {
     Options {
