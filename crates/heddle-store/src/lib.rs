@@ -44,6 +44,7 @@ pub use watch::Watch;
 use engine::{Batch, Engine, LoadError, RedbEngine};
 use format::Meta;
 use recovery::{Unreadable, Window};
+use state::State;
 use stats::Counters;
 use writer::{Request, Shared, Writer};
 
@@ -359,8 +360,7 @@ impl Store {
     /// What this process has not witnessed, or not kept, is put together from what is stored
     /// ([`Change::recovered`]), as far back as deletions are remembered.
     pub fn watch(&self, resource: &str, from: ResourceVersion) -> Result<Watch, Expired> {
-        let shared = &self.inner.shared.state;
-        Watch::start(shared, &mut shared.write(), resource, from)
+        Watch::start(&self.inner.shared.state, resource, from)
     }
 
     /// The objects of a resource, and every change after that list.
@@ -369,10 +369,11 @@ impl Store {
     #[must_use]
     pub fn list_and_watch(&self, resource: &str) -> (Listing, Watch) {
         let shared = &self.inner.shared.state;
-        let mut state = shared.write();
-        let listing = state.list(resource, None);
-        let watch = Watch::at_end(shared, &mut state, resource);
-        (listing, watch)
+        let state = State::read_with_ring(shared, resource);
+        (
+            state.list(resource, None),
+            Watch::at_end(shared, &state, resource),
+        )
     }
 
     #[must_use]

@@ -56,6 +56,7 @@ impl std::fmt::Debug for Writer {
 impl Writer {
     /// Serves the queue until it is closed and empty.
     pub(crate) fn run(mut self, mut queue: mpsc::Receiver<Request>, limits: Limits) {
+        let _last_words = LastWords(self.shared.clone());
         while let Some(first) = queue.blocking_recv() {
             let mut bytes = size(&first);
             let mut group = vec![first];
@@ -180,6 +181,17 @@ impl Shared {
         let mut state = self.state.write();
         state.closed = true;
         state.history.wake_all();
+    }
+}
+
+/// Tells everybody when the writer breaks, so that nobody takes silence for health.
+struct LastWords(Shared);
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state.write().health = Health::Poisoned("the writer broke".to_owned());
+        }
     }
 }
 

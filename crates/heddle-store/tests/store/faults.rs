@@ -2,7 +2,8 @@
 
 use heddle_rt::MemoryVfs;
 use heddle_rt::vfs::{Fault, PowerLoss};
-use heddle_store::{CommitError, Health};
+use heddle_store::engine::{Batch, Engine, EngineError, Image, LoadError};
+use heddle_store::{CommitError, Health, Mode, Options, Store};
 
 use crate::script::{Reference, STORY, snapshot, tell};
 use crate::support::*;
@@ -100,6 +101,49 @@ async fn a_full_disk_refuses_a_group_and_takes_it_when_there_is_room() {
         refusals > 20 && fatal < refusals,
         "{refusals} refused, {fatal} fatal"
     );
+}
+
+/// An engine with a bug of its own.
+struct Broken(Image);
+
+impl Engine for Broken {
+    fn load(&mut self) -> Result<Image, LoadError> {
+        Ok(self.0.clone())
+    }
+
+    fn commit(&mut self, _: &Batch) -> Result<(), EngineError> {
+        panic!("the engine broke")
+    }
+}
+
+#[tokio::test]
+async fn a_writer_that_breaks_says_so_and_ends_the_process() {
+    let engine = Broken(Image {
+        meta: Store::fresh().meta,
+        ..Image::default()
+    });
+    let options = Options {
+        mode: Mode::Thread,
+        ..options(&MemoryVfs::new())
+    };
+    let tasks = options.tasks.clone();
+    let store = Store::open_on(options, Box::new(engine)).unwrap();
+    assert_eq!(
+        one(&store, create("a", "1")).await,
+        Err(CommitError::Poisoned)
+    );
+    let failure = tasks.ended_by().await;
+    assert_eq!(
+        failure.to_string(),
+        "task store/store-writer failed: panicked: the engine broke"
+    );
+    assert_eq!(
+        one(&store, create("a", "1")).await,
+        Err(CommitError::Poisoned)
+    );
+    assert!(matches!(store.health(), Health::Poisoned(_)));
+    assert_eq!(store.list("things", None).items, []);
+    store.close().await;
 }
 
 #[tokio::test]
