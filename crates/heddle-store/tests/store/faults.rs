@@ -1,7 +1,9 @@
 //! Disks that fail and disks that are full.
 
-use heddle_rt::MemoryVfs;
+use std::time::Duration;
+
 use heddle_rt::vfs::{Fault, PowerLoss};
+use heddle_rt::{Clock, MemoryVfs};
 use heddle_store::engine::{Batch, Engine, EngineError, Image, LoadError};
 use heddle_store::{CommitError, Health, Mode, Options, Store};
 
@@ -135,7 +137,7 @@ async fn a_writer_that_breaks_says_so_and_ends_the_process() {
     let failure = tasks.ended_by().await;
     assert_eq!(
         failure.to_string(),
-        "task store/store-writer failed: panicked: the engine broke"
+        "task heddle/store/writer failed: panicked: the engine broke"
     );
     assert_eq!(
         one(&store, create("a", "1")).await,
@@ -190,6 +192,34 @@ async fn freeing_space_alone_resumes_service() {
         snapshot(&open(&vfs.power_loss(PowerLoss::LoseUnsynced))),
         expected
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_is_left_alone_for_a_while() {
+    let vfs = MemoryVfs::new();
+    let clock = Clock::simulated(jiff::Timestamp::UNIX_EPOCH);
+    let mut options = Options {
+        clock: clock.clone(),
+        ..options(&vfs)
+    };
+    options.limits.full_pause = Duration::from_secs(1);
+    let store = Store::open(options).unwrap();
+    vfs.set_capacity(Some(vfs.used_bytes()));
+    let mut count = 0;
+    let large = "x".repeat(1_400_000);
+    while one(&store, create(&format!("o{count}"), &large)).await != Err(CommitError::Full) {
+        count += 1;
+    }
+    vfs.set_capacity(None);
+    let operations = vfs.operations();
+    assert_eq!(
+        one(&store, create("small", "x")).await,
+        Err(CommitError::Full)
+    );
+    assert_eq!(vfs.operations(), operations, "the disk is left alone");
+    clock.sleep(Duration::from_secs(1)).await;
+    one(&store, create("small", "x")).await.unwrap();
+    assert_eq!(store.health(), Health::Serving);
 }
 
 #[tokio::test]
