@@ -4,7 +4,7 @@ use heddle_rt::MemoryVfs;
 use heddle_rt::vfs::PowerLoss;
 
 use crate::planted::Opener;
-use crate::script::{Reference, tell};
+use crate::script::{Reference, STORY, snapshot, tell};
 use crate::support::*;
 
 /// How often unsynced writes are dropped, torn and reordered at random, for each operation.
@@ -58,12 +58,21 @@ pub(crate) async fn sweep(open: Opener) -> Result<u64, String> {
         let (vfs, acknowledged) = until(operation, open).await;
         for end in End::all(operation) {
             let context = |error: String| format!("operation {operation}, {end:?}: {error}");
-            let store =
-                open(&end.of(&vfs)).map_err(|error| context(format!("{error}: {error:?}")))?;
+            let after = end.of(&vfs);
+            let store = open(&after).map_err(|error| context(format!("{error}: {error:?}")))?;
             reference
                 .judge(&store, acknowledged)
                 .await
                 .map_err(context)?;
+            // What was written after the crash is as safe as what was written before it.
+            let expected = snapshot(&store);
+            let later = open(&after.power_loss(PowerLoss::LoseUnsynced))
+                .map_err(|error| context(format!("later: {error:?}")))?;
+            if snapshot(&later) != expected {
+                return Err(context(
+                    "what was acknowledged after the crash is lost".to_owned(),
+                ));
+            }
             store.close().await;
             judged += 1;
         }
@@ -89,13 +98,10 @@ async fn the_story_goes_on_after_every_crash() {
         let (told, refused) = tell(&store, held.expect("it holds what was acknowledged")).await;
         assert_eq!(
             (told, refused),
-            (crate::script::STORY.len(), None),
+            (STORY.len(), None),
             "operation {operation}"
         );
-        assert_eq!(
-            *reference.after(told),
-            (store.version(), crate::script::snapshot(&store))
-        );
+        assert_eq!(*reference.after(told), (store.version(), snapshot(&store)));
     }
 }
 
