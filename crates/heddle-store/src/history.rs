@@ -59,9 +59,24 @@ impl History {
         changes.get(changes.partition_point(|change| change.version <= position))
     }
 
+    pub(crate) fn has_ring(&self, resource: &str) -> bool {
+        self.rings.contains_key(resource)
+    }
+
+    /// Makes room for the changes of a resource. Rings stay, so this is needed once.
+    pub(crate) fn add_ring(&mut self, resource: &str) {
+        self.ring(&resource.into());
+    }
+
     /// Tells when `resource` changes.
-    pub(crate) fn listen(&mut self, resource: &Arc<str>) -> watch::Receiver<()> {
-        self.ring(resource).wake.subscribe()
+    ///
+    /// # Panics
+    /// When there is no ring for it.
+    pub(crate) fn listen(&self, resource: &str) -> watch::Receiver<()> {
+        let ring = self.rings.get(resource);
+        ring.expect("rings are made before they are listened to")
+            .wake
+            .subscribe()
     }
 
     /// Invariant: versions only grow, so each ring is sorted.

@@ -43,7 +43,8 @@ pub use watch::Watch;
 
 use engine::{Batch, Engine, LoadError, RedbEngine};
 use format::Meta;
-use recovery::{Unreadable, Window};
+use recovery::Unreadable;
+use state::State;
 use stats::Counters;
 use writer::{Request, Shared, Writer};
 
@@ -62,7 +63,7 @@ pub struct Options {
     /// Made when missing. Belongs to the store alone.
     pub dir: PathBuf,
     pub clock: Clock,
-    /// Who owns the writer.
+    /// Who owns the writer; it gets a group of its own.
     pub tasks: Tasks,
     pub limits: Limits,
     pub mode: Mode,
@@ -93,6 +94,9 @@ pub struct Limits {
     /// Deletions remembered for watches that go on over a restart.
     pub tombstones_max: usize,
     pub tombstone_age_max: Duration,
+    /// After a refusal for want of room the disk is left alone for so long: each attempt costs redb
+    /// a look at the whole database.
+    pub full_pause: Duration,
 }
 
 impl Default for Limits {
@@ -105,6 +109,7 @@ impl Default for Limits {
             history_bytes_max: 32 * 1024 * 1024,
             tombstones_max: 16 * 1024,
             tombstone_age_max: Duration::from_secs(3600),
+            full_pause: Duration::from_secs(1),
         }
     }
 }
@@ -117,7 +122,7 @@ impl Options {
             vfs,
             dir: dir.into(),
             clock,
-            tasks: Tasks::new("store"),
+            tasks: Tasks::new("heddle"),
             limits: Limits::default(),
             mode: Mode::default(),
         }
@@ -201,7 +206,7 @@ impl Store {
             limits,
             mode,
         } = options;
-        let path = dir.join(DATABASE);
+        let (path, tasks) = (dir.join(DATABASE), tasks.child("store"));
         let image = engine.load().map_err(load_error(&path))?;
         let state = recovery::restore(image, limits.history_bytes_max).map_err(|unreadable| {
             match unreadable {
@@ -220,15 +225,12 @@ impl Store {
             state: Arc::new(RwLock::new(state)),
             counters: Arc::new(Mutex::new(Counters::default())),
         };
-        let window = Window {
-            count_max: limits.tombstones_max,
-            seconds_max: i64::try_from(limits.tombstone_age_max.as_secs()).unwrap_or(i64::MAX),
-        };
         let writer = Writer {
             engine,
             shared: shared.clone(),
             clock,
-            window,
+            limits,
+            full_at: None,
             _lock: lock,
         };
         let queue = match mode {
@@ -236,9 +238,7 @@ impl Store {
             Mode::Thread => {
                 let (tx, rx) = mpsc::channel(limits.queue_max);
                 tasks
-                    .spawn_thread("store-writer", OnError::EndProcess, move || {
-                        writer.run(rx, limits)
-                    })
+                    .spawn_thread("writer", OnError::EndProcess, move || writer.run(rx))
                     .map_err(|source| OpenError::Io { path, source })?;
                 Queue::Thread(Mutex::new(Some(tx)))
             }
@@ -359,8 +359,7 @@ impl Store {
     /// What this process has not witnessed, or not kept, is put together from what is stored
     /// ([`Change::recovered`]), as far back as deletions are remembered.
     pub fn watch(&self, resource: &str, from: ResourceVersion) -> Result<Watch, Expired> {
-        let shared = &self.inner.shared.state;
-        Watch::start(shared, &mut shared.write(), resource, from)
+        Watch::start(&self.inner.shared.state, resource, from)
     }
 
     /// The objects of a resource, and every change after that list.
@@ -369,10 +368,11 @@ impl Store {
     #[must_use]
     pub fn list_and_watch(&self, resource: &str) -> (Listing, Watch) {
         let shared = &self.inner.shared.state;
-        let mut state = shared.write();
-        let listing = state.list(resource, None);
-        let watch = Watch::at_end(shared, &mut state, resource);
-        (listing, watch)
+        let state = State::read_with_ring(shared, resource);
+        (
+            state.list(resource, None),
+            Watch::at_end(shared, &state, resource),
+        )
     }
 
     #[must_use]
@@ -436,9 +436,7 @@ impl Store {
                 let (tx, rx) = oneshot::channel();
                 self.inner
                     .tasks
-                    .spawn_thread("store-backup", OnError::Report, move || {
-                        drop(tx.send(copy()))
-                    })
+                    .spawn_thread("backup", OnError::Report, move || drop(tx.send(copy())))
                     .map_err(backup_error(path))?;
                 rx.await.unwrap_or_else(|_| {
                     Err(std::io::Error::other("the copy was broken off").into())

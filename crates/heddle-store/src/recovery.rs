@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::engine::Image;
 use crate::format::{self, Damage, Meta};
 use crate::state::State;
-use crate::{Change, ChangeKind, Facts, Key, Object, ResourceVersion};
+use crate::{Change, ChangeKind, Facts, Key, Limits, Object, ResourceVersion};
 
 /// What is left of a deleted object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,16 @@ pub(crate) struct Tombstone {
 pub(crate) struct Window {
     pub(crate) count_max: usize,
     pub(crate) seconds_max: i64,
+}
+
+impl Limits {
+    pub(crate) fn window(&self) -> Window {
+        let seconds_max = i64::try_from(self.tombstone_age_max.as_secs()).unwrap_or(i64::MAX);
+        Window {
+            count_max: self.tombstones_max,
+            seconds_max,
+        }
+    }
 }
 
 /// The tombstones that are kept, and from where on they are complete.
@@ -244,3 +254,6 @@ impl Names {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use parking_lot::{RwLock, RwLockReadGuard};
+
 use crate::history::History;
 use crate::recovery::Graveyard;
 use crate::{Change, ChangeKind, Health, Key, Listing, Object, ResourceVersion};
@@ -39,6 +41,18 @@ impl State {
             by_uid: HashMap::new(),
             by_owner: HashMap::new(),
         }
+    }
+
+    /// For reading, and sure that the history has a ring for `resource`. Only the first reader of a
+    /// resource keeps others out, and only for a moment.
+    pub(crate) fn read_with_ring<'a>(
+        shared: &'a RwLock<Self>,
+        resource: &str,
+    ) -> RwLockReadGuard<'a, Self> {
+        if !shared.read().history.has_ring(resource) {
+            shared.write().history.add_ring(resource);
+        }
+        shared.read()
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Object>> {

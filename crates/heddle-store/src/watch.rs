@@ -27,13 +27,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts after `from`, which the caller looked up under the same lock.
+    /// Starts after `from`.
     pub(crate) fn start(
         shared: &Arc<RwLock<State>>,
-        state: &mut State,
         resource: &str,
         from: ResourceVersion,
     ) -> Result<Self, Expired> {
+        let state = State::read_with_ring(shared, resource);
         if state.closed {
             return Err(Expired::Closed);
         }
@@ -49,27 +49,24 @@ impl Watch {
             if from < oldest {
                 return Err(Expired::TooOld { oldest });
             }
-            missed = recovery::missed(state, resource, from).into();
+            missed = recovery::missed(&state, resource, from).into();
             resume = state.version;
         }
-        let mut watch = Self::at_end(shared, state, resource);
+        let mut watch = Self::at_end(shared, &state, resource);
         watch.position = if missed.is_empty() { resume } else { from };
         (watch.missed, watch.resume) = (missed, resume);
         Ok(watch)
     }
 
-    /// Starts after the last version.
-    pub(crate) fn at_end(shared: &Arc<RwLock<State>>, state: &mut State, resource: &str) -> Self {
-        let resource = Arc::from(resource);
-        let (position, wake) = (state.version, state.history.listen(&resource));
-        let missed = VecDeque::new();
+    /// Starts after the last version of `state`, which has a ring for the resource.
+    pub(crate) fn at_end(shared: &Arc<RwLock<State>>, state: &State, resource: &str) -> Self {
         Self {
             state: shared.clone(),
-            resource,
-            position,
-            missed,
-            resume: position,
-            wake,
+            resource: resource.into(),
+            position: state.version,
+            missed: VecDeque::new(),
+            resume: state.version,
+            wake: state.history.listen(resource),
         }
     }
 

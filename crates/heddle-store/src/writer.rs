@@ -9,6 +9,7 @@
 //! the next one is tried again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use heddle_rt::Clock;
 use heddle_rt::vfs::Lock;
@@ -17,7 +18,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::{Engine, EngineError};
 use crate::group::{Group, Planned, Verdict};
-use crate::recovery::Window;
 use crate::state::State;
 use crate::stats::Counters;
 use crate::{CommitError, Health, Limits, Op, Write};
@@ -40,7 +40,9 @@ pub(crate) struct Writer {
     pub(crate) engine: Box<dyn Engine>,
     pub(crate) shared: Shared,
     pub(crate) clock: Clock,
-    pub(crate) window: Window,
+    pub(crate) limits: Limits,
+    /// When the disk was last found full.
+    pub(crate) full_at: Option<Duration>,
     /// Let go of after the engine.
     pub(crate) _lock: Option<Lock>,
 }
@@ -48,18 +50,20 @@ pub(crate) struct Writer {
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer")
-            .field("window", &self.window)
+            .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
 }
 
 impl Writer {
     /// Serves the queue until it is closed and empty.
-    pub(crate) fn run(mut self, mut queue: mpsc::Receiver<Request>, limits: Limits) {
+    pub(crate) fn run(mut self, mut queue: mpsc::Receiver<Request>) {
+        let _last_words = LastWords(self.shared.clone());
         while let Some(first) = queue.blocking_recv() {
             let mut bytes = size(&first);
             let mut group = vec![first];
-            while group.len() < limits.group_batches_max && bytes < limits.group_bytes_max {
+            while group.len() < self.limits.group_batches_max && bytes < self.limits.group_bytes_max
+            {
                 let Ok(request) = queue.try_recv() else { break };
                 bytes += size(&request);
                 group.push(request);
@@ -110,7 +114,7 @@ impl Writer {
             .unzip();
         // While the disk is full or has failed, an empty batch finds out whether it still is.
         let due = !group.is_empty() || state.health != Health::Serving;
-        let planned = due.then(|| group.plan(self.window, self.clock.now().as_second()));
+        let planned = due.then(|| group.plan(self.limits.window(), self.clock.now().as_second()));
         (replies, verdicts, planned)
     }
 
@@ -119,6 +123,13 @@ impl Writer {
             return Err(CommitError::Poisoned);
         }
         let started = self.clock.monotonic();
+        if self
+            .full_at
+            .is_some_and(|at| started < at + self.limits.full_pause)
+        {
+            return Err(CommitError::Full);
+        }
+        self.full_at = None;
         match self.engine.commit(&planned.batch) {
             Ok(()) => {
                 let took = self.clock.monotonic().saturating_sub(started);
@@ -131,6 +142,7 @@ impl Writer {
             }
             Err(EngineError::Full) => {
                 tracing::warn!("the disk is full: writes are refused until there is room");
+                self.full_at = Some(self.clock.monotonic());
                 self.shared.state.write().health = Health::Full;
                 Err(CommitError::Full)
             }
@@ -183,6 +195,17 @@ impl Shared {
     }
 }
 
+/// Tells everybody when the writer breaks, so that nobody takes silence for health.
+struct LastWords(Shared);
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state.write().health = Health::Poisoned("the writer broke".to_owned());
+        }
+    }
+}
+
 fn size(request: &Request) -> usize {
     let bytes = |write: &Write| match &write.op {
         Op::Put(draft) | Op::Remove(draft) => draft.json.len(),
@@ -190,3 +213,6 @@ fn size(request: &Request) -> usize {
     };
     request.batch.iter().map(bytes).sum()
 }
+
+#[cfg(test)]
+mod tests;

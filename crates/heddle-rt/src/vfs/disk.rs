@@ -45,6 +45,13 @@ impl Vfs for DiskVfs {
             .take_while(|dir| !dir.exists())
             .map(Path::to_path_buf)
             .collect();
+        // The last one that exists may be what a broken-off attempt left, with a name not yet safe.
+        let existing = missing.last().map_or(path, |dir| parent(dir));
+        match self.sync_dir(parent(existing)) {
+            // A directory we may not look into is one we did not make anything in.
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
+            _ => {}
+        }
         for dir in missing.iter().rev() {
             match std::fs::DirBuilder::new().mode(0o700).create(dir) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

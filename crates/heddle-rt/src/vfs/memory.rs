@@ -188,6 +188,15 @@ impl MemoryVfs {
                 change.apply(&mut names);
             }
         }
+        // Without its directory a name leads nowhere.
+        let dirs = names.clone();
+        names.retain(|path, _| {
+            let mut above = path
+                .ancestors()
+                .skip(1)
+                .filter(|dir| !dir.as_os_str().is_empty());
+            above.all(|dir| matches!(dirs.get(dir), Some(None)))
+        });
         for content in files.values_mut() {
             if let Some(chance) = &chance {
                 let pending = std::mem::take(&mut content.pending);
@@ -412,25 +421,24 @@ impl Vfs for MemoryVfs {
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        let ancestors: Vec<&Path> = path
-            .ancestors()
-            .filter(|dir| !dir.as_os_str().is_empty())
-            .collect();
-        for dir in ancestors.into_iter().rev() {
-            let mut world = self.world.lock();
-            match world.seen.get(dir) {
-                Some(None) => {}
+        let mut missing = Vec::new();
+        for dir in path.ancestors().filter(|dir| !dir.as_os_str().is_empty()) {
+            match self.world.lock().seen.get(dir) {
+                Some(None) => break,
                 Some(Some(_)) => return Err(io::ErrorKind::NotADirectory.into()),
-                None => {
-                    world.operate()?;
-                    world.change_name(NameChange::Put {
-                        path: dir.to_owned(),
-                        entry: None,
-                    });
-                    drop(world);
-                    self.sync_dir(parent(dir))?;
-                }
+                None => missing.push(dir),
             }
+        }
+        self.sync_dir(parent(missing.last().copied().map_or(path, parent)))?;
+        for dir in missing.into_iter().rev() {
+            let mut world = self.world.lock();
+            world.operate()?;
+            world.change_name(NameChange::Put {
+                path: dir.to_owned(),
+                entry: None,
+            });
+            drop(world);
+            self.sync_dir(parent(dir))?;
         }
         Ok(())
     }

@@ -174,6 +174,22 @@ fn an_atomic_write_is_old_or_new_after_power_loss_at_every_operation() {
 }
 
 #[test]
+fn directories_are_safe_once_made_whatever_was_broken_off_before() {
+    let path = Path::new("/a/b/c");
+    for crash_at in 1..20 {
+        let vfs = MemoryVfs::new();
+        vfs.crash_at(crash_at);
+        let done = vfs.create_dir_all(path).is_ok();
+        let again = vfs.kill();
+        again.create_dir_all(path).unwrap();
+        for after in [&again, &vfs].into_iter().take(1 + usize::from(done)) {
+            let left = after.power_loss(PowerLoss::LoseUnsynced);
+            assert!(left.exists(path).unwrap(), "broken off at {crash_at}");
+        }
+    }
+}
+
+#[test]
 fn faults_hit_the_operation_they_were_planned_for() {
     let vfs = MemoryVfs::new();
     vfs.create_dir_all(Path::new("/")).unwrap();

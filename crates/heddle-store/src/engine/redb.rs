@@ -58,7 +58,10 @@ struct Trouble {
 impl RedbEngine {
     /// Opens the database at `path`, or makes one that holds `fresh`.
     pub fn open(vfs: Arc<dyn Vfs>, path: &Path, fresh: &Batch) -> Result<Self, LoadError> {
-        if !vfs.exists(path)? {
+        if vfs.exists(path)? {
+            // A creation that was broken off at its last step left a name that is not safe.
+            vfs.sync_dir(dir_of(path)?)?;
+        } else {
             Self::create(&vfs, path, fresh)?;
         }
         let (database, trouble) = open_database(vfs.as_ref(), path)?;
@@ -71,9 +74,7 @@ impl RedbEngine {
 
     /// Makes a database with these contents. It appears under its name complete or not at all.
     pub fn create(vfs: &Arc<dyn Vfs>, path: &Path, contents: &Batch) -> Result<(), LoadError> {
-        let dir = path
-            .parent()
-            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let dir = dir_of(path)?;
         let mut name = std::ffi::OsString::from(".");
         name.push(
             path.file_name()
@@ -179,6 +180,11 @@ impl Engine for RedbEngine {
             Err(panic) => Err(self.fail(panic)),
         }
     }
+}
+
+fn dir_of(path: &Path) -> io::Result<&Path> {
+    path.parent()
+        .ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 fn builder() -> Builder {

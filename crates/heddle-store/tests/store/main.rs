@@ -1,6 +1,14 @@
 //! The store, from outside: what it promises, and what happens to it when it is hurt.
 
+mod backup;
+mod crash;
+mod damage;
+mod disk;
+mod faults;
+mod model;
+mod planted;
 mod reads;
+mod script;
 mod support;
 mod watches;
 mod writes;

@@ -1,6 +1,8 @@
 //! Small words for the tests: objects, writes, stores on a file system in memory.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use heddle_rt::{Clock, MemoryVfs};
 use heddle_store::{
@@ -10,11 +12,16 @@ use heddle_store::{
 
 pub(crate) const DIR: &str = "/data/resources";
 
+pub(crate) fn database() -> &'static Path {
+    Path::new("/data/resources/resources.redb")
+}
+
+/// Inline, and a full disk is tried again at once.
 pub(crate) fn options(vfs: &MemoryVfs) -> Options {
-    Options {
-        mode: Mode::Inline,
-        ..Options::new(vfs.shared(), DIR, Clock::system())
-    }
+    let mut options = Options::new(vfs.shared(), DIR, Clock::system());
+    options.mode = Mode::Inline;
+    options.limits.full_pause = Duration::ZERO;
+    options
 }
 
 pub(crate) fn try_open(vfs: &MemoryVfs) -> Result<Store, OpenError> {
