@@ -11,7 +11,7 @@ ready_seconds_max=180
 [ $# -eq 1 ] || { echo "usage: ${0##*/} DIR" >&2; exit 2; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tools=${KUBERNETES_TOOLS:-$here/../../target/kubernetes-tools}
-"$here/tools/etcd.sh" "$tools" >&2
+"$here/tools/build.sh" etcd "$tools" >&2
 "$here/tools/build.sh" kube-apiserver "$tools" >&2
 tools=$(cd "$tools" && pwd)
 

@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
-# Builds kubectl or kube-apiserver of the release pinned in go.mod.
-#   build.sh kubectl|kube-apiserver OUTDIR
+# Builds kubectl, kube-apiserver or etcd of the release pinned in go.mod.
+#   build.sh kubectl|kube-apiserver|etcd OUTDIR
 # Does nothing when OUTDIR already holds that release. Modules come through the ordinary Go module proxy settings.
 set -euo pipefail
 
-usage() { echo "usage: ${0##*/} kubectl|kube-apiserver OUTDIR" >&2; exit 2; }
+usage() { echo "usage: ${0##*/} kubectl|kube-apiserver|etcd OUTDIR" >&2; exit 2; }
 [ $# -eq 2 ] || usage
 name=$1 out=$2
-case $name in kubectl | kube-apiserver) ;; *) usage ;; esac
+case $name in kubectl | kube-apiserver | etcd) ;; *) usage ;; esac
 
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-version=$(sed -n 's|^[[:space:]]*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' go.mod | head -n 1)
+case $name in etcd) module=go.etcd.io/etcd/server/v3 ;; *) module=k8s.io/kubernetes ;; esac
+version=$(sed -n "s|^[[:space:]]*$module \(v[0-9.]*\).*|\1|p" go.mod | head -n 1)
 current() {
     case $name in
         kubectl) "$out/kubectl" version --client 2>/dev/null | sed -n 's/^Client Version: //p' ;;
         kube-apiserver) "$out/kube-apiserver" --version 2>/dev/null | sed 's/^Kubernetes //' ;;
+        etcd) "$out/etcd" --version 2>/dev/null | sed -n 's/^etcd Version: /v/p' ;;
     esac
 }
 if [ -x "$out/$name" ] && [ "$(current)" = "$version" ]; then

@@ -20,7 +20,7 @@ kn configmap-apply-change apply -f configmap-changed.yaml
 kn configmap-applied get configmap applied -o yaml
 kn configmap-patch-strategic patch configmap made --type=strategic -p '{"data":{"shape":null,"size":"small"}}'
 kn configmap-patch-merge patch configmap made --type=merge -p '{"data":{"colour":"green"},"metadata":{"labels":{"a":"b"}}}'
-kn configmap-patched get configmap made --show-managed-fields -o yaml
+kn configmap-patched get configmap made -o json --show-managed-fields
 kn configmap-table get configmaps
 kn configmap-replace-without-version replace -f configmap.yaml
 kn configmap-number apply -f configmap-number.yaml

@@ -85,11 +85,12 @@ kn_watch watch-table 7 relabel get triggers -w
 touch_orders() { "$kubectl" -n transcript annotate trigger orders seen=yes; }
 kn_watch watch-one 3 touch_orders get trigger orders -w
 untouch_orders() { "$kubectl" -n transcript annotate trigger orders seen-; }
-kn_watch watch-only-changes 1 untouch_orders get trigger orders -w --watch-only -o name
+kn_watch watch-objects 2 untouch_orders get trigger orders -w -o 'jsonpath={.metadata.name} {.metadata.annotations}{"\n"}'
 enter_and_leave() {
     "$kubectl" -n transcript label trigger billing watched=yes
     "$kubectl" -n transcript label trigger billing watched=no --overwrite
     "$kubectl" -n transcript label trigger billing watched-
 }
-# The first line comes only after the action here, so the action follows a short wait for a line that does not come.
-kn_watch watch-selector 2 enter_and_leave get triggers -l watched=yes -w --output-watch-events -o name
+quietly -n transcript label trigger orders watched=yes
+kn_watch watch-selector 4 enter_and_leave get triggers -l watched=yes -w --output-watch-events
+quietly -n transcript label trigger orders watched-

@@ -19,7 +19,7 @@ kn patch-uid patch trigger orders --type=merge -p '{"metadata":{"uid":"00000000-
 kn patch-stale patch trigger orders --type=merge -p '{"metadata":{"resourceVersion":"1"},"spec":{"broker":"other"}}'
 kn patch-unknown-field patch trigger orders --type=merge -p '{"spec":{"colour":"blue"}}'
 kn patch-missing patch trigger nobody --type=merge -p '{"spec":{}}'
-kn patched get trigger orders -o yaml --show-managed-fields
+kn patched get trigger orders -o json --show-managed-fields
 
 before=$(generation orders)
 kn label label trigger orders tier=gold
@@ -28,7 +28,6 @@ kn label-other-refused label trigger orders tier=silver
 kn label-overwrite label trigger orders tier=silver --overwrite
 kn label-remove label trigger orders tier-
 kn label-all label triggers --all all=yes
-kn label-list label trigger orders --list
 kn label-bad label trigger orders 'tier=not good'
 kn annotate annotate trigger orders note='hello there'
 kn annotate-remove annotate trigger orders note-
@@ -40,6 +39,7 @@ kn replace replace -f - <"$work/replace.yaml"
 kn replace-stale replace -f - <"$work/stale.yaml"
 kn replace-without-version replace -f trigger.yaml
 kn replace-missing replace -f trigger-minimal.yaml
+kn replace-raw-without-version replace --raw "$triggers/orders" -f - <<<'{"apiVersion":"eventing.knative.dev/v1","kind":"Trigger","metadata":{"name":"orders"},"spec":{"broker":"default","subscriber":{"uri":"http://orders.example/"}}}'
 kn replaced get trigger orders -o yaml
 export KUBE_EDITOR='sed -i s/orders.example/edited.example/'
 kn edit edit trigger orders
@@ -51,15 +51,18 @@ kn status-patch patch trigger orders --subresource=status --type=merge -p '{"sta
 kn status-patch-ignores-spec patch trigger orders --subresource=status --type=merge -p '{"spec":{"broker":"other"},"status":{"observedGeneration":2}}'
 kn status-ignored-by-main patch trigger orders --type=merge -p '{"status":{"observedGeneration":77}}'
 kn status-invalid patch trigger orders --subresource=status --type=merge -p '{"status":{"observedGeneration":"many"}}'
-kn status-result get trigger orders -o yaml --show-managed-fields
+kn status-result get trigger orders -o json --show-managed-fields
 fact status-keeps-generation test "$before" = "$(generation orders)"
 kn status-table get triggers
 kn status-wide get trigger orders -o wide
 
-kn wait-not-yet wait --for=condition=Ready trigger/orders --timeout=1s
+# kubectl does not believe a condition whose observedGeneration is behind.
+kn wait-behind wait --for=condition=Ready=False trigger/orders --timeout=1s
+quietly -n transcript patch trigger orders --subresource=status --type=merge -p '{"status":{"observedGeneration":'"$before"'}}'
 kn wait-false wait --for=condition=Ready=False trigger/orders --timeout=20s
+kn wait-not-yet wait --for=condition=Ready trigger/orders --timeout=1s
 quietly -n transcript patch trigger orders --subresource=status --type=merge -p '{"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2024-02-29T12:00:01Z"}]}}'
 kn wait-condition wait --for=condition=Ready trigger/orders --timeout=20s
-kn wait-jsonpath wait --for=jsonpath='{.spec.broker}'=replaced trigger/orders --timeout=20s
+kn wait-jsonpath wait --for=jsonpath='{.spec.broker}'=default trigger/orders --timeout=20s
 kn wait-missing wait --for=condition=Ready trigger/nobody --timeout=1s
 kn wait-create wait --for=create trigger/orders --timeout=20s
