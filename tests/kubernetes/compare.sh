@@ -9,6 +9,9 @@ diff_lines_max=60
 
 [ $# -eq 2 ] || { echo "usage: ${0##*/} OUT_A OUT_B" >&2; exit 2; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+for dir in "$1" "$2"; do
+    compgen -G "$dir/*.txt" >/dev/null || { echo "no transcript in $dir" >&2; exit 2; }
+done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$here/normalise.py" "$1" "$work/a"

@@ -35,6 +35,8 @@ TEXT_MASKS = [
     (re.compile(r"(?<=\S) {2,}(?=\S)"), "  "),
 ]
 
+MANAGED_FIELDS = re.compile(r"( *)managedFields:")
+
 # JSON members whose value says nothing, by name.
 MEMBER_MASKS = {"resourceVersion": "RESOURCE_VERSION", "continue": "CONTINUE"}
 
@@ -80,12 +82,31 @@ def as_json(text):
     return [line for d in documents for line in json.dumps(mask_json(d), indent=1, sort_keys=True).splitlines()]
 
 
+def as_text(text):
+    """The masked lines of any other text. Where it is YAML, managedFields are put in order, as in JSON."""
+    lines = [mask_text(line) for line in text.splitlines()]
+    ordered = []
+    while lines:
+        line = lines.pop(0)
+        ordered.append(line)
+        heading = MANAGED_FIELDS.fullmatch(line)
+        if heading:
+            first, inner = heading[1] + "- ", heading[1] + "  "
+            entries = []
+            while lines and lines[0].startswith((first, inner)):
+                if lines[0].startswith(first):
+                    entries.append([])
+                entries[-1].append(lines.pop(0))
+            ordered += [line for entry in sorted(entries) for line in entry]
+    return ordered
+
+
 def normalise(text):
     head, stdout, stderr = re.fullmatch(r"(.*?)--- stdout\n(.*)--- stderr\n(.*)", text, re.DOTALL).groups()
     lines = head.splitlines()
     for title, part in (("stdout", stdout), ("stderr", stderr)):
         lines.append(f"--- {title}")
-        lines += as_json(part) or [mask_text(line) for line in part.splitlines()]
+        lines += as_json(part) or as_text(part)
     return "\n".join(lines) + "\n"
 
 

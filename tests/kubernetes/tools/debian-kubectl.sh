@@ -14,7 +14,6 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-chmod 755 "$work" # apt downloads as its own user when it can
 cd "$work"
 if ! apt-get download -q kubernetes-client; then
     echo "cannot download kubernetes-client; is 'apt-get update' needed?" >&2

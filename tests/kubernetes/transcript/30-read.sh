@@ -67,7 +67,6 @@ kn get-missing-ignored get trigger nobody --ignore-not-found
 kn raw-get get --raw "$triggers/orders"
 kn raw-list-limit get --raw "/apis/messaging.knative.dev/v1/namespaces/transcript/channels?limit=1"
 kn raw-list-bad-limit get --raw "$triggers?limit=many"
-kn raw-list-future get --raw "$triggers?resourceVersion=999999999"
 kn raw-list-match-without-version get --raw "$triggers?resourceVersionMatch=Exact"
 kn raw-list-bad-version get --raw "$triggers?resourceVersion=soon"
 kn raw-watch get --raw "$triggers?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dorders"
