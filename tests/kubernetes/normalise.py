@@ -11,6 +11,7 @@ that loses microseconds or rewrites a given id is found out; a generated name is
 import json
 import re
 import sys
+from itertools import groupby
 from pathlib import Path
 
 FIXED_MOMENT = "2024-02-29"
@@ -35,6 +36,8 @@ TEXT_MASKS = [
     (re.compile(r"(?<=\S) {2,}(?=\S)"), "  "),
 ]
 
+# Lines of a list of complaints. The real server visits the fields of an object in random order.
+COMPLAINT = re.compile(r"\* |  \.")
 MANAGED_FIELDS = re.compile(r"( *)managedFields:")
 
 # JSON members whose value says nothing, by name.
@@ -101,12 +104,18 @@ def as_text(text):
     return ordered
 
 
+def sort_complaints(lines):
+    ordered = []
+    for is_list, run in groupby(lines, key=lambda line: bool(COMPLAINT.match(line))):
+        ordered += sorted(run) if is_list else run
+    return ordered
+
+
 def normalise(text):
     head, stdout, stderr = re.fullmatch(r"(.*?)--- stdout\n(.*)--- stderr\n(.*)", text, re.DOTALL).groups()
     lines = head.splitlines()
-    for title, part in (("stdout", stdout), ("stderr", stderr)):
-        lines.append(f"--- {title}")
-        lines += as_json(part) or as_text(part)
+    lines += ["--- stdout", *(as_json(stdout) or as_text(stdout))]
+    lines += ["--- stderr", *sort_complaints(as_text(stderr))]
     return "\n".join(lines) + "\n"
 
 

@@ -1,5 +1,5 @@
-# Reading custom kinds in every form kubectl can ask for. Short name, category and selectable field are the first ones the
-# definition names, so that the definition decides.
+# Reading custom kinds in every form kubectl can ask for. Short name, category and selectable field are those that the
+# definitions name.
 kn create create -f trigger.yaml
 kn create-again create -f trigger.yaml
 kn create-second create -f trigger-billing.yaml
@@ -12,7 +12,7 @@ kn generate-name-get get triggers -l made=yes -o name
 quietly -n transcript delete triggers -l made=yes
 
 short=$(field crd channels.messaging.knative.dev '.spec.names.shortNames[0]')
-category=$(field crd channels.messaging.knative.dev '.spec.names.categories[0]')
+category=$(field crd channels.messaging.knative.dev '.spec.names.categories[-1:]')
 selectable=$(field crd triggers.eventing.knative.dev '.spec.versions[0].selectableFields[0].jsonPath')
 
 kn get-table get triggers

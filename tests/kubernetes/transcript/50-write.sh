@@ -34,7 +34,7 @@ kn annotate-remove annotate trigger orders note-
 fact metadata-keeps-generation test "$before" = "$(generation orders)"
 
 "$kubectl" -n transcript get trigger orders -o yaml >"$work/stale.yaml"
-sed 's|broker: default|broker: replaced|' "$work/stale.yaml" >"$work/replace.yaml"
+sed 's|retry: 7|retry: 9|' "$work/stale.yaml" >"$work/replace.yaml"
 kn replace replace -f - <"$work/replace.yaml"
 kn replace-stale replace -f - <"$work/stale.yaml"
 kn replace-without-version replace -f trigger.yaml
