@@ -27,7 +27,7 @@ use managers::{Identity, Managers, Operation};
 
 /// Who writes, and through what.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manager {
+pub(crate) struct Manager {
     pub name: String,
     pub api_version: String,
     pub subresource: Option<String>,
@@ -35,7 +35,7 @@ pub struct Manager {
 
 /// A field that someone else owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
+pub(crate) struct Conflict {
     /// As messages name the owner: `"kubectl"`, `"app" with subresource "status" using example.com/v1`.
     pub manager: String,
     pub path: Vec<Element>,
@@ -43,19 +43,19 @@ pub struct Conflict {
 
 impl Conflict {
     /// `.spec.replicas`
-    pub fn field(&self) -> String {
+    pub(crate) fn field(&self) -> String {
         fields::path_text(&self.path)
     }
 
     /// The message of this conflict's cause in a 409 answer.
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         format!("conflict with {}", self.manager)
     }
 }
 
 /// Why nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ApplyError {
+pub(crate) enum ApplyError {
     /// 409: others own these fields; force would take them.
     #[error("{}", conflicts_text(.0))]
     Conflict(Vec<Conflict>),
@@ -89,7 +89,7 @@ fn conflicts_text(conflicts: &[Conflict]) -> String {
 }
 
 /// Applies an object to the live one, or creates it. Returns the live object itself when nothing would change but a time.
-pub fn apply(
+pub(crate) fn apply(
     live: Option<&Value>,
     applied: &Value,
     manager: &Manager,
@@ -145,7 +145,7 @@ pub fn apply(
 }
 
 /// Records in `new` who owns what after a write that was no apply: the writer owns whatever it changed.
-pub fn track_update(
+pub(crate) fn track_update(
     old: Option<&Value>,
     new: &mut Value,
     manager: &Manager,

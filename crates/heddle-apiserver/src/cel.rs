@@ -17,14 +17,14 @@ const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 
 /// The compiled rules of one schema node.
 #[derive(Debug)]
-pub struct Rules {
+pub(crate) struct Rules {
     compiled: CompiledSchema,
     type_name: String,
 }
 
 /// A rule that an object breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// Relative to the node, with its leading dot; empty for the node itself.
     pub field_path: String,
     pub reason: &'static str,
@@ -33,7 +33,7 @@ pub struct Violation {
 
 impl Rules {
     /// Compiles the rules of a node, if it has any. Rules of nodes below are not looked at.
-    pub fn compile(schema: &Map<String, Value>) -> Result<Option<Self>, String> {
+    pub(crate) fn compile(schema: &Map<String, Value>) -> Result<Option<Self>, String> {
         if schema
             .get(RULES)
             .and_then(Value::as_array)
@@ -59,7 +59,7 @@ impl Rules {
     }
 
     /// Evaluates every rule against a value.
-    pub fn evaluate(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
+    pub(crate) fn evaluate(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
         let Err(errors) = kube_cel::validate_compiled(&self.compiled, value, old) else {
             return Vec::new();
         };

@@ -23,11 +23,11 @@ use serde_json::{Map, Value};
 
 use crate::schema::{DEPTH_MAX, within_depth};
 
-pub use walk::{Comparison, check_items, merge, remove};
+pub(crate) use walk::{Comparison, check_items, merge, remove};
 
 /// A `fieldsV1` document that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error("field set is nested deeper than {DEPTH_MAX} levels")]
     TooDeep,
     #[error("field set must be an object")]
@@ -38,20 +38,20 @@ pub enum Error {
 
 /// One step of a path, held in its encoded form, which is canonical: equal steps have equal texts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Element(String);
+pub(crate) struct Element(String);
 
 impl Element {
-    pub fn field(name: &str) -> Self {
+    pub(crate) fn field(name: &str) -> Self {
         Self(format!("f:{name}"))
     }
 
     /// The item of a keyed list with these values of its key fields.
-    pub fn key(keys: Map<String, Value>) -> Self {
+    pub(crate) fn key(keys: Map<String, Value>) -> Self {
         Self(format!("k:{}", Value::Object(keys)))
     }
 
     /// The item of a set with this value.
-    pub fn value(value: &Value) -> Self {
+    pub(crate) fn value(value: &Value) -> Self {
         Self(format!("v:{value}"))
     }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Element {
 
 /// A set of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldSet {
+pub(crate) struct FieldSet {
     /// Invariant: no entry is empty (neither a member nor leading to one).
     entries: BTreeMap<Element, Entry>,
 }
@@ -121,7 +121,7 @@ impl Entry {
 
 impl FieldSet {
     /// Reads a `fieldsV1` document.
-    pub fn parse(fields_v1: &Value) -> Result<Self, Error> {
+    pub(crate) fn parse(fields_v1: &Value) -> Result<Self, Error> {
         match within_depth(fields_v1) {
             true => Self::parse_level(fields_v1),
             false => Err(Error::TooDeep),
@@ -145,7 +145,7 @@ impl FieldSet {
     }
 
     /// Writes a `fieldsV1` document; equal sets give equal documents.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let steps = self.entries.iter().map(|(element, entry)| {
             let mut below = entry.below.to_value();
             if let (true, false, Value::Object(steps)) =
@@ -158,12 +158,12 @@ impl FieldSet {
         Value::Object(steps.collect())
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Adds one path; the paths leading to it do not become members.
-    pub fn insert_path(&mut self, path: &[Element]) {
+    pub(crate) fn insert_path(&mut self, path: &[Element]) {
         let Some((first, rest)) = path.split_first() else {
             return;
         };
@@ -175,7 +175,7 @@ impl FieldSet {
     }
 
     /// Whether a path is a member.
-    pub fn contains(&self, path: &[Element]) -> bool {
+    pub(crate) fn contains(&self, path: &[Element]) -> bool {
         match path
             .split_first()
             .and_then(|(first, rest)| Some((self.entries.get(first)?, rest)))
@@ -187,7 +187,7 @@ impl FieldSet {
     }
 
     /// Members of either.
-    pub fn union(&self, other: &Self) -> Self {
+    pub(crate) fn union(&self, other: &Self) -> Self {
         let mut union = self.clone();
         union.absorb(other);
         union
@@ -206,7 +206,7 @@ impl FieldSet {
     }
 
     /// Members of both.
-    pub fn intersection(&self, other: &Self) -> Self {
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
         let mut intersection = Self::default();
         for (element, ours) in &self.entries {
             if let Some(theirs) = other.entries.get(element) {
@@ -224,7 +224,7 @@ impl FieldSet {
     }
 
     /// Members of this set that are not members of the other; below a member of the other, only what it names itself is taken away.
-    pub fn difference(&self, other: &Self) -> Self {
+    pub(crate) fn difference(&self, other: &Self) -> Self {
         let mut difference = Self::default();
         for (element, ours) in &self.entries {
             let left = match other.entries.get(element) {
@@ -240,7 +240,7 @@ impl FieldSet {
     }
 
     /// All members, those of a level before those below it.
-    pub fn paths(&self) -> Vec<Vec<Element>> {
+    pub(crate) fn paths(&self) -> Vec<Vec<Element>> {
         let mut paths = Vec::new();
         self.collect_paths(&mut Vec::new(), &mut paths);
         paths
@@ -267,6 +267,6 @@ impl FieldSet {
 }
 
 /// A path as conflicts name it: `.spec.conditions[type="Ready"].status`.
-pub fn path_text(path: &[Element]) -> String {
+pub(crate) fn path_text(path: &[Element]) -> String {
     path.iter().map(Element::to_string).collect()
 }

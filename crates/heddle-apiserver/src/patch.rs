@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use crate::schema::{DEPTH_MAX, within_depth};
 
-pub use json::json;
-pub use strategic::strategic;
+pub(crate) use json::json;
+pub(crate) use strategic::strategic;
 
 /// Why a patch was not applied, by the answer it deserves.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PatchError {
+pub(crate) enum PatchError {
     /// 400: this is no patch.
     #[error("{0}")]
     Malformed(String),
@@ -31,7 +31,7 @@ pub enum PatchError {
 }
 
 /// Applies a JSON merge patch (RFC 7386): objects merge, null removes, everything else replaces.
-pub fn merge(object: &mut Value, patch: &Value) -> Result<(), PatchError> {
+pub(crate) fn merge(object: &mut Value, patch: &Value) -> Result<(), PatchError> {
     check_is_object(patch)?;
     check_depth(patch)?;
     merge_into(object, patch);

@@ -21,7 +21,7 @@ const MAGIC: &[u8] = b"k8s\0";
 
 /// A body that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// 400: not what it says it is.
     #[error("cannot decode protobuf body: {0}")]
     Malformed(&'static str),
@@ -31,7 +31,7 @@ pub enum Error {
 }
 
 /// Decodes a whole body into the JSON object it stands for.
-pub fn decode(body: &[u8]) -> Result<Value, Error> {
+pub(crate) fn decode(body: &[u8]) -> Result<Value, Error> {
     let envelope = body
         .strip_prefix(MAGIC)
         .ok_or(Error::Malformed("the magic number is missing"))?;

@@ -29,7 +29,7 @@ use crate::cel;
 
 /// The deepest nesting of objects and arrays that is accepted anywhere. JSON bodies cannot exceed it (serde_json refuses),
 /// YAML could; every recursion of this crate stays within it, so no input can exhaust a stack.
-pub const DEPTH_MAX: usize = 128;
+pub(crate) const DEPTH_MAX: usize = 128;
 
 /// One thing that is wrong with an object; becomes a cause in the details of a 422 answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Schema {
 }
 
 /// Whether a value is nested no deeper than [`DEPTH_MAX`]; does not recurse itself.
-pub fn within_depth(value: &Value) -> bool {
+pub(crate) fn within_depth(value: &Value) -> bool {
     let mut pending = vec![(value, 1)];
     while let Some((value, depth)) = pending.pop() {
         if depth > DEPTH_MAX {

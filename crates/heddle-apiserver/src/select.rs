@@ -12,16 +12,16 @@ mod tests;
 
 use std::borrow::Cow;
 
-pub use names::{label_key_problems, label_value_problems, subdomain_problems};
+pub(crate) use names::{label_key_problems, label_value_problems, subdomain_problems};
 
 /// A selector that cannot be understood; the text belongs into a 400 answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Invalid(pub String);
+pub(crate) struct Invalid(pub String);
 
 /// A conjunction of requirements on labels; the empty one matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LabelSelector {
+pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
 }
 
@@ -43,7 +43,7 @@ enum LabelTest {
 
 impl LabelSelector {
     /// Reads the text of a `labelSelector` query parameter.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
         let mut parser = Parser {
             tokens: lex(text),
             position: 0,
@@ -84,12 +84,12 @@ impl LabelSelector {
     }
 
     /// Whether every object matches.
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
 
     /// Whether an object whose labels are answered by `lookup` matches.
-    pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
+    pub(crate) fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| {
             let label = lookup(&requirement.key);
             match (&requirement.test, label) {
@@ -114,27 +114,27 @@ impl LabelSelector {
 
 /// One comparison of a field selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldTerm {
+pub(crate) struct FieldTerm {
     pub path: String,
     pub op: FieldOp,
     pub value: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldOp {
+pub(crate) enum FieldOp {
     Equal,
     NotEqual,
 }
 
 /// A conjunction of comparisons on fields; the empty one matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldSelector {
+pub(crate) struct FieldSelector {
     terms: Vec<FieldTerm>,
 }
 
 impl FieldSelector {
     /// Reads the text of a `fieldSelector` query parameter.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
         let mut terms = Vec::new();
         for term in split_unescaped_commas(text)
             .into_iter()
@@ -154,16 +154,16 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    pub fn terms(&self) -> &[FieldTerm] {
+    pub(crate) fn terms(&self) -> &[FieldTerm] {
         &self.terms
     }
 
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }
 
     /// The value a path must equal, if the selector pins one; lets a list by name become a point read.
-    pub fn pinned(&self, path: &str) -> Option<&str> {
+    pub(crate) fn pinned(&self, path: &str) -> Option<&str> {
         self.terms
             .iter()
             .find(|term| term.path == path && term.op == FieldOp::Equal)
@@ -171,7 +171,7 @@ impl FieldSelector {
     }
 
     /// Whether an object whose fields are answered by `lookup` matches. An absent field compares as the empty string.
-    pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<Cow<'a, str>>) -> bool {
+    pub(crate) fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<Cow<'a, str>>) -> bool {
         self.terms.iter().all(|term| {
             let equal = lookup(&term.path).unwrap_or(Cow::Borrowed("")) == term.value;
             equal == (term.op == FieldOp::Equal)

@@ -14,8 +14,6 @@ use serde_json::{Map, Value, json};
 
 use crate::jsonpath::{self, JsonPath};
 
-pub use age::human_duration;
-
 /// How much of each object goes into its row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IncludeObject {

@@ -104,7 +104,7 @@ fn identity(of_type: TypeRef<'_>, item: &Value) -> Result<Element, String> {
 }
 
 /// Refuses an object whose lists hold an item twice or items that cannot be told apart, and says where.
-pub fn check_items(of_type: TypeRef<'_>, value: &Value) -> Result<(), String> {
+pub(crate) fn check_items(of_type: TypeRef<'_>, value: &Value) -> Result<(), String> {
     match value {
         Value::Object(fields) if !of_type.is_atomic_map() => {
             for (name, field) in fields {
@@ -137,13 +137,13 @@ fn below(step: &str, problem: &str) -> String {
 
 impl FieldSet {
     /// The fields of an object, as someone who applies it will own them.
-    pub fn of_value(of_type: TypeRef<'_>, value: &Value) -> Self {
+    pub(crate) fn of_value(of_type: TypeRef<'_>, value: &Value) -> Self {
         fields(of_type, value).below
     }
 
     /// The set, with every named field that leads to a member made a member too. Fields of a struct are not normally members when
     /// something in them is; to remove a struct that became empty they have to be.
-    pub fn with_named_fields(&self, of_type: TypeRef<'_>) -> Self {
+    pub(crate) fn with_named_fields(&self, of_type: TypeRef<'_>) -> Self {
         let mut set = Self::default();
         for (element, entry) in &self.entries {
             let (named, inner) = match element.as_field() {
@@ -202,14 +202,14 @@ fn grouped<'i, 'v>(items: &'i [(Element, &'v Value)]) -> BTreeMap<&'i Element, V
 
 /// What differs between two objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     pub added: FieldSet,
     pub modified: FieldSet,
     pub removed: FieldSet,
 }
 
 impl Comparison {
-    pub fn of(of_type: TypeRef<'_>, old: &Value, new: &Value) -> Self {
+    pub(crate) fn of(of_type: TypeRef<'_>, old: &Value, new: &Value) -> Self {
         let difference = compare(of_type, Some(old), Some(new));
         Self {
             added: difference.added.below,
@@ -219,7 +219,7 @@ impl Comparison {
     }
 
     /// What the new object has that the old had not, or had otherwise.
-    pub fn changed(&self) -> FieldSet {
+    pub(crate) fn changed(&self) -> FieldSet {
         self.modified.union(&self.added)
     }
 }
@@ -339,7 +339,11 @@ fn compare_lists(
 }
 
 /// The live object with the applied one merged into it.
-pub fn merge(of_type: TypeRef<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
+pub(crate) fn merge(
+    of_type: TypeRef<'_>,
+    live: Option<&Value>,
+    applied: Option<&Value>,
+) -> Option<Value> {
     let (live_shape, applied_shape) = (shape(of_type, live), shape(of_type, applied));
     if live_shape.is_empty() && applied_shape.is_empty() {
         return applied.or(live).cloned();
@@ -454,7 +458,7 @@ fn merge_lists(
 }
 
 /// Takes the members of a set out of an object. A container that becomes empty goes with what was in it.
-pub fn remove(of_type: TypeRef<'_>, value: &mut Value, set: &FieldSet) {
+pub(crate) fn remove(of_type: TypeRef<'_>, value: &mut Value, set: &FieldSet) {
     if set.is_empty() {
         return;
     }

@@ -17,7 +17,7 @@ const OPERATIONS_MAX: usize = 10_000;
 const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Applies a JSON patch to an object.
-pub fn json(object: &mut Value, operations: &Value) -> Result<(), PatchError> {
+pub(crate) fn json(object: &mut Value, operations: &Value) -> Result<(), PatchError> {
     let operations = decode(operations)?;
     let mut patched = object.clone();
     let mut copied_bytes = 0;

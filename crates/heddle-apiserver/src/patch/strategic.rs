@@ -29,7 +29,7 @@ fn list_strategy(path: &[&str]) -> ListStrategy {
 }
 
 /// Applies a strategic merge patch to an object of a built-in kind.
-pub fn strategic(object: &mut Value, patch: &Value) -> Result<(), PatchError> {
+pub(crate) fn strategic(object: &mut Value, patch: &Value) -> Result<(), PatchError> {
     check_is_object(patch)?;
     check_depth(patch)?;
     *object = merge(&mut object.clone(), patch, &mut Vec::new())?;

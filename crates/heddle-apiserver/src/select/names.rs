@@ -10,7 +10,7 @@ const NAME_BYTES_MAX: usize = 63;
 const SUBDOMAIN_BYTES_MAX: usize = 253;
 
 /// What is wrong with a label (or annotation) key; empty when nothing is.
-pub fn label_key_problems(key: &str) -> Vec<String> {
+pub(crate) fn label_key_problems(key: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let parts: Vec<&str> = key.split('/').collect();
     let name = match parts[..] {
@@ -50,7 +50,7 @@ pub fn label_key_problems(key: &str) -> Vec<String> {
 }
 
 /// What is wrong with a label value; empty when nothing is.
-pub fn label_value_problems(value: &str) -> Vec<String> {
+pub(crate) fn label_value_problems(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > NAME_BYTES_MAX {
         problems.push(format!("must be no more than {NAME_BYTES_MAX} bytes"));
@@ -66,7 +66,7 @@ pub fn label_value_problems(value: &str) -> Vec<String> {
 }
 
 /// What is wrong with a lowercase DNS subdomain (most object names are one); empty when nothing is.
-pub fn subdomain_problems(value: &str) -> Vec<String> {
+pub(crate) fn subdomain_problems(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > SUBDOMAIN_BYTES_MAX {
         problems.push(format!("must be no more than {SUBDOMAIN_BYTES_MAX} bytes"));

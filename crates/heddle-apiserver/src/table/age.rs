@@ -11,7 +11,7 @@ pub(super) fn since(time: Option<Timestamp>, now: Timestamp) -> String {
 }
 
 /// `45s`, `5m30s`, `12m`, `3h20m`, `2d4h`, `12d`, `2y100d`. Clocks that differ by a second are no error, more is `<invalid>`.
-pub fn human_duration(duration: SignedDuration) -> String {
+pub(crate) fn human_duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);

@@ -1,0 +1,217 @@
+//! Owner references: an object goes when the last of its owners is gone, and never before.
+//!
+//! Invariant: nothing is deleted on a stale view. Owners are looked up in the store itself by uid, and the
+//! deletion is bound to the very version of the dependent that was looked at.
+
+use std::sync::Arc;
+
+use heddle_store::{CommitError, Expect, Key, Object, Op, Write};
+use serde_json::{Value, json};
+
+use crate::delete::{FOREGROUND, ORPHAN, Propagation, next_state};
+use crate::object::{self, meta_mut, owner_references};
+use crate::registry::Resource;
+use crate::write::commit_change;
+use crate::{Inner, strategy};
+
+const CHUNK: usize = 256;
+
+/// Looks at each object and does what its owners, or its own deletion, ask for. Returns the keys to try again.
+pub(super) async fn settle(inner: &Inner, resource: &Resource, keys: &[Key]) -> Vec<Key> {
+    let mut again = Vec::new();
+    for chunk in keys.chunks(CHUNK) {
+        let mut batch = Vec::new();
+        for live in chunk.iter().filter_map(|key| inner.store.get(key)) {
+            match verdict(inner, resource, &live) {
+                Verdict::Keep => {}
+                Verdict::Wait => {}
+                Verdict::Delete(propagation) => {
+                    batch.extend(removal(inner, resource, &live, propagation))
+                }
+                Verdict::Change(next) => match commit_change(inner, resource, &live, &next).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => again.push(live.key.clone()),
+                },
+                Verdict::Release(dependents) => {
+                    if !release(inner, &live, &dependents).await {
+                        again.push(live.key.clone());
+                    }
+                }
+            }
+        }
+        again.extend(commit(inner, batch).await);
+    }
+    again
+}
+
+enum Verdict {
+    Keep,
+    /// Its own deletion waits for dependents, whose deletion will bring us back here.
+    Wait,
+    Delete(Propagation),
+    Change(Value),
+    /// Dependents to be orphaned before it may go.
+    Release(Vec<Arc<Object>>),
+}
+
+fn verdict(inner: &Inner, resource: &Resource, live: &Object) -> Verdict {
+    let value = object::parse(live);
+    if live.facts.deleting {
+        return own_deletion(inner, live, value);
+    }
+    let references = owner_references(&value);
+    if references.is_empty() {
+        return Verdict::Keep;
+    }
+    let (mut solid, mut waiting) = (Vec::new(), 0);
+    for reference in references {
+        match owner(inner, resource, live, reference) {
+            Some(owner) if is_deleting_with(&owner, FOREGROUND) => waiting += 1,
+            Some(_) => solid.push(reference.clone()),
+            None => {}
+        }
+    }
+    if solid.len() == references.len() {
+        return Verdict::Keep;
+    }
+    if !solid.is_empty() {
+        let mut next = value;
+        meta_mut(&mut next).insert("ownerReferences".to_owned(), json!(solid));
+        return Verdict::Change(next);
+    }
+    let propagation = if waiting > 0 && !inner.store.dependents(&live.facts.uid).is_empty() {
+        Propagation::Foreground
+    } else if object::finalizers(&value).contains(&ORPHAN) {
+        Propagation::Orphan
+    } else {
+        Propagation::Background
+    };
+    Verdict::Delete(propagation)
+}
+
+/// An object that is being deleted and asked for something to happen to its dependents first.
+fn own_deletion(inner: &Inner, live: &Object, value: Value) -> Verdict {
+    let finalizers = object::finalizers(&value);
+    let dependents = inner.store.dependents(&live.facts.uid);
+    if finalizers.contains(&ORPHAN) {
+        return Verdict::Release(dependents);
+    }
+    if !finalizers.contains(&FOREGROUND) {
+        return Verdict::Keep;
+    }
+    let blocks = |dependent: &Arc<Object>| {
+        owner_references(&object::parse(dependent))
+            .iter()
+            .any(|reference| {
+                reference["uid"] == json!(live.facts.uid)
+                    && reference["blockOwnerDeletion"] == json!(true)
+            })
+    };
+    if dependents.iter().any(blocks) {
+        return Verdict::Wait;
+    }
+    Verdict::Change(without_finalizer(value, FOREGROUND))
+}
+
+fn without_finalizer(mut value: Value, finalizer: &str) -> Value {
+    let rest: Vec<String> = object::finalizers(&value)
+        .into_iter()
+        .filter(|f| *f != finalizer)
+        .map(str::to_owned)
+        .collect();
+    if rest.is_empty() {
+        meta_mut(&mut value).remove("finalizers");
+    } else {
+        meta_mut(&mut value).insert("finalizers".to_owned(), json!(rest));
+    }
+    value
+}
+
+/// The living object a reference means: same uid, and really what the reference says it is.
+fn owner(
+    inner: &Inner,
+    resource: &Resource,
+    dependent: &Object,
+    reference: &Value,
+) -> Option<Arc<Object>> {
+    let text = |field: &str| reference[field].as_str().unwrap_or_default();
+    let owner = inner.store.by_uid(text("uid"))?;
+    let kind = inner.registry.by_kind(text("apiVersion"), text("kind"));
+    // A kind that is not served here cannot be judged: its owner is taken to live.
+    let Some(kind) = kind else { return Some(owner) };
+    let same = *kind.storage == *owner.key.resource && text("name") == &*owner.key.name;
+    // A namespaced owner must share the namespace; a cluster-scoped dependent can have none.
+    let reachable =
+        !kind.namespaced || (resource.namespaced && owner.key.namespace == dependent.key.namespace);
+    (same && reachable).then_some(owner)
+}
+
+fn is_deleting_with(owner: &Object, finalizer: &str) -> bool {
+    owner.facts.deleting && object::finalizers(&object::parse(owner)).contains(&finalizer)
+}
+
+fn removal(
+    inner: &Inner,
+    resource: &Resource,
+    live: &Object,
+    propagation: Propagation,
+) -> Option<Write> {
+    let next = next_state(resource, live, propagation, inner.clock.now())?;
+    let draft = object::draft(&next);
+    let op = if strategy::is_released(resource, &next) {
+        Op::Remove(draft)
+    } else {
+        Op::Put(draft)
+    };
+    Some(Write {
+        key: live.key.clone(),
+        expect: Expect::Version(live.version),
+        op,
+    })
+}
+
+/// One commit for all; if any of them changed meanwhile, each is looked at again rather than deleted regardless.
+async fn commit(inner: &Inner, batch: Vec<Write>) -> Vec<Key> {
+    if batch.is_empty() {
+        return Vec::new();
+    }
+    let keys: Vec<Key> = batch.iter().map(|write| write.key.clone()).collect();
+    match inner.store.commit(batch).await {
+        Ok(_) => Vec::new(),
+        Err(CommitError::Conflict { .. }) => keys,
+        Err(error) => {
+            tracing::warn!(%error, count = keys.len(), "dependents of deleted owners could not be removed yet");
+            keys
+        }
+    }
+}
+
+/// Orphans the dependents, then lets the owner go. True when done.
+async fn release(inner: &Inner, owner: &Object, dependents: &[Arc<Object>]) -> bool {
+    for dependent in dependents {
+        let Some(resource) = inner.registry.by_storage(&dependent.key.resource) else {
+            continue;
+        };
+        let mut next = object::parse(dependent);
+        let rest: Vec<Value> = owner_references(&next)
+            .iter()
+            .filter(|r| r["uid"] != json!(owner.facts.uid))
+            .cloned()
+            .collect();
+        meta_mut(&mut next).insert("ownerReferences".to_owned(), json!(rest));
+        if !matches!(
+            commit_change(inner, resource, dependent, &next).await,
+            Ok(Some(_))
+        ) {
+            return false;
+        }
+    }
+    let Some(resource) = inner.registry.by_storage(&owner.key.resource) else {
+        return true;
+    };
+    let next = without_finalizer(object::parse(owner), ORPHAN);
+    matches!(
+        commit_change(inner, resource, owner, &next).await,
+        Ok(Some(_))
+    )
+}

@@ -1,0 +1,170 @@
+//! Names, labels and annotations: the rules every object's metadata obeys, with kube-apiserver's own words.
+
+use serde_json::Value;
+
+use crate::object;
+use crate::registry::{BuiltIn, Resource};
+use crate::schema::Cause;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
+     must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+/// All annotations together; the figure is Kubernetes' own.
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+/// Everything wrong with an object's metadata, given the rules of its kind.
+pub(crate) fn metadata_causes(resource: &Resource, object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let name = object::name(object);
+    if name.is_empty() {
+        causes.push(cause(
+            "metadata.name",
+            "FieldValueRequired",
+            "Required value: name or generateName is required",
+        ));
+    } else if let Some(why) = name_fault(resource, name) {
+        causes.push(invalid("metadata.name", name, why));
+    }
+    let Some(meta) = object::meta(object) else {
+        return causes;
+    };
+    for (key, value) in meta
+        .get("labels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(why) = qualified_fault(key) {
+            causes.push(invalid("metadata.labels", key, why));
+        }
+        let value = value.as_str().unwrap_or_default();
+        if value.len() > 63 {
+            causes.push(invalid(
+                "metadata.labels",
+                value,
+                "must be no more than 63 characters",
+            ));
+        } else if !value.is_empty() && !is_qualified_part(value) {
+            causes.push(invalid("metadata.labels", value, LABEL_VALUE));
+        }
+    }
+    let mut annotation_bytes = 0;
+    for (key, value) in meta
+        .get("annotations")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        annotation_bytes += key.len() + value.as_str().map_or(0, str::len);
+        if let Some(why) = qualified_fault(&key.to_lowercase()) {
+            causes.push(invalid("metadata.annotations", key, why));
+        }
+    }
+    if annotation_bytes > ANNOTATIONS_BYTES_MAX {
+        let why = format!("Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes");
+        causes.push(cause("metadata.annotations", "FieldValueTooLong", &why));
+    }
+    for finalizer in object::finalizers(object) {
+        if let Some(why) = qualified_fault(finalizer) {
+            causes.push(invalid("metadata.finalizers", finalizer, why));
+        }
+    }
+    for (index, owner) in object::owner_references(object).iter().enumerate() {
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if owner
+                .get(field)
+                .and_then(Value::as_str)
+                .is_none_or(str::is_empty)
+            {
+                let path = format!("metadata.ownerReferences[{index}].{field}");
+                causes.push(cause(
+                    &path,
+                    "FieldValueInvalid",
+                    "Invalid value: \"\": must not be empty",
+                ));
+            }
+        }
+    }
+    causes
+}
+
+pub(crate) fn cause(field: &str, reason: &'static str, message: &str) -> Cause {
+    Cause {
+        field: field.to_owned(),
+        reason,
+        message: message.to_owned(),
+    }
+}
+
+pub(crate) fn invalid(field: &str, value: &str, why: &str) -> Cause {
+    cause(
+        field,
+        "FieldValueInvalid",
+        &format!("Invalid value: {value:?}: {why}"),
+    )
+}
+
+fn name_fault(resource: &Resource, name: &str) -> Option<&'static str> {
+    if resource.is(BuiltIn::Namespace) {
+        return if name.len() > 63 {
+            Some("must be no more than 63 characters")
+        } else if !is_label(name) {
+            Some(LABEL)
+        } else {
+            None
+        };
+    }
+    if name.len() > 253 {
+        Some("must be no more than 253 characters")
+    } else if !is_subdomain(name) {
+        Some(SUBDOMAIN)
+    } else {
+        None
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    let edge = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let bytes = text.as_bytes();
+    bytes.iter().all(|c| inner(*c)) && edge(bytes.first()) && edge(bytes.last())
+}
+
+pub(crate) fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+fn is_qualified_part(text: &str) -> bool {
+    let inner = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
+    let edge = |c: Option<&u8>| c.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.iter().all(|c| inner(*c)) && edge(bytes.first()) && edge(bytes.last())
+}
+
+fn qualified_fault(text: &str) -> Option<&'static str> {
+    let (prefix, name) = match text.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, text),
+    };
+    if prefix.is_some_and(|prefix| prefix.len() > 253 || !is_subdomain(prefix)) {
+        return Some("prefix part must be a DNS subdomain of at most 253 characters");
+    }
+    if name.is_empty() || name.len() > 63 {
+        return Some("name part must be no more than 63 characters and not empty");
+    }
+    if is_qualified_part(name) {
+        None
+    } else {
+        Some(QUALIFIED)
+    }
+}

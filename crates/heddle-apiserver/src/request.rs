@@ -1,0 +1,215 @@
+//! A request line taken apart: what is meant (`Target`) and how (`Params`).
+//!
+//! Paths are matched by hand rather than by a router, because group, version and plural are data.
+
+use http::Method;
+
+use crate::status::{Refusal, Result};
+
+/// What the path names, before it is known whether such a resource exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Path<'a> {
+    Version,
+    /// `/api`
+    CoreVersions,
+    /// `/apis`
+    Groups,
+    /// `/apis/G`
+    Group(&'a str),
+    /// `/api/v1`, `/apis/G/V`
+    Resources {
+        group: &'a str,
+        version: &'a str,
+    },
+    OpenApiV2,
+    OpenApiIndex,
+    /// The part behind `/openapi/v3/`: `api/v1` or `apis/G/V`.
+    OpenApi(&'a str),
+    Object(Target<'a>),
+    Unknown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    pub group: &'a str,
+    pub version: &'a str,
+    pub namespace: Option<&'a str>,
+    pub plural: &'a str,
+    pub name: Option<&'a str>,
+    pub subresource: Option<&'a str>,
+}
+
+pub(crate) fn path(path: &str) -> Path<'_> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["version"] => Path::Version,
+        ["api"] => Path::CoreVersions,
+        ["apis"] => Path::Groups,
+        ["openapi", "v2"] => Path::OpenApiV2,
+        ["openapi", "v3"] => Path::OpenApiIndex,
+        ["openapi", "v3", ..] => {
+            Path::OpenApi(path.trim_matches('/').trim_start_matches("openapi/v3/"))
+        }
+        ["apis", group] => Path::Group(group),
+        ["api", version] => Path::Resources { group: "", version },
+        ["apis", group, version] => Path::Resources { group, version },
+        ["api", version, rest @ ..] => object("", version, rest),
+        ["apis", group, version, rest @ ..] => object(group, version, rest),
+        _ => Path::Unknown,
+    }
+}
+
+fn object<'a>(group: &'a str, version: &'a str, rest: &[&'a str]) -> Path<'a> {
+    let at = |namespace, plural, name, subresource| {
+        Path::Object(Target {
+            group,
+            version,
+            namespace,
+            plural,
+            name,
+            subresource,
+        })
+    };
+    match *rest {
+        // `namespaces/x/status` and `/finalize` are subresources of the namespace itself.
+        ["namespaces", name, sub @ ("status" | "finalize")] if group.is_empty() => {
+            at(None, "namespaces", Some(name), Some(sub))
+        }
+        ["namespaces", namespace, plural] => at(Some(namespace), plural, None, None),
+        ["namespaces", namespace, plural, name] => at(Some(namespace), plural, Some(name), None),
+        ["namespaces", namespace, plural, name, sub] => {
+            at(Some(namespace), plural, Some(name), Some(sub))
+        }
+        [plural] => at(None, plural, None, None),
+        [plural, name] => at(None, plural, Some(name), None),
+        [plural, name, sub] => at(None, plural, Some(name), Some(sub)),
+        _ => Path::Unknown,
+    }
+}
+
+/// Everything a query string may say. Unknown parameters are ignored, as the real server does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Params {
+    pub watch: bool,
+    pub limit: Option<usize>,
+    pub continue_token: Option<String>,
+    pub label_selector: String,
+    pub field_selector: String,
+    pub resource_version: String,
+    pub resource_version_match: String,
+    pub timeout_seconds: Option<u64>,
+    pub bookmarks: bool,
+    pub send_initial_events: Option<bool>,
+    pub field_manager: Option<String>,
+    pub force: bool,
+    pub dry_run: bool,
+    pub field_validation: FieldValidation,
+    pub propagation_policy: Option<String>,
+    pub include_object: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+impl Params {
+    pub(crate) fn parse(query: &str) -> Result<Self> {
+        let mut params = Self::default();
+        for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*key {
+                "watch" => params.watch = flag(&key, &value)?,
+                "allowWatchBookmarks" => params.bookmarks = flag(&key, &value)?,
+                "force" => params.force = flag(&key, &value)?,
+                "sendInitialEvents" => params.send_initial_events = Some(flag(&key, &value)?),
+                "limit" => {
+                    params.limit = number(&key, &value)?
+                        .filter(|limit| *limit > 0)
+                        .map(|l| l as usize)
+                }
+                "timeoutSeconds" => params.timeout_seconds = number(&key, &value)?,
+                "continue" if !value.is_empty() => params.continue_token = Some(value.into_owned()),
+                "labelSelector" => params.label_selector = value.into_owned(),
+                "fieldSelector" => params.field_selector = value.into_owned(),
+                "resourceVersion" => params.resource_version = value.into_owned(),
+                "resourceVersionMatch" => params.resource_version_match = value.into_owned(),
+                "fieldManager" if !value.is_empty() => {
+                    params.field_manager = Some(value.into_owned())
+                }
+                "propagationPolicy" if !value.is_empty() => {
+                    params.propagation_policy = Some(value.into_owned())
+                }
+                "orphanDependents" if value == "true" => {
+                    params.propagation_policy = Some("Orphan".to_owned())
+                }
+                "includeObject" => params.include_object = Some(value.into_owned()),
+                "dryRun" => params.dry_run = dry_run(&value)?,
+                "fieldValidation" => params.field_validation = field_validation(&value)?,
+                _ => {}
+            }
+        }
+        Ok(params)
+    }
+}
+
+fn flag(key: &str, value: &str) -> Result<bool> {
+    match value {
+        "" | "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(true),
+        "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
+        _ => Err(Refusal::bad_request(format!(
+            "query parameter {key}: {value:?} is not a boolean"
+        ))),
+    }
+}
+
+fn number(key: &str, value: &str) -> Result<Option<u64>> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let parsed = value.parse().map(Some);
+    parsed.map_err(|_| {
+        Refusal::bad_request(format!("query parameter {key}: {value:?} is not a number"))
+    })
+}
+
+pub(crate) fn dry_run(value: &str) -> Result<bool> {
+    match value {
+        "" => Ok(false),
+        "All" => Ok(true),
+        other => Err(Refusal::unprocessable(format!(
+            "dryRun: Unsupported value: {other:?}: supported values: \"All\""
+        ))),
+    }
+}
+
+fn field_validation(value: &str) -> Result<FieldValidation> {
+    match value {
+        "" | "Warn" => Ok(FieldValidation::Warn),
+        "Ignore" => Ok(FieldValidation::Ignore),
+        "Strict" => Ok(FieldValidation::Strict),
+        other => Err(Refusal::unprocessable(format!(
+            "fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
+        ))),
+    }
+}
+
+/// The verb as authorisation, metrics and the audit log name it.
+pub(crate) fn verb(method: &Method, target: &Target<'_>, watch: bool) -> Option<&'static str> {
+    Some(match (method, target.name.is_some()) {
+        (&Method::GET | &Method::HEAD, true) if !watch => "get",
+        (&Method::GET | &Method::HEAD, _) if watch => "watch",
+        (&Method::GET | &Method::HEAD, false) => "list",
+        (&Method::POST, false) => "create",
+        (&Method::PUT, true) => "update",
+        (&Method::PATCH, true) => "patch",
+        (&Method::DELETE, true) => "delete",
+        (&Method::DELETE, false) => "deletecollection",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+use super::*;
+
+fn target<'a>(
+    group: &'a str,
+    namespace: Option<&'a str>,
+    plural: &'a str,
+    name: Option<&'a str>,
+    subresource: Option<&'a str>,
+) -> Path<'a> {
+    Path::Object(Target {
+        group,
+        version: "v1",
+        namespace,
+        plural,
+        name,
+        subresource,
+    })
+}
+
+#[test]
+fn paths_say_what_is_meant() {
+    let check =
+        |input: &'static str, expected: Path<'static>| assert_eq!(path(input), expected, "{input}");
+    check(
+        "/api/v1/namespaces",
+        target("", None, "namespaces", None, None),
+    );
+    check(
+        "/api/v1/namespaces/a",
+        target("", None, "namespaces", Some("a"), None),
+    );
+    check(
+        "/api/v1/namespaces/a/status",
+        target("", None, "namespaces", Some("a"), Some("status")),
+    );
+    check(
+        "/api/v1/namespaces/a/configmaps",
+        target("", Some("a"), "configmaps", None, None),
+    );
+    check(
+        "/api/v1/namespaces/a/configmaps/b",
+        target("", Some("a"), "configmaps", Some("b"), None),
+    );
+    check("/apis/g/v1/things", target("g", None, "things", None, None));
+    check(
+        "/apis/g/v1/things/x/status",
+        target("g", None, "things", Some("x"), Some("status")),
+    );
+    check(
+        "/apis/g/v1/namespaces/a/things/x/status",
+        target("g", Some("a"), "things", Some("x"), Some("status")),
+    );
+    check("/openapi/v3/apis/g/v1", Path::OpenApi("apis/g/v1"));
+    check(
+        "/apis/g/v1/namespaces/a/things/x/status/deeper",
+        Path::Unknown,
+    );
+    check("/", Path::Unknown);
+}
+
+#[test]
+fn queries_that_make_no_sense_are_refused_and_odd_spellings_are_not() {
+    assert!(Params::parse("&limit=500").unwrap().limit == Some(500));
+    assert!(Params::parse("").is_ok());
+    assert!(Params::parse("limit=0").unwrap().limit.is_none());
+    assert!(
+        Params::parse("watch=1&allowWatchBookmarks=true")
+            .unwrap()
+            .watch
+    );
+    assert!(Params::parse("limit=many").is_err());
+    assert!(Params::parse("watch=perhaps").is_err());
+    assert_eq!(Params::parse("dryRun=Some").unwrap_err().code.as_u16(), 422);
+    assert!(Params::parse("fieldValidation=Loose").is_err());
+}

@@ -1,0 +1,416 @@
+//! What happens to an object between "decoded" and "stored": the create and update rules, without IO.
+//!
+//! ```text
+//! decoded -> pruned -> defaulted -> metadata kept honest -> ownership recorded -> validated -> stored
+//! ```
+//! Every write path (create, replace, the four patches, status) ends here, so that validation, defaulting,
+//! immutability and the separation of spec and status hold for all of them alike.
+
+use heddle_rt::Chance;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::apply::{self, Manager};
+use crate::names;
+use crate::object::{self, meta_mut, meta_str};
+use crate::registry::{BuiltIn, Nature, Resource};
+use crate::request::FieldValidation;
+use crate::schema::Cause;
+use crate::status::{Refusal, Result};
+
+mod builtin;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use builtin::finalize_namespace;
+
+/// What a write needs to know beside the object: who, when, how strictly.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub resource: &'a Resource,
+    pub now: Timestamp,
+    pub chance: &'a Chance,
+    pub manager: Manager,
+    pub validation: FieldValidation,
+    /// Heddle's own controllers may write projections; nobody else.
+    pub trusted: bool,
+}
+
+/// Where an object's `managedFields` come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// Work out what this write changed, and record it for the manager.
+    Track,
+    /// Server-side apply has settled it already.
+    Settled,
+}
+
+/// Whether a write addresses the object or its status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Main,
+    Status,
+}
+
+/// Checks that the document is of the kind the path names. An absent kind is filled in, as patches need it.
+pub(crate) fn claim(resource: &Resource, object: &mut Value) -> Result<()> {
+    let Some(fields) = object.as_object_mut() else {
+        return Err(Refusal::bad_request(
+            "the body of the request is not an object",
+        ));
+    };
+    let expected = resource.api_version();
+    for (field, want) in [
+        ("apiVersion", expected.as_str()),
+        ("kind", resource.kind.as_str()),
+    ] {
+        match fields.get(field).and_then(Value::as_str) {
+            None | Some("") => {
+                fields.insert(field.to_owned(), json!(want));
+            }
+            Some(got) if got == want => {}
+            Some(got) => {
+                return Err(Refusal::bad_request(format!(
+                    "{field} {got:?} in the body does not match {want:?}, which the path names"
+                )));
+            }
+        }
+    }
+    if fields
+        .get("metadata")
+        .is_some_and(|m| !m.is_object() && !m.is_null())
+    {
+        return Err(Refusal::bad_request("metadata must be an object"));
+    }
+    Ok(())
+}
+
+/// Drops what the schema does not know. Strict readers are refused, lenient ones warned.
+pub(crate) fn prune(
+    ctx: &Context<'_>,
+    object: &mut Value,
+    duplicates: &[String],
+) -> Result<Vec<String>> {
+    let mut faults: Vec<String> = duplicates
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .collect();
+    faults.extend(
+        ctx.resource
+            .schema
+            .prune(object)
+            .into_iter()
+            .map(|path| format!("unknown field {path:?}")),
+    );
+    match ctx.validation {
+        FieldValidation::Strict if !faults.is_empty() => {
+            let kind = &ctx.resource.kind;
+            let version = &ctx.resource.version;
+            Err(Refusal::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+                faults.join(", ")
+            )))
+        }
+        FieldValidation::Warn => Ok(faults),
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
+    }
+}
+
+/// Rules of creation. The caller has claimed and pruned the object and set its namespace.
+pub(crate) fn create(ctx: &Context<'_>, mut object: Value, ownership: Ownership) -> Result<Value> {
+    guard_projection(ctx, object::name(&object))?;
+    let meta = meta_mut(&mut object);
+    if meta
+        .get("resourceVersion")
+        .and_then(Value::as_str)
+        .is_some_and(|v| !v.is_empty())
+    {
+        return Err(Refusal::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    for field in [
+        "uid",
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+    ] {
+        meta.remove(field);
+    }
+    generate_name(ctx, meta)?;
+    meta.insert("uid".to_owned(), json!(ctx.chance.uuid()));
+    meta.insert("creationTimestamp".to_owned(), json!(seconds(ctx.now)));
+    if counts_generations(ctx.resource) {
+        meta.insert("generation".to_owned(), json!(1));
+    } else {
+        meta.remove("generation");
+    }
+    if ctx.resource.has_status {
+        object
+            .as_object_mut()
+            .expect("claimed objects are objects")
+            .remove("status");
+    }
+    builtin::on_create(ctx.resource, &mut object)?;
+    ctx.resource.schema.default(&mut object);
+    if ownership == Ownership::Track {
+        apply::track_update(
+            None,
+            &mut object,
+            &ctx.manager,
+            &ctx.resource.schema,
+            ctx.now,
+        );
+    }
+    validate(ctx, &object, None)?;
+    Ok(object)
+}
+
+/// Rules of change: what may not change is kept, what changed is validated. Returns `None` for a no-op.
+pub(crate) fn update(
+    ctx: &Context<'_>,
+    old: &Value,
+    mut new: Value,
+    part: Part,
+    ownership: Ownership,
+) -> Result<Option<Value>> {
+    let name = object::name(old).to_owned();
+    guard_projection(ctx, &name)?;
+    let given = meta_str(&new, "name");
+    if !given.is_empty() && given != name {
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    let uid = meta_str(&new, "uid");
+    if !uid.is_empty() && uid != meta_str(old, "uid") {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            meta_str(old, "uid")
+        );
+        return Err(Refusal::conflict(ctx.resource, &name, &why));
+    }
+    keep_metadata(old, &mut new, part);
+    keep_other_part(ctx.resource, old, &mut new, part);
+    builtin::on_update(ctx.resource, old, &mut new, &name)?;
+    ctx.resource.schema.default(&mut new);
+    count_generation(ctx.resource, old, &mut new);
+    if part == Part::Main {
+        guard_finalizers(ctx.resource, old, &new, &name)?;
+    }
+    if ownership == Ownership::Track {
+        apply::track_update(
+            Some(old),
+            &mut new,
+            &ctx.manager,
+            &ctx.resource.schema,
+            ctx.now,
+        );
+    }
+    if same_but_for_bookkeeping(old, &new) {
+        return Ok(None);
+    }
+    validate(ctx, &new, Some(old))?;
+    Ok(Some(new))
+}
+
+/// Equal but for who-wrote-what: such a write must not be stored, or watching controllers would wake each
+/// other for ever. Ownership itself counts when managers or fields differ, only its times do not.
+pub(crate) fn same_but_for_bookkeeping(old: &Value, new: &Value) -> bool {
+    let strip = |object: &Value| {
+        let mut object = object.clone();
+        let meta = meta_mut(&mut object);
+        meta.remove("resourceVersion");
+        for entry in meta
+            .get_mut("managedFields")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if let Some(entry) = entry.as_object_mut() {
+                entry.remove("time");
+            }
+        }
+        object
+    };
+    strip(old) == strip(new)
+}
+
+/// Marks an object as being deleted. Finalizers decide how long that lasts.
+pub(crate) fn begin_deletion(resource: &Resource, object: &mut Value, now: Timestamp) {
+    let meta = meta_mut(object);
+    meta.insert("deletionTimestamp".to_owned(), json!(seconds(now)));
+    meta.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+    if let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
+        meta.insert("generation".to_owned(), json!(generation + 1));
+    }
+    if resource.is(BuiltIn::Namespace) {
+        object["status"]["phase"] = json!("Terminating");
+    }
+}
+
+/// Nothing holds a deleted object any longer: it may go.
+pub(crate) fn is_released(resource: &Resource, object: &Value) -> bool {
+    if !object::is_deleting(object) || !object::finalizers(object).is_empty() {
+        return false;
+    }
+    !resource.is(BuiltIn::Namespace) || builtin::namespace_finalizers(object).is_empty()
+}
+
+fn guard_projection(ctx: &Context<'_>, name: &str) -> Result<()> {
+    match ctx.resource.nature {
+        Nature::Projection if !ctx.trusted => {
+            let why = "it is a read-only view that heddle keeps itself; change the objects it is made from";
+            Err(Refusal::forbidden_object(ctx.resource, name, why))
+        }
+        Nature::BuiltIn(BuiltIn::CustomResourceDefinition) => Err(Refusal::method_not_allowed()),
+        _ => Ok(()),
+    }
+}
+
+fn generate_name(ctx: &Context<'_>, meta: &mut serde_json::Map<String, Value>) -> Result<()> {
+    let named = meta
+        .get("name")
+        .and_then(Value::as_str)
+        .is_some_and(|name| !name.is_empty());
+    let prefix = meta
+        .get("generateName")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if !named && !prefix.is_empty() {
+        // Five characters are appended to at most 58, so that the name is also usable as a label.
+        let mut end = prefix.len().min(58);
+        while !prefix.is_char_boundary(end) {
+            end -= 1;
+        }
+        let name = format!("{}{}", &prefix[..end], ctx.chance.suffix(5));
+        meta.insert("name".to_owned(), json!(name));
+    }
+    Ok(())
+}
+
+fn keep_metadata(old: &Value, new: &mut Value, part: Part) {
+    let managed = meta_mut(new).remove("managedFields");
+    if part == Part::Status {
+        new["metadata"] = old["metadata"].clone();
+    }
+    let meta = meta_mut(new);
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+        "selfLink",
+        "generateName",
+    ] {
+        match old["metadata"].get(field) {
+            Some(value) => meta.insert(field.to_owned(), value.clone()),
+            None => meta.remove(field),
+        };
+    }
+    // What the client says about ownership is honoured (kubectl rewrites it); silence keeps what there was.
+    match managed.or_else(|| old["metadata"].get("managedFields").cloned()) {
+        Some(managed) => meta.insert("managedFields".to_owned(), managed),
+        None => None,
+    };
+}
+
+fn keep_other_part(resource: &Resource, old: &Value, new: &mut Value, part: Part) {
+    if !resource.has_status {
+        return;
+    }
+    let fields = new.as_object_mut().expect("claimed objects are objects");
+    match part {
+        Part::Main => match old.get("status") {
+            Some(status) => {
+                fields.insert("status".to_owned(), status.clone());
+            }
+            None => {
+                fields.remove("status");
+            }
+        },
+        Part::Status => {
+            let status = fields.remove("status");
+            let metadata = fields.remove("metadata");
+            *fields = old.as_object().cloned().unwrap_or_default();
+            fields.remove("status");
+            fields.extend(metadata.map(|metadata| ("metadata".to_owned(), metadata)));
+            fields.extend(status.map(|status| ("status".to_owned(), status)));
+        }
+    }
+}
+
+/// Built-ins other than CRDs keep no generation, as on a real server.
+fn counts_generations(resource: &Resource) -> bool {
+    !matches!(resource.nature, Nature::BuiltIn(_))
+}
+
+fn count_generation(resource: &Resource, old: &Value, new: &mut Value) {
+    if !counts_generations(resource) {
+        return;
+    }
+    let wanted = |object: &Value| {
+        let mut fields = object.as_object().cloned().unwrap_or_default();
+        fields.remove("metadata");
+        fields.remove("status");
+        fields
+    };
+    if wanted(old) != wanted(new) {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or(1);
+        meta_mut(new).insert("generation".to_owned(), json!(generation + 1));
+    }
+}
+
+fn guard_finalizers(resource: &Resource, old: &Value, new: &Value, name: &str) -> Result<()> {
+    if !object::is_deleting(old) {
+        return Ok(());
+    }
+    let before = object::finalizers(old);
+    let added: Vec<&str> = object::finalizers(new)
+        .into_iter()
+        .filter(|f| !before.contains(f))
+        .collect();
+    if added.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+    );
+    Err(Refusal::invalid(
+        resource,
+        name,
+        &[names::cause(
+            "metadata.finalizers",
+            "FieldValueForbidden",
+            &text,
+        )],
+    ))
+}
+
+fn validate(ctx: &Context<'_>, object: &Value, old: Option<&Value>) -> Result<()> {
+    let mut causes: Vec<Cause> = names::metadata_causes(ctx.resource, object);
+    causes.extend(ctx.resource.schema.validate(object, old));
+    causes.extend(builtin::causes(ctx.resource, object));
+    if causes.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::invalid(
+            ctx.resource,
+            object::name(object),
+            &causes,
+        ))
+    }
+}
+
+/// Kubernetes keeps whole seconds in `metav1.Time`.
+pub(crate) fn seconds(at: Timestamp) -> String {
+    at.round(jiff::Unit::Second)
+        .unwrap_or(at)
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
+}

@@ -1,0 +1,122 @@
+//! The server through a real client, with no socket: the shortest walk over every verb.
+
+use std::sync::Arc;
+
+use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options, Tokens};
+use heddle_rt::{Chance, Clock, MemoryVfs, Tasks};
+use heddle_store::{Mode, Store};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::json;
+
+async fn server() -> ApiServer {
+    let clock = Clock::system();
+    let store = Store::open(heddle_store::Options {
+        vfs: Arc::new(MemoryVfs::new()),
+        dir: "store".into(),
+        clock: clock.clone(),
+        tasks: Tasks::new("test"),
+        limits: heddle_store::Limits::default(),
+        mode: Mode::Inline,
+    })
+    .unwrap();
+    let options = Options {
+        store,
+        clock,
+        chance: Chance::seeded(1),
+        crds: heddle_api::crds(),
+        projections: heddle_api::read_only_kinds()
+            .into_iter()
+            .map(|crd| crd.spec.names.kind)
+            .collect(),
+        namespaces: vec!["default", "team-a"],
+        tokens: Tokens::default(),
+        limits: Limits::default(),
+    };
+    ApiServer::open(options).await.unwrap()
+}
+
+fn client(server: &ApiServer) -> Client {
+    Client::new(
+        server.in_process(Identity::new("admin", &[ADMINS])),
+        "default",
+    )
+}
+
+fn map(name: &str, value: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"key": value}})).unwrap()
+}
+
+#[tokio::test]
+async fn an_object_is_created_read_changed_and_deleted() {
+    let server = server().await;
+    let api: Api<ConfigMap> = Api::namespaced(client(&server), "team-a");
+    let created = api
+        .create(&PostParams::default(), &map("a", "1"))
+        .await
+        .unwrap();
+    assert!(created.uid().is_some() && created.resource_version().is_some());
+    let again = api
+        .create(&PostParams::default(), &map("a", "1"))
+        .await
+        .unwrap_err();
+    assert!(again.to_string().contains("already exists"), "{again}");
+    let patch = json!({"data": {"key": "2"}});
+    api.patch("a", &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
+    let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"other": "3"}});
+    api.patch("a", &PatchParams::apply("me"), &Patch::Apply(&applied))
+        .await
+        .unwrap();
+    let listed = api.list(&ListParams::default()).await.unwrap();
+    let data = listed.items[0].data.clone().unwrap();
+    assert_eq!((data["key"].as_str(), data["other"].as_str()), ("2", "3"));
+    let mut stale = created;
+    stale.data = Some([("key".to_owned(), "9".to_owned())].into());
+    let refused = api
+        .replace("a", &PostParams::default(), &stale)
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("has been modified"),
+        "{refused}"
+    );
+    api.delete("a", &DeleteParams::default()).await.unwrap();
+    assert!(api.get_opt("a").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_read_only_kind_is_written_by_the_controllers_alone() {
+    let server = server().await;
+    let object = json!({
+        "apiVersion": "applicationconnector.kyma-project.io/v1alpha1", "kind": "EventActivation",
+        "metadata": {"name": "a"}, "spec": {"displayName": "a", "sourceId": "shop"},
+    });
+    let resource = kube::api::ApiResource::erase::<heddle_api::EventActivation>(&());
+    let object: kube::api::DynamicObject = serde_json::from_value(object).unwrap();
+    let user: Api<kube::api::DynamicObject> =
+        Api::namespaced_with(client(&server), "team-a", &resource);
+    let refused = user
+        .create(&PostParams::default(), &object)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&refused, kube::Error::Api(status) if status.code == 403),
+        "{refused}"
+    );
+    let trusted = Client::new(
+        server.in_process(Identity::new("heddle", &[CONTROLLERS])),
+        "default",
+    );
+    let trusted: Api<kube::api::DynamicObject> = Api::namespaced_with(trusted, "team-a", &resource);
+    trusted
+        .create(&PostParams::default(), &object)
+        .await
+        .unwrap();
+    assert_eq!(
+        user.list(&ListParams::default()).await.unwrap().items.len(),
+        1
+    );
+}
