@@ -20,6 +20,18 @@ pub trait Engine: Send {
     fn commit(&mut self, batch: &Batch) -> Result<(), EngineError>;
 }
 
+/// How much is looked at when a store that was closed in order is opened. After a crash it is
+/// always everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// Every record: its checksum, its place, and that none is missing. Damage to the engine's own
+    /// bookkeeping shows when it is used, and ends writing.
+    #[default]
+    Records,
+    /// Every page of the file as well, on a copy in memory. Takes several times as long.
+    Pages,
+}
+
 /// Everything an engine holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {

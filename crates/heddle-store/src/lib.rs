@@ -35,6 +35,7 @@ use heddle_rt::{Clock, OnError, Tasks};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, oneshot};
 
+pub use engine::Check;
 pub use error::{BackupError, CommitError, Expired, OpenError};
 pub use key::{Key, ResourceVersion};
 pub use object::{Change, ChangeKind, Draft, Expect, Facts, Listing, Object, Op, Write};
@@ -67,6 +68,7 @@ pub struct Options {
     pub tasks: Tasks,
     pub limits: Limits,
     pub mode: Mode,
+    pub check: Check,
 }
 
 /// Where the writer runs.
@@ -125,6 +127,7 @@ impl Options {
             tasks: Tasks::new("heddle"),
             limits: Limits::default(),
             mode: Mode::default(),
+            check: Check::default(),
         }
     }
 }
@@ -169,8 +172,8 @@ impl Store {
             other => other.map_err(io(dir))?,
         };
         let path = dir.join(DATABASE);
-        let engine =
-            RedbEngine::open(vfs.clone(), &path, &Self::fresh()).map_err(load_error(&path))?;
+        let engine = RedbEngine::open(vfs.clone(), &path, &Self::fresh(), options.check)
+            .map_err(load_error(&path))?;
         Self::start(options, Box::new(engine), Some(lock))
     }
 
@@ -205,6 +208,7 @@ impl Store {
             tasks,
             limits,
             mode,
+            ..
         } = options;
         let (path, tasks) = (dir.join(DATABASE), tasks.child("store"));
         let image = engine.load().map_err(load_error(&path))?;

@@ -13,6 +13,8 @@
 //!
 //! Invariant: nothing reaches the surviving truth except by a successful sync or by power loss.
 
+mod change;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,11 +22,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use change::{Change, NameChange};
+
 use super::{Create, Lock, Open, Vfs, VfsFile, parent};
 use crate::Chance;
-
-/// Disks write this much at once or not at all.
-const SECTOR_BYTES: u64 = 512;
 
 /// What goes wrong with one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,28 +86,6 @@ struct Content {
     safe: Vec<u8>,
     /// Changes that no sync has made safe, in order.
     pending: Vec<Change>,
-}
-
-#[derive(Clone, Debug)]
-enum Change {
-    Write { offset: u64, bytes: Vec<u8> },
-    Len(u64),
-}
-
-#[derive(Clone, Debug)]
-enum NameChange {
-    Put {
-        path: PathBuf,
-        entry: Option<FileId>,
-    },
-    Gone {
-        path: PathBuf,
-    },
-    Move {
-        from: PathBuf,
-        to: PathBuf,
-        entry: Option<FileId>,
-    },
 }
 
 impl Default for MemoryVfs {
@@ -302,90 +281,6 @@ impl World {
         change.apply(&mut content.seen);
         content.pending.push(change);
         Ok(())
-    }
-}
-
-impl Change {
-    fn len_after(&self, len: u64) -> u64 {
-        match self {
-            Self::Write { offset, bytes } => len.max(offset + bytes.len() as u64),
-            Self::Len(len) => *len,
-        }
-    }
-
-    fn apply(&self, file: &mut Vec<u8>) {
-        let len =
-            usize::try_from(self.len_after(file.len() as u64)).expect("files in memory fit memory");
-        file.resize(len, 0);
-        if let Self::Write { offset, bytes } = self {
-            let start = usize::try_from(*offset).expect("files in memory fit memory");
-            file[start..start + bytes.len()].copy_from_slice(bytes);
-        }
-    }
-
-    /// What a power loss leaves of an unsynced change: all, nothing, some sectors, or a beginning.
-    fn weather(&self, chance: &Chance) -> Option<Vec<Self>> {
-        let Self::Write { offset, bytes } = self else {
-            return (chance.below(2) == 0).then(|| vec![self.clone()]);
-        };
-        match chance.below(4) {
-            0 => None,
-            1 => Some(vec![self.clone()]),
-            2 => {
-                let kept = usize::try_from(chance.below(bytes.len() as u64 + 1))
-                    .expect("shorter than the write");
-                Some(vec![Self::Write {
-                    offset: *offset,
-                    bytes: bytes[..kept].to_vec(),
-                }])
-            }
-            _ => Some(
-                sectors(*offset, bytes)
-                    .filter(|_| chance.below(2) == 0)
-                    .collect(),
-            ),
-        }
-    }
-}
-
-/// The write, cut where the disk's sectors begin.
-fn sectors(offset: u64, bytes: &[u8]) -> impl Iterator<Item = Change> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let position = offset + at as u64;
-        let left =
-            usize::try_from(SECTOR_BYTES - position % SECTOR_BYTES).expect("a sector is small");
-        let end = bytes.len().min(at + left);
-        let sector = (at < end).then(|| Change::Write {
-            offset: position,
-            bytes: bytes[at..end].to_vec(),
-        });
-        at = end;
-        sector
-    })
-}
-
-impl NameChange {
-    fn apply(&self, names: &mut Names) {
-        match self {
-            Self::Put { path, entry } => {
-                names.insert(path.clone(), *entry);
-            }
-            Self::Gone { path } => {
-                names.remove(path);
-            }
-            Self::Move { from, to, entry } => {
-                names.remove(from);
-                names.insert(to.clone(), *entry);
-            }
-        }
-    }
-
-    fn is_in(&self, dir: &Path) -> bool {
-        match self {
-            Self::Put { path, .. } | Self::Gone { path } => parent(path) == dir,
-            Self::Move { from, to, .. } => parent(from) == dir || parent(to) == dir,
-        }
     }
 }
 

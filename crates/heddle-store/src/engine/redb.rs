@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use heddle_rt::vfs::{Open, Vfs, VfsFile};
+use redb::backends::InMemoryBackend;
 use redb::{
     Builder, Database, DatabaseError, Durability, ReadableDatabase as _, ReadableTable as _,
     StorageBackend, StorageError, TableDefinition,
 };
 
-use super::{Batch, Engine, EngineError, Image, LoadError};
+use super::{Batch, Check, Engine, EngineError, Image, LoadError};
 
 const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 const OBJECTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("objects");
@@ -26,6 +27,9 @@ const META_KEY: &str = "meta";
 
 /// All reads are served from our own memory; redb needs its inner pages and what a commit touches.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
+
+/// How much of the file is read at once.
+const COPY_BYTES: usize = 1024 * 1024;
 
 /// The engine. Without a database after a failure, until it is opened again.
 #[derive(Debug)]
@@ -57,14 +61,19 @@ struct Trouble {
 
 impl RedbEngine {
     /// Opens the database at `path`, or makes one that holds `fresh`.
-    pub fn open(vfs: Arc<dyn Vfs>, path: &Path, fresh: &Batch) -> Result<Self, LoadError> {
+    pub fn open(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        fresh: &Batch,
+        check: Check,
+    ) -> Result<Self, LoadError> {
         if vfs.exists(path)? {
             // A creation that was broken off at its last step left a name that is not safe.
             vfs.sync_dir(dir_of(path)?)?;
         } else {
             Self::create(&vfs, path, fresh)?;
         }
-        let (database, trouble) = open_database(vfs.as_ref(), path)?;
+        let (database, trouble) = open_database(vfs.as_ref(), path, check)?;
         Ok(Self {
             vfs,
             path: path.to_owned(),
@@ -124,7 +133,7 @@ impl RedbEngine {
         };
         let before = meta.clone();
         let opened = caught(|| {
-            let (database, trouble) = open_database(self.vfs.as_ref(), &self.path)?;
+            let (database, trouble) = open_database(self.vfs.as_ref(), &self.path, Check::Records)?;
             let meta =
                 load_meta(&database).map_err(|error| LoadError::Corrupt(error.to_string()))?;
             Ok::<_, LoadError>((database, trouble, meta))
@@ -194,19 +203,75 @@ fn builder() -> Builder {
 }
 
 /// Opens a database that exists.
-fn open_database(vfs: &dyn Vfs, path: &Path) -> Result<(Database, Arc<Trouble>), LoadError> {
+fn open_database(
+    vfs: &dyn Vfs,
+    path: &Path,
+    check: Check,
+) -> Result<(Database, Arc<Trouble>), LoadError> {
     let file = vfs.open(path, Open::existing())?;
     if file.len()? == 0 {
         // redb would take it for a database to be made.
         return Err(LoadError::Corrupt("the file is empty".to_owned()));
     }
-    // What an earlier process wrote and could not sync may still be cached. It is either made safe
-    // now or forgotten, before anybody reads it and believes it.
-    file.sync()?;
-    file.evict()?;
+    if !closed_in_order(file.as_ref())? {
+        // What the earlier process wrote and could not sync may still be cached. It is either made
+        // safe now or forgotten, before anybody reads it and believes it.
+        file.sync()?;
+        file.evict()?;
+    }
+    if check == Check::Pages {
+        rehearse(file.as_ref())?;
+    }
     let (backend, trouble) = Backend::on(file);
     let opened = caught(|| builder().create_with_backend(backend)).map_err(LoadError::Corrupt)?;
     Ok((opened.map_err(load_error)?, trouble))
+}
+
+/// Whether the last process to write said goodbye: redb sets a bit behind its magic number as long
+/// as a database is open, and never clears it after an error.
+fn closed_in_order(file: &dyn VfsFile) -> io::Result<bool> {
+    const FLAGS_AT: u64 = 9;
+    const OPEN: u8 = 2;
+    let mut flags = [OPEN];
+    match file.read_at(FLAGS_AT, &mut flags) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| flags[0] & OPEN == 0),
+    }
+}
+
+/// Checks every page on a copy in memory, because redb repairs what it finds, and a repair of a
+/// database that was closed in order means going back to an older commit.
+fn rehearse(file: &dyn VfsFile) -> Result<(), LoadError> {
+    let copy = InMemoryBackend::new();
+    let len = file.len()?;
+    copy.set_len(len)?;
+    let mut chunk = vec![0; COPY_BYTES];
+    let mut offset = 0;
+    while offset < len {
+        let bytes = usize::try_from(len - offset)
+            .unwrap_or(COPY_BYTES)
+            .min(COPY_BYTES);
+        file.read_at(offset, &mut chunk[..bytes])?;
+        copy.write(offset, &chunk[..bytes])?;
+        offset += bytes as u64;
+    }
+    let after_crash = Arc::new(AtomicBool::new(false));
+    let repairing = after_crash.clone();
+    let mut builder = builder();
+    builder.set_repair_callback(move |_| repairing.store(true, Ordering::Release));
+    let sound = caught(|| {
+        let mut database = builder.create_with_backend(copy)?;
+        // After a crash redb has just looked at every page, and a torn last commit is no damage.
+        Ok(after_crash.load(Ordering::Acquire) || database.check_integrity()?)
+    });
+    // Memory does not fail: every error is about what is in the file.
+    let damaged = |error: DatabaseError| LoadError::Corrupt(error.to_string());
+    match sound.map_err(LoadError::Corrupt)?.map_err(damaged)? {
+        true => Ok(()),
+        false => Err(LoadError::Corrupt(
+            "its pages do not fit their checksums".to_owned(),
+        )),
+    }
 }
 
 fn apply(database: &Database, batch: &Batch) -> Result<(), redb::Error> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use heddle_rt::MemoryVfs;
 use heddle_rt::vfs::{Lock, Open, Vfs, VfsFile};
 use heddle_store::engine::{Batch, Engine, EngineError, Image, LoadError, RedbEngine};
-use heddle_store::{OpenError, Options, Store};
+use heddle_store::{Check, OpenError, Options, Store};
 
 use crate::crash::sweep;
 use crate::support::*;
@@ -43,8 +43,13 @@ fn open_eager(vfs: &MemoryVfs) -> Result<Store, OpenError> {
         path: dir.into(),
         source,
     })?;
-    let inner = RedbEngine::open(vfs.shared(), &dir.join("resources.redb"), &Store::fresh())
-        .map_err(failed)?;
+    let inner = RedbEngine::open(
+        vfs.shared(),
+        &dir.join("resources.redb"),
+        &Store::fresh(),
+        Check::Records,
+    )
+    .map_err(failed)?;
     Store::open_on(
         options(vfs),
         Box::new(Eager {
