@@ -49,7 +49,6 @@ use std::sync::Arc;
 
 use heddle_rt::{Chance, Clock};
 use heddle_store::Store;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 pub use auth::{ADMINS, CONTROLLERS, Identity, Tokens, VIEWERS};
 pub use registry::{Error as RegistryError, Registry, Resource};
@@ -65,10 +64,8 @@ pub struct Options {
     pub store: Store,
     pub clock: Clock,
     pub chance: Chance,
-    /// The kinds to serve, beside the built-in ones.
-    pub crds: Vec<CustomResourceDefinition>,
-    /// Kinds that only heddle's controllers write.
-    pub projections: Vec<String>,
+    /// The kinds to serve. Compiling it takes longer than opening a server, so it can be shared.
+    pub registry: Arc<Registry>,
     /// Namespaces that must exist.
     pub namespaces: Vec<&'static str>,
     pub tokens: Tokens,
@@ -99,14 +96,6 @@ impl Default for Limits {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
-    #[error("cannot seed the store: {0}")]
-    Seed(#[from] Refusal),
-}
-
 /// A cheap handle; clones share one server.
 #[derive(Debug, Clone)]
 pub struct ApiServer(Arc<Inner>);
@@ -116,7 +105,7 @@ struct Inner {
     store: Store,
     clock: Clock,
     chance: Chance,
-    registry: Registry,
+    registry: Arc<Registry>,
     tokens: Tokens,
     pages: Pages,
     metrics: Metrics,
@@ -126,10 +115,9 @@ struct Inner {
 }
 
 impl ApiServer {
-    /// Builds the registry and makes sure that what every client expects to find (definitions, namespaces) is
-    /// there. Returns once that is durable.
-    pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let registry = Registry::new(&options.crds, &options.projections)?;
+    /// Makes sure that what every client expects to find (definitions, namespaces) is there. Returns once that is
+    /// durable.
+    pub async fn open(options: Options) -> Result<Self, Refusal> {
         let server = Self(Arc::new(Inner {
             pages: Pages::new(options.clock.clone()),
             inflight: tokio::sync::Semaphore::new(options.limits.inflight_count_max),
@@ -138,12 +126,11 @@ impl ApiServer {
             store: options.store,
             clock: options.clock,
             chance: options.chance,
-            registry,
+            registry: options.registry,
             tokens: options.tokens,
             limits: options.limits,
         }));
-        seed::definitions(&server.0, &options.crds).await?;
-        seed::namespaces(&server.0, &options.namespaces).await?;
+        seed::seed(&server.0, &options.namespaces).await?;
         Ok(server)
     }
 

@@ -131,13 +131,14 @@ pub struct Registry {
     /// Sorted by group, version, plural; discovery and OpenAPI walk it in this order.
     resources: Vec<Arc<Resource>>,
     by_path: BTreeMap<(String, String, String), Arc<Resource>>,
+    crds: Vec<CustomResourceDefinition>,
 }
 
 impl Registry {
     /// The built-in kinds plus one resource per definition. `projections` names kinds that only heddle writes.
-    pub fn new(crds: &[CustomResourceDefinition], projections: &[String]) -> Result<Self, Error> {
+    pub fn new(crds: Vec<CustomResourceDefinition>, projections: &[String]) -> Result<Self, Error> {
         let mut resources = builtin::resources()?;
-        for crd in crds {
+        for crd in &crds {
             resources.push(from_crd(crd, projections)?);
         }
         resources.sort_by(|a, b| {
@@ -153,7 +154,20 @@ impl Registry {
                 )
             })
             .collect();
-        Ok(Self { resources, by_path })
+        Ok(Self {
+            resources,
+            by_path,
+            crds,
+        })
+    }
+
+    /// Every kind of heddle's own, with its projections.
+    pub fn heddle() -> Result<Self, Error> {
+        let projections: Vec<String> = heddle_api::read_only_kinds()
+            .into_iter()
+            .map(|crd| crd.spec.names.kind)
+            .collect();
+        Self::new(heddle_api::crds(), &projections)
     }
 
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
@@ -166,6 +180,11 @@ impl Registry {
             .iter()
             .find(|r| r.is(builtin))
             .expect("every built-in kind is registered")
+    }
+
+    /// The definitions behind the custom kinds, as clients may read them.
+    pub fn crds(&self) -> &[CustomResourceDefinition] {
+        &self.crds
     }
 
     pub fn resources(&self) -> &[Arc<Resource>] {

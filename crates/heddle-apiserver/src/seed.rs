@@ -2,7 +2,7 @@
 //!
 //! Seeding is idempotent: an object that is already as it should be is not written again.
 
-use heddle_store::{CommitError, Expect, Op, Write};
+use heddle_store::{Expect, Op, Write};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
@@ -15,77 +15,74 @@ use crate::status::{Refusal, Result};
 use crate::strategy::{self, Context, Ownership};
 use crate::write::refuse;
 
-pub(crate) async fn namespaces(inner: &Inner, names: &[&str]) -> Result<()> {
-    let resource = inner.registry.builtin(BuiltIn::Namespace);
+/// One commit for everything that is missing or out of date, so that a first start costs one sync.
+pub(crate) async fn seed(inner: &Inner, names: &[&str]) -> Result<()> {
+    let mut batch = definitions(inner)?;
     for name in names {
-        let key = object::key(resource, None, name);
-        if inner.store.get(&key).is_some() {
-            continue;
-        }
-        let ctx = Context {
-            resource,
-            now: inner.clock.now(),
-            chance: &inner.chance,
-            manager: Manager {
-                name: "heddle".to_owned(),
-                api_version: resource.api_version(),
-                subresource: None,
-            },
-            validation: FieldValidation::Strict,
-            trusted: true,
-        };
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        let object = strategy::create(&ctx, object, Ownership::Track)?;
-        put(
-            inner,
-            Write {
-                key,
-                expect: Expect::Absent,
-                op: Op::Put(object::draft(&object)),
-            },
-        )
-        .await?;
+        batch.extend(namespace(inner, name)?);
     }
-    Ok(())
+    if batch.is_empty() {
+        return Ok(());
+    }
+    inner.store.commit(batch).await.map(drop).map_err(refuse)
 }
 
-pub(crate) async fn definitions(inner: &Inner, crds: &[CustomResourceDefinition]) -> Result<()> {
+fn namespace(inner: &Inner, name: &str) -> Result<Option<Write>> {
+    let resource = inner.registry.builtin(BuiltIn::Namespace);
+    let key = object::key(resource, None, name);
+    if inner.store.get(&key).is_some() {
+        return Ok(None);
+    }
+    let ctx = Context {
+        resource,
+        now: inner.clock.now(),
+        chance: &inner.chance,
+        manager: Manager {
+            name: "heddle".to_owned(),
+            api_version: resource.api_version(),
+            subresource: None,
+        },
+        validation: FieldValidation::Strict,
+        trusted: true,
+    };
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let object = strategy::create(&ctx, object, Ownership::Track)?;
+    Ok(Some(Write {
+        key,
+        expect: Expect::Absent,
+        op: Op::Put(object::draft(&object)),
+    }))
+}
+
+fn definitions(inner: &Inner) -> Result<Vec<Write>> {
     let resource = inner.registry.builtin(BuiltIn::CustomResourceDefinition);
-    for crd in crds {
+    let mut batch = Vec::new();
+    for crd in inner.registry.crds() {
         let wanted = established(inner, crd)?;
         let key = object::key(resource, None, object::name(&wanted));
-        let write = match inner.store.get(&key) {
-            Some(live) => {
-                let mut next = object::parse(&live);
-                if next["spec"] == wanted["spec"] {
-                    continue;
-                }
-                next["spec"] = wanted["spec"].clone();
-                next["status"] = wanted["status"].clone();
-                let generation = next["metadata"]["generation"].as_i64().unwrap_or(1);
-                meta_mut(&mut next).insert("generation".to_owned(), json!(generation + 1));
-                Write {
-                    key,
-                    expect: Expect::Version(live.version),
-                    op: Op::Put(object::draft(&next)),
-                }
-            }
-            None => Write {
+        let Some(live) = inner.store.get(&key) else {
+            batch.push(Write {
                 key,
                 expect: Expect::Absent,
                 op: Op::Put(object::draft(&wanted)),
-            },
+            });
+            continue;
         };
-        put(inner, write).await?;
+        let mut next = object::parse(&live);
+        if next["spec"] == wanted["spec"] {
+            continue;
+        }
+        next["spec"] = wanted["spec"].clone();
+        next["status"] = wanted["status"].clone();
+        let generation = next["metadata"]["generation"].as_i64().unwrap_or(1);
+        meta_mut(&mut next).insert("generation".to_owned(), json!(generation + 1));
+        batch.push(Write {
+            key,
+            expect: Expect::Version(live.version),
+            op: Op::Put(object::draft(&next)),
+        });
     }
-    Ok(())
-}
-
-async fn put(inner: &Inner, write: Write) -> Result<()> {
-    match inner.store.commit(vec![write]).await {
-        Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
-        Err(error) => Err(refuse(error)),
-    }
+    Ok(batch)
 }
 
 fn established(inner: &Inner, crd: &CustomResourceDefinition) -> Result<Value> {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options, Tokens};
+use heddle_apiserver::{
+    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options, Registry, Tokens,
+};
 use heddle_rt::{Chance, Clock, MemoryVfs, Tasks};
 use heddle_store::{Mode, Store};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -12,6 +14,7 @@ use serde_json::json;
 
 async fn server() -> ApiServer {
     let clock = Clock::system();
+    let registry = Registry::heddle().unwrap();
     let store = Store::open(heddle_store::Options {
         vfs: Arc::new(MemoryVfs::new()),
         dir: "store".into(),
@@ -25,11 +28,7 @@ async fn server() -> ApiServer {
         store,
         clock,
         chance: Chance::seeded(1),
-        crds: heddle_api::crds(),
-        projections: heddle_api::read_only_kinds()
-            .into_iter()
-            .map(|crd| crd.spec.names.kind)
-            .collect(),
+        registry: Arc::new(registry),
         namespaces: vec!["default", "team-a"],
         tokens: Tokens::default(),
         limits: Limits::default(),
