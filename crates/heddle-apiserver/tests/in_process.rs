@@ -5,7 +5,7 @@ use std::sync::Arc;
 use heddle_apiserver::{
     ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options, Registry, Tokens,
 };
-use heddle_rt::{Chance, Clock, MemoryVfs, Tasks};
+use heddle_rt::{Chance, Clock, MemoryVfs};
 use heddle_store::{Mode, Store};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -15,15 +15,9 @@ use serde_json::json;
 async fn server() -> ApiServer {
     let clock = Clock::system();
     let registry = Registry::heddle().unwrap();
-    let store = Store::open(heddle_store::Options {
-        vfs: Arc::new(MemoryVfs::new()),
-        dir: "store".into(),
-        clock: clock.clone(),
-        tasks: Tasks::new("test"),
-        limits: heddle_store::Limits::default(),
-        mode: Mode::Inline,
-    })
-    .unwrap();
+    let mut options = heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
+    options.mode = Mode::Inline;
+    let store = Store::open(options).unwrap();
     let options = Options {
         store,
         clock,

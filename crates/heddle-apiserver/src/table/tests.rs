@@ -1,6 +1,7 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::age::human_duration;
 use super::*;
 
 fn now() -> Timestamp {

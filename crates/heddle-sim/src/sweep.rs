@@ -1,0 +1,50 @@
+//! Controllers under every single fault: the same story, told once without faults and then once per fault.
+//!
+//! ```text
+//!   story (what users do)  ->  reference run: W writes, E watch events, R revisions, the final state
+//!                          ->  for each write: crash before, crash after, reply lost, 409, 429, 500
+//!                              for each event: dropped, doubled, the watch expired (410)
+//!                              for each revision: a restart whose caches are frozen there for a while
+//!                          ->  the end must be the reference's: same objects, nothing destroyed that was not,
+//!                              and silence
+//! ```
+//! The API server is the real one, in process, on a simulated disk and a paused clock; the fault layer sits
+//! between it and the controllers' client. Users act through a client of their own, which nothing disturbs.
+
+mod chaos;
+mod oracle;
+mod story;
+mod trial;
+
+pub use chaos::{EventFault, Fault, WriteFault};
+pub use oracle::{Ending, Verdict};
+pub use story::{Act, Story, stories};
+pub use trial::{Controllers, Reference, run_trial};
+
+use std::sync::Arc;
+
+use heddle_apiserver::Registry;
+
+/// What a sweep found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub trials: usize,
+    /// Story, fault, and what differed.
+    pub violations: Vec<(String, Fault, String)>,
+}
+
+/// Runs one story under every single fault.
+pub fn sweep(registry: &Arc<Registry>, story: &Story, controllers: Controllers) -> Findings {
+    let reference = trial::reference(registry, story, controllers);
+    let mut findings = Findings::default();
+    for fault in reference.faults() {
+        findings.trials += 1;
+        let ending = run_trial(registry, story, controllers, Some(fault.clone()));
+        if let Verdict::Violated(what) = oracle::judge(&reference.ending, &ending) {
+            findings
+                .violations
+                .push((story.name.to_owned(), fault, what));
+        }
+    }
+    findings
+}

@@ -1,0 +1,103 @@
+//! What two endings must have in common.
+
+use std::collections::BTreeMap;
+
+use heddle_apiserver::ApiServer;
+use serde_json::Value;
+
+/// How a run ended.
+#[derive(Debug, Clone, Default)]
+pub struct Ending {
+    /// Every object but bookkeeping, without what may differ between runs.
+    pub objects: BTreeMap<String, Value>,
+    /// How often each object was removed.
+    pub removals: BTreeMap<String, usize>,
+    /// Writes after everything had come to rest: there should be none.
+    pub noise: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Held,
+    Violated(String),
+}
+
+/// The end state is the same, nothing was destroyed that the reference did not destroy, and it is quiet.
+pub(super) fn judge(reference: &Ending, ending: &Ending) -> Verdict {
+    for (key, expected) in &reference.objects {
+        match ending.objects.get(key) {
+            None => return Verdict::Violated(format!("{key} is missing")),
+            Some(found) if found != expected => {
+                return Verdict::Violated(format!(
+                    "{key} differs: expected {expected}, found {found}"
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    if let Some(extra) = ending
+        .objects
+        .keys()
+        .find(|key| !reference.objects.contains_key(*key))
+    {
+        return Verdict::Violated(format!("{extra} should not exist"));
+    }
+    for (key, count) in &ending.removals {
+        if *count > reference.removals.get(key).copied().unwrap_or_default() {
+            return Verdict::Violated(format!("{key} was removed {count} times"));
+        }
+    }
+    if ending.noise > 0 {
+        return Verdict::Violated(format!("{} writes at the fixpoint", ending.noise));
+    }
+    Verdict::Held
+}
+
+/// Everything the server holds, normalised.
+pub(super) fn snapshot(server: &ApiServer) -> BTreeMap<String, Value> {
+    let mut objects = BTreeMap::new();
+    for resource in server.registry().stored() {
+        if matches!(
+            resource.kind.as_str(),
+            "Event" | "Lease" | "CustomResourceDefinition"
+        ) {
+            continue;
+        }
+        for item in server.store().list(&resource.storage, None).items {
+            let mut value: Value =
+                serde_json::from_slice(&item.json).expect("a stored object is valid JSON");
+            forget_identity(&mut value);
+            objects.insert(item.key.to_string(), value);
+        }
+    }
+    objects
+}
+
+/// Uids, versions and times differ between runs; ownership is kept, but not when it was recorded. Generations
+/// count how often something was mended on the way.
+fn forget_identity(value: &mut Value) {
+    const VOLATILE: [&str; 8] = [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "generation",
+        "observedGeneration",
+        "time",
+        "lastTransitionTime",
+        "k:{\"uid\"",
+    ];
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| {
+                !VOLATILE
+                    .iter()
+                    .any(|volatile| name == volatile || name.starts_with("k:{\"uid\""))
+            });
+            // Annotations fingerprint what was applied, owner uid included.
+            fields.remove("heddle.dev/applied");
+            fields.values_mut().for_each(forget_identity);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget_identity),
+        _ => {}
+    }
+}

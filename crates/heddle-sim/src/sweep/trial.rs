@@ -1,0 +1,205 @@
+//! One run of a story: a fresh world, the controllers in it, at most one fault, and how it all ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use heddle_apiserver::{
+    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options, Registry, Tokens,
+};
+use heddle_rt::{Chance, Clock, MemoryVfs};
+use heddle_store::{ChangeKind, Mode, Store};
+use jiff::Timestamp;
+use kube::Client;
+use parking_lot::Mutex;
+
+use super::chaos::{Chaos, EVENT_FAULTS, Fault, Layer, WRITE_FAULTS};
+use super::oracle::{Ending, snapshot};
+use super::story::{Act, Story};
+
+/// How the controllers under test are started: on this client, in this time, by this chance.
+pub type Controllers = fn(Client, Clock, Chance) -> BoxFuture<'static, ()>;
+
+/// Longer than any pause of a controller: two rounds of resync, jitter included.
+const LONG: Duration = Duration::from_secs(1_400);
+
+/// A run without faults, and what it passed through.
+#[derive(Debug)]
+pub struct Reference {
+    pub ending: Ending,
+    writes: usize,
+    events: usize,
+    revisions: usize,
+}
+
+impl Reference {
+    /// Every single fault that can strike this story.
+    pub fn faults(&self) -> Vec<Fault> {
+        let writes = (0..self.writes)
+            .flat_map(|number| WRITE_FAULTS.map(|fault| Fault::Write { number, fault }));
+        let events = (0..self.events)
+            .flat_map(|number| EVENT_FAULTS.map(|fault| Fault::Event { number, fault }));
+        let stale = (0..self.revisions).map(|revision| Fault::StaleRestart { revision });
+        writes.chain(events).chain(stale).collect()
+    }
+}
+
+pub(super) fn reference(
+    registry: &Arc<Registry>,
+    story: &Story,
+    controllers: Controllers,
+) -> Reference {
+    let (ending, (writes, events, revisions)) = run(registry, story, controllers, None);
+    Reference {
+        ending,
+        writes,
+        events,
+        revisions,
+    }
+}
+
+pub fn run_trial(
+    registry: &Arc<Registry>,
+    story: &Story,
+    controllers: Controllers,
+    fault: Option<Fault>,
+) -> Ending {
+    run(registry, story, controllers, fault).0
+}
+
+fn run(
+    registry: &Arc<Registry>,
+    story: &Story,
+    controllers: Controllers,
+    fault: Option<Fault>,
+) -> (Ending, (usize, usize, usize)) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without IO always starts");
+    runtime.block_on(play(Arc::clone(registry), story, controllers, fault))
+}
+
+async fn play(
+    registry: Arc<Registry>,
+    story: &Story,
+    controllers: Controllers,
+    fault: Option<Fault>,
+) -> (Ending, (usize, usize, usize)) {
+    let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).expect("a time in range"));
+    let server = open(registry, &clock).await;
+    let users = Client::new(
+        server.in_process(Identity::new("user", &[ADMINS])),
+        "default",
+    );
+    let chaos = Chaos::new(server.clone(), clock.clone(), fault);
+    let removals = Removals::default();
+    let stale = matches!(chaos.fault(), Some(Fault::StaleRestart { .. }));
+    let world = async {
+        for act in &story.acts {
+            match act {
+                Act::Rest => clock.sleep(LONG).await,
+                act => {
+                    act.perform(&users).await.expect("users are not disturbed");
+                    chaos.remember();
+                }
+            }
+        }
+        clock.sleep(LONG).await;
+        if stale {
+            chaos.freeze();
+            chaos.crash.notify_one();
+            chaos.thaw().await;
+            clock.sleep(LONG).await;
+        }
+        let before = server.store().version();
+        clock.sleep(LONG).await;
+        let noise = server.store().version().get() - before.get();
+        usize::try_from(noise).unwrap_or(usize::MAX)
+    };
+    let noise = tokio::select! {
+        noise = world => noise,
+        () = lives(&server, &chaos, &clock, controllers) => unreachable!("controllers run for ever"),
+        () = server.run_janitor() => unreachable!("the janitor runs for ever"),
+        () = removals.count(&server) => unreachable!("watching runs for ever"),
+    };
+    let ending = Ending {
+        objects: snapshot(&server),
+        removals: removals.take(),
+        noise,
+    };
+    (ending, chaos.counts())
+}
+
+async fn open(registry: Arc<Registry>, clock: &Clock) -> ApiServer {
+    let mut options = heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
+    options.mode = Mode::Inline;
+    let store = Store::open(options).expect("an empty store opens");
+    let options = Options {
+        store,
+        clock: clock.clone(),
+        chance: Chance::seeded(1),
+        registry,
+        namespaces: vec!["default", "heddle-system", "kyma-integration", "team-a"],
+        tokens: Tokens::default(),
+        limits: Limits::default(),
+    };
+    ApiServer::open(options)
+        .await
+        .expect("a fresh server opens")
+}
+
+/// Runs the controllers; each crash ends one life and begins the next, with empty caches.
+async fn lives(server: &ApiServer, chaos: &Arc<Chaos>, clock: &Clock, controllers: Controllers) {
+    for life in 0.. {
+        let inner = server.in_process(Identity::new("controllers", &[CONTROLLERS]));
+        let client = Client::new(
+            Layer {
+                inner,
+                chaos: Arc::clone(chaos),
+            },
+            "default",
+        );
+        tokio::select! {
+            () = controllers(client, clock.clone(), Chance::seeded(life)) => {}
+            () = chaos.crash.notified() => {}
+        }
+    }
+}
+
+/// Counts what is removed, by name.
+#[derive(Default)]
+struct Removals(Mutex<BTreeMap<String, usize>>);
+
+impl Removals {
+    async fn count(&self, server: &ApiServer) {
+        let mut changes = futures::stream::SelectAll::new();
+        for resource in server.registry().stored() {
+            let (_, watch) = server.store().list_and_watch(&resource.storage);
+            let stream = futures::stream::unfold(watch, |mut watch| async {
+                Some((watch.next().await, watch))
+            });
+            changes.push(stream.boxed());
+        }
+        while let Some(change) = changes.next().await {
+            let change = change.expect("a short run stays within the history");
+            if change.kind == ChangeKind::Deleted
+                && !change.object.key.resource.starts_with("events")
+            {
+                *self
+                    .0
+                    .lock()
+                    .entry(change.object.key.to_string())
+                    .or_default() += 1;
+            }
+        }
+        std::future::pending().await
+    }
+
+    fn take(&self) -> BTreeMap<String, usize> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
