@@ -1,0 +1,287 @@
+//! The way to a server: which one, how to talk to it, and what to say when it does not answer.
+//!
+//! The kubeconfig decides: `--kubeconfig`, else `KUBECONFIG`, else the one `heddle serve` left in
+//! the data directory. A [`Remote`] then sends requests and turns every refusal into a
+//! [`Failure`] that names the object. Which resources exist is `catalog.rs`; which of them a
+//! command line means is `target.rs`.
+
+pub(crate) mod catalog;
+pub(crate) mod target;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Status;
+use serde_json::Value;
+
+use crate::config::DATA_DIR_DEFAULT;
+use crate::failure::Failure;
+
+/// Under this name the fields we apply are owned.
+pub(crate) const FIELD_MANAGER: &str = "heddle";
+
+/// Which server a client command talks to.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct ClientArgs {
+    /// Kubeconfig of the server; the default is the one `heddle serve` wrote
+    #[arg(long, env = "KUBECONFIG", value_name = "FILE", hide_env_values = true)]
+    pub(crate) kubeconfig: Option<std::ffi::OsString>,
+
+    /// Context of the kubeconfig to use instead of its current one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    /// Where a local server keeps its files; `admin.kubeconfig` is looked up there
+    #[arg(long, env = "HEDDLE_DATA_DIR", value_name = "DIR", default_value = DATA_DIR_DEFAULT)]
+    pub(crate) data_dir: PathBuf,
+}
+
+impl ClientArgs {
+    /// The kubeconfig files in effect, first one first.
+    pub(crate) fn kubeconfig_paths(&self) -> Vec<PathBuf> {
+        let named = self
+            .kubeconfig
+            .as_deref()
+            .map(std::env::split_paths)
+            .into_iter()
+            .flatten();
+        let named: Vec<PathBuf> = named.filter(|path| !path.as_os_str().is_empty()).collect();
+        if named.is_empty() {
+            vec![self.data_dir.join("admin.kubeconfig")]
+        } else {
+            named
+        }
+    }
+}
+
+/// A server we can send requests to.
+#[derive(Clone)]
+pub(crate) struct Remote {
+    client: kube::Client,
+    /// The address and where we have it from, for messages.
+    place: String,
+    /// The namespace of the kubeconfig's context.
+    pub(crate) namespace: String,
+}
+
+/// What came back, before anybody looked at the body.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Remote {
+    /// Reads the kubeconfig. Nothing is sent yet.
+    pub(crate) async fn connect(args: &ClientArgs) -> anyhow::Result<Self> {
+        let paths = args.kubeconfig_paths();
+        let mut kubeconfig = Kubeconfig::default();
+        for path in &paths {
+            if !path.exists() {
+                return Err(no_kubeconfig(path).into());
+            }
+            let next = Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot use kubeconfig {}", path.display()))?;
+            kubeconfig = kubeconfig
+                .merge(next)
+                .with_context(|| format!("cannot merge kubeconfig {}", path.display()))?;
+        }
+        let options = KubeConfigOptions {
+            context: args.context.clone(),
+            ..Default::default()
+        };
+        let shown = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>()
+            .join(", ");
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .with_context(|| format!("cannot use kubeconfig {shown}"))?;
+        let place = format!(
+            "{} (from {shown})",
+            config.cluster_url.to_string().trim_end_matches('/')
+        );
+        let namespace = config.default_namespace.clone();
+        let client = kube::Client::try_from(config)
+            .with_context(|| format!("cannot use kubeconfig {shown}"))?;
+        Ok(Self {
+            client,
+            place,
+            namespace,
+        })
+    }
+
+    /// Where requests go, for messages.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The client itself, for code that speaks kube.
+    pub(crate) fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// Sends and reads the whole answer, whatever its status.
+    pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<Answer> {
+        let response = self.open(request).await?;
+        let (parts, body) = response.into_parts();
+        let body = body
+            .collect()
+            .await
+            .with_context(|| format!("the answer of {} broke off", self.place))?
+            .to_bytes();
+        Ok(Answer {
+            code: parts.status,
+            headers: parts.headers,
+            body,
+        })
+    }
+
+    /// Sends and hands out the answer as it arrives, for watches.
+    pub(crate) async fn open(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Body>> {
+        let response = self.client.send(request.map(Body::from)).await;
+        Ok(
+            response
+                .map_err(|error| Failure::Unreachable(unreachable_text(&self.place, &error)))?,
+        )
+    }
+}
+
+impl Answer {
+    /// The body, or what the server said about `object`.
+    pub(crate) fn ok(self, object: &str) -> anyhow::Result<Value> {
+        if self.code.is_success() {
+            return serde_json::from_slice(&self.body)
+                .with_context(|| format!("{object}: the answer is not JSON"));
+        }
+        Err(self.refusal(object).into())
+    }
+
+    /// What the server said about `object`, for an answer that is no success.
+    pub(crate) fn refusal(&self, object: &str) -> Failure {
+        refusal(object, self.code, &self.body)
+    }
+
+    /// The texts of `Warning` headers.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let values = self.headers.get_all(http::header::WARNING).iter();
+        values
+            .filter_map(|value| value.to_str().ok())
+            .map(warning_text)
+            .collect()
+    }
+}
+
+/// What a refused request means for `object`.
+pub(crate) fn refusal(object: &str, code: StatusCode, body: &[u8]) -> Failure {
+    let status = serde_json::from_slice::<Status>(body).unwrap_or_else(|_| {
+        // Something that is no API server answered: show a little of it.
+        let text: String = String::from_utf8_lossy(body).chars().take(200).collect();
+        Status::failure(text.trim(), "")
+    });
+    Failure::from_status(object, code, &status)
+}
+
+fn no_kubeconfig(path: &Path) -> Failure {
+    Failure::Unreachable(format!(
+        "no server is known: {} does not exist; start one with `heddle serve`, or name a kubeconfig with --kubeconfig or KUBECONFIG",
+        path.display()
+    ))
+}
+
+/// The innermost cause says what happened (`connection refused`); the layers above repeat it.
+fn unreachable_text(place: &str, error: &kube::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    format!("no answer from {place}: {cause}; is `heddle serve` running there?")
+}
+
+/// `299 - "text"` as `text`.
+fn warning_text(header: &str) -> String {
+    let quoted = header
+        .split_once('"')
+        .and_then(|(_, rest)| rest.rsplit_once('"'));
+    quoted
+        .map_or(header, |(text, _)| text)
+        .replace("\\\"", "\"")
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(kubeconfig: Option<&str>) -> ClientArgs {
+        ClientArgs {
+            kubeconfig: kubeconfig.map(Into::into),
+            context: None,
+            data_dir: "here".into(),
+        }
+    }
+
+    #[test]
+    fn an_empty_kubeconfig_variable_means_none() {
+        assert_eq!(
+            args(Some("")).kubeconfig_paths(),
+            [PathBuf::from("here/admin.kubeconfig")]
+        );
+        assert_eq!(
+            args(None).kubeconfig_paths(),
+            [PathBuf::from("here/admin.kubeconfig")]
+        );
+        assert_eq!(
+            args(Some("a:b")).kubeconfig_paths(),
+            [PathBuf::from("a"), PathBuf::from("b")]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_missing_kubeconfig_names_the_file_and_the_remedy() {
+        let error = Remote::connect(&args(Some("/nowhere/config")))
+            .await
+            .unwrap_err();
+        assert_eq!(crate::failure::exit_code(&error), 6);
+        assert!(
+            error
+                .to_string()
+                .contains("/nowhere/config does not exist; start one with `heddle serve`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn warnings_lose_their_wrapping() {
+        assert_eq!(
+            warning_text(r#"299 - "unknown field \"spec.x\"""#),
+            r#"unknown field "spec.x""#
+        );
+        assert_eq!(warning_text("plain"), "plain");
+    }
+
+    #[test]
+    fn an_answer_that_is_no_status_is_shown_in_part() {
+        let failure = refusal(
+            "secret/a",
+            StatusCode::BAD_GATEWAY,
+            b"<html>no upstream</html>",
+        );
+        assert_eq!(failure.to_string(), "secret/a: <html>no upstream</html>");
+    }
+}

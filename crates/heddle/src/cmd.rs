@@ -1,0 +1,137 @@
+//! The command line: one module per command, and what all of them share.
+
+mod apply;
+mod bench;
+mod completions;
+mod config;
+mod crds;
+mod delete;
+mod get;
+mod serve;
+mod version;
+
+use anyhow::Context as _;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::failure::EXIT_CODES;
+use crate::terminal::Terminal;
+use crate::wire::World;
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle serve                          start here; state goes to ./heddle-data
+  export KUBECONFIG=$PWD/heddle-data/admin.kubeconfig
+  heddle apply -f examples/             declare what should exist
+  heddle get applications               see what became of it
+  heddle get channels -A -w             and watch it change
+  heddle delete application shop        take it away again
+
+kubectl works too, with the same KUBECONFIG.";
+
+/// An Open Service Broker with a durable CloudEvents mesh, in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "heddle", version, max_term_width = 110, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(Box<serve::Args>),
+    Apply(apply::Args),
+    Get(get::Args),
+    Delete(delete::Args),
+    Bench(bench::Args),
+    Config(config::Args),
+    Crds(crds::Args),
+    Version(version::Args),
+    Completions(completions::Args),
+}
+
+/// Reads the command line and does what it asks. A wrong command line ends the process here, with
+/// clap's message and exit code 2.
+pub(crate) fn run(terminal: &mut Terminal) -> anyhow::Result<()> {
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let world = World::real();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(Box::pin(dispatch(cli.command, &matches, &world, terminal)))
+}
+
+async fn dispatch(
+    command: Command,
+    matches: &ArgMatches,
+    world: &World,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(args) => {
+            Box::pin(serve::run(*args, innermost(matches), world, terminal)).await
+        }
+        Command::Apply(args) => apply::run(args, world, terminal).await,
+        Command::Get(args) => get::run(args, world, terminal).await,
+        Command::Delete(args) => delete::run(args, world, terminal).await,
+        Command::Bench(args) => Box::pin(bench::run(args, world, terminal)).await,
+        Command::Config(args) => config::run(args, innermost(matches), terminal),
+        Command::Crds(args) => crds::run(&args, terminal),
+        Command::Version(args) => version::run(args, world, terminal).await,
+        Command::Completions(args) => completions::run(&args, Cli::command(), terminal),
+    }
+}
+
+/// The matches of the command that was asked for, which know where each value came from.
+fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
+    }
+    matches
+}
+
+/// Which namespace a command is about.
+#[derive(Clone, Debug, Default, clap::Args)]
+struct NamespaceArgs {
+    /// Namespace; the default is the one of the kubeconfig's context
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// All namespaces
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+}
+
+impl NamespaceArgs {
+    /// `None` means all of them.
+    fn chosen<'a>(&'a self, default: &'a str) -> Result<Option<&'a str>, crate::failure::Failure> {
+        if let Some(namespace) = &self.namespace {
+            crate::client::target::check_name(namespace)?;
+        }
+        Ok((!self.all_namespaces).then(|| self.namespace.as_deref().unwrap_or(default)))
+    }
+}
+
+/// Which objects of a resource a command is about.
+#[derive(Clone, Debug, Default, clap::Args)]
+struct SelectorArgs {
+    /// Only objects with these labels, for example `team=shop,tier!=test`
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    selector: Option<String>,
+
+    /// Only objects with these fields, for example `metadata.name=shop`
+    #[arg(long, value_name = "FIELDS")]
+    field_selector: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,303 @@
+//! The configuration of `heddle serve`: one struct, filled in four steps.
+//!
+//! Defaults, then the file given with `--config`, then the environment, then flags; the later one
+//! wins. Every setting remembers who set it, and `--print-config` shows both as a file that can be
+//! used again. A key nobody knows is refused by name, for a typo must not silently mean the default.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::parser::ValueSource;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::files;
+
+/// Where state lives when nobody says otherwise.
+pub(crate) const DATA_DIR_DEFAULT: &str = "./heddle-data";
+
+/// What `heddle serve` runs with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    /// Everything heddle keeps: the store, its keys and the files for clients.
+    pub(crate) data_dir: PathBuf,
+    /// The control listener; port 0 picks a free one.
+    pub(crate) listen: SocketAddr,
+    /// Whether the listener may be reachable from other machines.
+    pub(crate) allow_remote: bool,
+    /// Names besides localhost and the listen address that the certificate is good for.
+    pub(crate) tls_names: Vec<String>,
+    /// Which log lines are written, as `info` or `info,heddle_store=debug`.
+    pub(crate) log_filter: String,
+    pub(crate) log_format: LogFormat,
+    /// How long open requests may take to finish after the first signal.
+    pub(crate) shutdown_grace: Duration,
+    origins: Vec<(&'static str, Origin)>,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum LogFormat {
+    /// For people on a terminal, JSON otherwise
+    #[default]
+    Auto,
+    Human,
+    Json,
+}
+
+/// Who set a value, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    File,
+    Environment,
+    Flag,
+}
+
+/// The flags of `heddle serve` that end up in [`Config`].
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ConfigArgs {
+    /// Where state, keys and client files are kept [default: ./heddle-data]
+    #[arg(long, env = "HEDDLE_DATA_DIR", value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// Address of the control listener; port 0 picks a free port [default: 127.0.0.1:4333]
+    #[arg(long, env = "HEDDLE_LISTEN", value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// Let other machines reach the listener (TLS and a token are still required)
+    #[arg(long, env = "HEDDLE_ALLOW_REMOTE", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
+    pub(crate) allow_remote: Option<bool>,
+
+    /// Another name clients use for this machine, put into the certificate; may be repeated
+    #[arg(
+        long = "tls-name",
+        env = "HEDDLE_TLS_NAMES",
+        value_delimiter = ',',
+        value_name = "NAME"
+    )]
+    pub(crate) tls_names: Option<Vec<String>>,
+
+    /// Configuration file (YAML)
+    #[arg(long, env = "HEDDLE_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Log level or filter, such as `debug` or `info,heddle_store=trace` [default: info]
+    #[arg(long, env = "HEDDLE_LOG", value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+
+    /// How log lines look [default: auto]
+    #[arg(long, env = "HEDDLE_LOG_FORMAT", value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// The file, key by key. All keys are optional.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File {
+    data_dir: Option<PathBuf>,
+    listen: Option<SocketAddr>,
+    allow_remote: Option<bool>,
+    tls_names: Option<Vec<String>>,
+    log_filter: Option<String>,
+    log_format: Option<LogFormat>,
+    shutdown_grace_seconds: Option<u32>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: DATA_DIR_DEFAULT.into(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 4333)),
+            allow_remote: false,
+            tls_names: Vec::new(),
+            log_filter: "info".to_owned(),
+            log_format: LogFormat::Auto,
+            shutdown_grace: Duration::from_secs(20),
+            origins: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Defaults, file, environment, flags. `source` tells whether clap took an argument from the
+    /// environment or from the command line.
+    pub(crate) fn load(
+        args: ConfigArgs,
+        source: impl Fn(&str) -> Option<ValueSource>,
+    ) -> anyhow::Result<Self> {
+        let mut config = Self::default();
+        if let Some(path) = &args.config {
+            config.take_file(parse_file(path, &files::read_text(path)?)?);
+        }
+        config.take_args(args, |id| match source(id) {
+            Some(ValueSource::EnvVariable) => Origin::Environment,
+            _ => Origin::Flag,
+        });
+        config.check()?;
+        Ok(config)
+    }
+
+    fn take_file(&mut self, file: File) {
+        self.set("dataDir", Origin::File, file.data_dir, |config, value| {
+            config.data_dir = value
+        });
+        self.set("listen", Origin::File, file.listen, |config, value| {
+            config.listen = value
+        });
+        self.set(
+            "allowRemote",
+            Origin::File,
+            file.allow_remote,
+            |config, value| config.allow_remote = value,
+        );
+        self.set("tlsNames", Origin::File, file.tls_names, |config, value| {
+            config.tls_names = value
+        });
+        self.set(
+            "logFilter",
+            Origin::File,
+            file.log_filter,
+            |config, value| config.log_filter = value,
+        );
+        self.set(
+            "logFormat",
+            Origin::File,
+            file.log_format,
+            |config, value| config.log_format = value,
+        );
+        self.set(
+            "shutdownGraceSeconds",
+            Origin::File,
+            file.shutdown_grace_seconds,
+            |config, value| {
+                config.shutdown_grace = Duration::from_secs(value.into());
+            },
+        );
+    }
+
+    fn take_args(&mut self, args: ConfigArgs, origin: impl Fn(&str) -> Origin) {
+        self.set(
+            "dataDir",
+            origin("data_dir"),
+            args.data_dir,
+            |config, value| config.data_dir = value,
+        );
+        self.set("listen", origin("listen"), args.listen, |config, value| {
+            config.listen = value
+        });
+        self.set(
+            "allowRemote",
+            origin("allow_remote"),
+            args.allow_remote,
+            |config, value| config.allow_remote = value,
+        );
+        self.set(
+            "tlsNames",
+            origin("tls_names"),
+            args.tls_names,
+            |config, value| config.tls_names = value,
+        );
+        self.set("logFilter", origin("log"), args.log, |config, value| {
+            config.log_filter = value
+        });
+        self.set(
+            "logFormat",
+            origin("log_format"),
+            args.log_format,
+            |config, value| config.log_format = value,
+        );
+    }
+
+    fn set<T>(
+        &mut self,
+        key: &'static str,
+        origin: Origin,
+        value: Option<T>,
+        put: impl FnOnce(&mut Self, T),
+    ) {
+        let Some(value) = value else { return };
+        put(self, value);
+        self.origins.retain(|(known, _)| *known != key);
+        self.origins.push((key, origin));
+    }
+
+    /// A listener that others can reach is a decision, not an accident.
+    fn check(&self) -> Result<(), Failure> {
+        if !self.allow_remote && !is_loopback(self.listen.ip()) {
+            return Err(Failure::Usage(format!(
+                "refusing to listen on {}: other machines could reach it; pass --allow-remote if that is meant",
+                self.listen
+            )));
+        }
+        Ok(())
+    }
+
+    /// Every key with its value, as YAML a file can hold, and who set it.
+    pub(crate) fn print(&self) -> String {
+        let log_format = match self.log_format {
+            LogFormat::Auto => "auto",
+            LogFormat::Human => "human",
+            LogFormat::Json => "json",
+        };
+        let values = [
+            ("dataDir", quote(&self.data_dir.display().to_string())),
+            ("listen", quote(&self.listen.to_string())),
+            ("allowRemote", self.allow_remote.to_string()),
+            ("tlsNames", serde_json::json!(self.tls_names).to_string()),
+            ("logFilter", quote(&self.log_filter)),
+            ("logFormat", log_format.to_owned()),
+            (
+                "shutdownGraceSeconds",
+                self.shutdown_grace.as_secs().to_string(),
+            ),
+        ];
+        values
+            .iter()
+            .map(|(key, value)| format!("{key}: {value}  # {}\n", self.origin(key).describe()))
+            .collect()
+    }
+
+    fn origin(&self, key: &str) -> Origin {
+        self.origins
+            .iter()
+            .find(|(known, _)| *known == key)
+            .map_or(Origin::Default, |(_, origin)| *origin)
+    }
+}
+
+impl Origin {
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::File => "from the file",
+            Self::Environment => "from the environment",
+            Self::Flag => "from a flag",
+        }
+    }
+}
+
+fn parse_file(path: &Path, text: &str) -> anyhow::Result<File> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    let parsed: Result<Option<File>, _> = serde_saphyr::from_str_with_options(text, options);
+    let file = parsed.map_err(|error| Failure::Usage(error.to_string()));
+    Ok(file
+        .with_context(|| format!("cannot use configuration {}", path.display()))?
+        .unwrap_or_default())
+}
+
+/// Whether only this machine can reach an address.
+pub(crate) fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+/// A JSON string is a YAML string whatever is in it.
+fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Who wins, and what is refused.
+
+use clap::{Args as _, FromArgMatches as _};
+
+use super::*;
+
+/// Parses `flags` as the command line of `heddle serve`, with a file of `text`.
+fn load(text: &str, flags: &[&str]) -> anyhow::Result<Config> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heddle.yaml");
+    #[expect(clippy::disallowed_methods, reason = "a test's own file")]
+    std::fs::write(&path, text).unwrap();
+    // The tests must not depend on the environment they run in.
+    let command =
+        ConfigArgs::augment_args(clap::Command::new("serve")).mut_args(|arg| arg.env(None::<&str>));
+    let path = path.display().to_string();
+    let words = ["serve", "--config", &path]
+        .into_iter()
+        .chain(flags.iter().copied());
+    let matches = command.try_get_matches_from(words).unwrap();
+    let args = ConfigArgs::from_arg_matches(&matches).unwrap();
+    Config::load(args, |id| matches.value_source(id))
+}
+
+#[test]
+fn flags_win_over_the_file_and_the_file_over_defaults() {
+    let config = load(
+        "listen: 127.0.0.1:1\nlogFilter: debug\n",
+        &["--listen", "127.0.0.1:2"],
+    )
+    .unwrap();
+    insta::assert_snapshot!(config.print(), @r#"
+    dataDir: "./heddle-data"  # default
+    listen: "127.0.0.1:2"  # from a flag
+    allowRemote: false  # default
+    tlsNames: []  # default
+    logFilter: "debug"  # from the file
+    logFormat: auto  # default
+    shutdownGraceSeconds: 20  # default
+    "#);
+}
+
+#[test]
+fn the_environment_stands_between_file_and_flags() {
+    let mut config = Config::default();
+    config.take_file(parse_file(Path::new("f"), "dataDir: /file\nlisten: 127.0.0.1:1\n").unwrap());
+    let args = ConfigArgs {
+        data_dir: Some("/env".into()),
+        ..ConfigArgs::default()
+    };
+    config.take_args(args, |_| Origin::Environment);
+    assert_eq!(
+        (config.data_dir.as_path(), config.origin("dataDir")),
+        (Path::new("/env"), Origin::Environment)
+    );
+    assert_eq!(config.origin("listen"), Origin::File);
+}
+
+#[test]
+fn what_is_printed_can_be_loaded_again() {
+    let text = "dataDir: 'odd: \"name\"'\nallowRemote: true\nlisten: '[::]:0'\nlogFormat: json\nshutdownGraceSeconds: 3\n";
+    let config = load(text, &[]).unwrap();
+    let again = load(&config.print(), &[]).unwrap();
+    assert_eq!(
+        (&again.data_dir, again.listen, again.shutdown_grace),
+        (&config.data_dir, config.listen, config.shutdown_grace)
+    );
+}
+
+#[test]
+fn an_unknown_key_is_refused_by_name() {
+    let error = load("listne: 127.0.0.1:1\n", &[]).unwrap_err();
+    assert_eq!(crate::failure::exit_code(&error), 2);
+    let text = format!("{error:#}");
+    assert!(
+        text.contains("heddle.yaml") && text.contains("listne") && text.contains("listen"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_empty_file_changes_nothing() {
+    for text in ["", "# nothing\n", "---\n"] {
+        assert_eq!(load(text, &[]).unwrap().print(), Config::default().print());
+    }
+}
+
+#[test]
+fn a_reachable_listener_needs_the_flag_and_the_refusal_names_it() {
+    for address in [
+        "0.0.0.0:4333",
+        "[::]:4333",
+        "192.0.2.1:4333",
+        "[::ffff:192.0.2.1]:1",
+    ] {
+        let error = load("", &["--listen", address]).unwrap_err();
+        assert!(error.to_string().contains("--allow-remote"), "{error}");
+        load("", &["--listen", address, "--allow-remote"]).unwrap();
+    }
+    for address in [
+        "127.0.0.1:0",
+        "127.9.9.9:1",
+        "[::1]:1",
+        "[::ffff:127.0.0.1]:1",
+    ] {
+        load("", &["--listen", address]).unwrap();
+    }
+}

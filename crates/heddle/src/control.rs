@@ -1,0 +1,180 @@
+//! The control listener's paths, and whether the server is well.
+//!
+//! ```text
+//!   /api /apis /openapi /version   the resource API, which asks for a token
+//!   /livez /healthz                may this process go on, or must it be restarted
+//!   /readyz                        should it be given work
+//!   /metrics                       Prometheus
+//!   anything else                  404, as a Status
+//! ```
+//! Health is read from the parts themselves at every request, never remembered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use futures::StreamExt as _;
+use heddle_apiserver::ApiServer;
+use heddle_store::Health;
+use http::{HeaderValue, StatusCode, header};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+/// The paths of the resource API; it answers everything below them itself.
+const API_PATHS: [&str; 4] = ["/api", "/apis", "/openapi", "/version"];
+
+/// A body of this size is in the socket's buffers already; its sender is not waiting for us.
+const SMALL_BODY_BYTES: u64 = 64 << 10;
+
+/// How much of a refused body is read so that its sender hears the refusal.
+const HEARD_OUT_BYTES_MAX: usize = 16 << 20;
+
+/// What the listener serves and asks for its health.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    pub(crate) server: ApiServer,
+    /// Set once the controllers are running.
+    pub(crate) controllers_started: Arc<AtomicBool>,
+    /// Cancelled when the doors close.
+    pub(crate) closing: CancellationToken,
+}
+
+impl Control {
+    /// The service behind the door.
+    pub(crate) fn router(self) -> Router {
+        let mut router = Router::new()
+            .route("/livez", get(livez))
+            .route("/healthz", get(livez))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics));
+        for path in API_PATHS {
+            router = router.route_service(path, self.server.remote());
+            router = router.route_service(&format!("{path}/{{*rest}}"), self.server.remote());
+        }
+        let ending = middleware::from_fn_with_state(self.closing.clone(), end_watches);
+        router
+            .fallback(nothing_here)
+            .layer(ending)
+            .layer(middleware::from_fn(hear_out))
+            .with_state(self)
+    }
+
+    /// What would be cured by a restart.
+    fn broken(&self) -> Vec<String> {
+        match self.server.store().health() {
+            Health::Poisoned(reason) => vec![format!("store: the disk failed: {reason}")],
+            Health::Serving | Health::Full => Vec::new(),
+        }
+    }
+
+    /// Why no work should be sent here, for now.
+    fn unready(&self) -> Vec<String> {
+        let mut reasons = self.broken();
+        if self.server.store().health() == Health::Full {
+            reasons.push("store: the disk is full".to_owned());
+        }
+        if !self.controllers_started.load(Ordering::Acquire) {
+            reasons.push("controllers: not started yet".to_owned());
+        }
+        if self.closing.is_cancelled() {
+            reasons.push("listener: shutting down".to_owned());
+        }
+        reasons
+    }
+}
+
+async fn livez(State(control): State<Control>) -> Response {
+    verdict(&control.broken())
+}
+
+async fn readyz(State(control): State<Control>) -> Response {
+    verdict(&control.unready())
+}
+
+fn verdict(reasons: &[String]) -> Response {
+    if reasons.is_empty() {
+        return "ok".into_response();
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n")).into_response()
+}
+
+async fn metrics(State(control): State<Control>) -> Response {
+    let kind =
+        HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    (
+        [(header::CONTENT_TYPE, kind)],
+        control.server.metrics_text(),
+    )
+        .into_response()
+}
+
+async fn nothing_here() -> Response {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound", "code": 404,
+        "message": format!("nothing is served at this path; there are {}, /livez, /readyz and /metrics", API_PATHS.join(", ")),
+    });
+    let kind = HeaderValue::from_static("application/json");
+    (
+        StatusCode::NOT_FOUND,
+        [(header::CONTENT_TYPE, kind)],
+        status.to_string(),
+    )
+        .into_response()
+}
+
+/// A watch has no end of its own, so the closing door gives it one: a clean end of the stream,
+/// after which clients resume elsewhere or later. Everything else is left to finish.
+async fn end_watches(
+    State(closing): State<CancellationToken>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let pairs = request.uri().query().unwrap_or_default().split('&');
+    let watch = pairs
+        .filter_map(|pair| pair.split_once('='))
+        .any(|(key, value)| key == "watch" && !matches!(value, "false" | "0"));
+    let response = next.run(request).await;
+    if !watch {
+        return response;
+    }
+    response.map(|body| {
+        Body::from_stream(
+            body.into_data_stream()
+                .take_until(closing.cancelled_owned()),
+        )
+    })
+}
+
+/// Reads on for a while when a request was answered before its body had arrived: on HTTP/1 a client
+/// that is still sending when the connection closes sees a broken pipe instead of the answer.
+async fn hear_out(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    if body
+        .size_hint()
+        .upper()
+        .is_some_and(|bytes| bytes <= SMALL_BODY_BYTES)
+    {
+        return next.run(Request::from_parts(parts, body)).await;
+    }
+    let rest = Arc::new(Mutex::new(body.into_data_stream()));
+    let shared = rest.clone();
+    let handed = futures::stream::poll_fn(move |cx| shared.lock().poll_next_unpin(cx));
+    let response = next
+        .run(Request::from_parts(parts, Body::from_stream(handed)))
+        .await;
+    let mut left = HEARD_OUT_BYTES_MAX;
+    while let Some(Ok(chunk)) = futures::future::poll_fn(|cx| rest.lock().poll_next_unpin(cx)).await
+    {
+        left = left.saturating_sub(chunk.len());
+        if left == 0 {
+            break;
+        }
+    }
+    response
+}

@@ -1,0 +1,234 @@
+//! How results look: `-o table|wide|json|yaml|name`.
+//!
+//! Tables are the server's (its columns, its cells); we only align them. JSON and YAML are the
+//! objects as stored, without the bookkeeping of field managers unless asked for.
+
+use serde_json::Value;
+
+use crate::terminal::{Tone, paint};
+
+/// `-o`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// The columns the server thinks people want
+    #[default]
+    Table,
+    /// All columns
+    Wide,
+    Json,
+    Yaml,
+    /// kind.group/name, for scripts
+    Name,
+}
+
+impl Format {
+    pub(crate) fn is_table(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+}
+
+/// `value` as indented JSON, with a line end.
+pub(crate) fn json(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+/// `value` as YAML. Long strings stay on one line, as kubectl writes them.
+pub(crate) fn yaml(value: &Value) -> String {
+    let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+    serde_saphyr::to_string_with_options(value, options).expect("a JSON value is always valid YAML")
+}
+
+/// `kind.group/name` of an object.
+pub(crate) fn object_name(object: &Value) -> String {
+    let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
+    let group = object["apiVersion"]
+        .as_str()
+        .and_then(|version| version.split_once('/'))
+        .map_or("", |(group, _)| group);
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if group.is_empty() {
+        format!("{kind}/{name}")
+    } else {
+        format!("{kind}.{group}/{name}")
+    }
+}
+
+/// Takes out who owns which field, which fills a screen and interests few.
+pub(crate) fn hide_managed_fields(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+}
+
+/// A server's Table, possibly gathered over pages and kinds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) headers: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// What of a server's Table is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown<'a> {
+    pub(crate) wide: bool,
+    pub(crate) namespaces: bool,
+    /// Put before each name when several kinds share the screen.
+    pub(crate) prefix: Option<&'a str>,
+}
+
+impl Table {
+    /// Reads a `meta.k8s.io/v1 Table`. `columns` are those of an earlier Table when this one has
+    /// none: a watch sends them once.
+    pub(crate) fn from_server(table: &Value, columns: &[Value], shown: Shown<'_>) -> Self {
+        let visible = |column: &Value| shown.wide || column["priority"].as_i64().unwrap_or(0) == 0;
+        let chosen: Vec<usize> = (0..columns.len())
+            .filter(|index| visible(&columns[*index]))
+            .collect();
+        let mut headers: Vec<String> = chosen
+            .iter()
+            .map(|index| {
+                columns[*index]["name"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_uppercase()
+            })
+            .collect();
+        let mut rows = Vec::new();
+        for row in table["rows"].as_array().into_iter().flatten() {
+            let mut cells: Vec<String> = chosen
+                .iter()
+                .map(|index| cell(&row["cells"][*index]))
+                .collect();
+            if let (Some(prefix), Some(name)) = (shown.prefix, cells.first_mut()) {
+                *name = format!("{prefix}/{name}");
+            }
+            if shown.namespaces {
+                cells.insert(0, cell(&row["object"]["metadata"]["namespace"]));
+            }
+            rows.push(cells);
+        }
+        if shown.namespaces {
+            headers.insert(0, "NAMESPACE".to_owned());
+        }
+        Self { headers, rows }
+    }
+
+    /// The widths that fit these rows and, at least, `earlier` ones.
+    pub(crate) fn widths(&self, earlier: &[usize]) -> Vec<usize> {
+        let mut widths: Vec<usize> = self
+            .headers
+            .iter()
+            .map(|header| header.chars().count())
+            .collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        for (width, earlier) in widths.iter_mut().zip(earlier) {
+            *width = (*width).max(*earlier);
+        }
+        widths
+    }
+
+    /// The rows as aligned text, with the headers if wanted.
+    pub(crate) fn render(&self, widths: &[usize], headers: bool, colour: bool) -> String {
+        let mut text = String::new();
+        if headers {
+            line(&mut text, &self.headers, widths, |cell| {
+                paint(colour, Tone::Strong, cell)
+            });
+        }
+        for row in &self.rows {
+            line(&mut text, row, widths, |cell| match cell.trim_end() {
+                "True" => paint(colour, Tone::Good, cell),
+                "False" => paint(colour, Tone::Bad, cell),
+                "<none>" => paint(colour, Tone::Quiet, cell),
+                _ => cell.to_owned(),
+            });
+        }
+        text
+    }
+}
+
+fn line(text: &mut String, cells: &[String], widths: &[usize], style: impl Fn(&str) -> String) {
+    let last = cells.len().saturating_sub(1);
+    for (index, cell) in cells.iter().enumerate() {
+        if index == last {
+            text.push_str(&style(cell));
+        } else {
+            let width = widths.get(index).copied().unwrap_or(0);
+            text.push_str(&style(&format!("{cell:width$}")));
+            text.push_str("   ");
+        }
+    }
+    text.push('\n');
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "<none>".to_owned(),
+        // A cell stays on its line whatever somebody wrote into a message.
+        Value::String(text) => text.replace(['\n', '\r', '\t', '\x1b'], " "),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn table() -> Value {
+        json!({
+            "columnDefinitions": [
+                {"name": "Name", "priority": 0}, {"name": "Ready", "priority": 0},
+                {"name": "Reason", "priority": 1}, {"name": "Age", "priority": 0}],
+            "rows": [
+                {"cells": ["shop", "True", "", "2d"], "object": {"metadata": {"namespace": "team-a"}}},
+                {"cells": ["a-longer-name", "False", "line\nbreak", null], "object": {"metadata": {"namespace": "b"}}}]})
+    }
+
+    fn render(shown: Shown<'_>) -> String {
+        let value = table();
+        let table = Table::from_server(
+            &value,
+            value["columnDefinitions"].as_array().unwrap(),
+            shown,
+        );
+        table.render(&table.widths(&[]), true, false)
+    }
+
+    #[test]
+    fn a_table_is_aligned_and_wide_shows_every_column() {
+        insta::assert_snapshot!(render(Shown { wide: false, namespaces: false, prefix: None }), @r"
+        NAME            READY   AGE
+        shop            True    2d
+        a-longer-name   False   <none>
+        ");
+        insta::assert_snapshot!(render(Shown { wide: true, namespaces: true, prefix: Some("channel") }), @r"
+        NAMESPACE   NAME                    READY   REASON       AGE
+        team-a      channel/shop            True                 2d
+        b           channel/a-longer-name   False   line break   <none>
+        ");
+    }
+
+    #[test]
+    fn yaml_keeps_long_and_awkward_strings_readable_back() {
+        let value = json!({"a": "yes", "b": "1", "c": "x ".repeat(90), "d": "two\nlines\n", "e": {}, "f": [], "g": null, "h": 0.5});
+        let back: Value = serde_saphyr::from_str(&yaml(&value)).unwrap();
+        assert_eq!(back, value);
+        assert_eq!(yaml(&value).lines().count(), 10, "{}", yaml(&value));
+    }
+
+    #[test]
+    fn names_carry_the_group() {
+        let channel = json!({"apiVersion": "messaging.knative.dev/v1", "kind": "Channel", "metadata": {"name": "shop"}});
+        assert_eq!(object_name(&channel), "channel.messaging.knative.dev/shop");
+        assert_eq!(
+            object_name(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})),
+            "secret/a"
+        );
+    }
+}

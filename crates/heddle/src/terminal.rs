@@ -1,0 +1,81 @@
+//! Where a command speaks: results on standard output, everything else on standard error.
+//!
+//! Colours appear only on a terminal that wants them (`NO_COLOR` is honoured), so that what a
+//! script reads never changes.
+
+use std::io::{IsTerminal as _, Write};
+
+/// Both outputs of a command. Tests hand in buffers.
+pub(crate) struct Terminal {
+    pub(crate) out: Box<dyn Write + Send>,
+    pub(crate) err: Box<dyn Write + Send>,
+    pub(crate) colour_out: bool,
+    pub(crate) colour_err: bool,
+}
+
+/// The few colours we use, by what they mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Bad,
+    Strong,
+    Quiet,
+}
+
+impl Terminal {
+    /// The process's own outputs.
+    pub(crate) fn process() -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self {
+            out: Box::new(std::io::stdout()),
+            err: Box::new(std::io::stderr()),
+            colour_out: wanted && std::io::stdout().is_terminal(),
+            colour_err: wanted && std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// One line of result.
+    pub(crate) fn say(&mut self, line: &str) -> std::io::Result<()> {
+        writeln!(self.out, "{line}")?;
+        self.out.flush()
+    }
+
+    /// One line of progress or advice. A lost line of progress is no reason to fail.
+    pub(crate) fn note(&mut self, line: &str) {
+        if writeln!(self.err, "{line}").is_ok() {
+            self.err.flush().unwrap_or_default();
+        }
+    }
+
+    /// The last words of a failed command.
+    pub(crate) fn complain(&mut self, error: &anyhow::Error) {
+        let label = paint(self.colour_err, Tone::Bad, "error:");
+        self.note(&format!("{label} {error:#}"));
+    }
+
+    /// Something worth knowing that did not stop the command.
+    pub(crate) fn warn(&mut self, message: &str) {
+        let label = paint(self.colour_err, Tone::Strong, "warning:");
+        self.note(&format!("{label} {message}"));
+    }
+}
+
+/// `text` in a tone, or just `text`.
+pub(crate) fn paint(colour: bool, tone: Tone, text: &str) -> String {
+    let code = match tone {
+        _ if !colour => return text.to_owned(),
+        Tone::Good => "32",
+        Tone::Bad => "31",
+        Tone::Strong => "1",
+        Tone::Quiet => "2",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+impl std::fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Terminal")
+            .field("colour_out", &self.colour_out)
+            .finish_non_exhaustive()
+    }
+}

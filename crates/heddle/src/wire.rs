@@ -1,0 +1,221 @@
+//! The one file that knows everybody: who is made from what, in which order, and how it all ends.
+//!
+//! ```text
+//!   lock ─> store ─> API server (seeds itself) ─> janitor, controllers ─> door ─> files ─> ready
+//!   door closes ─> controllers stop ─> store syncs
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
+use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, Tokens};
+use heddle_rt::net::{self, Door};
+use heddle_rt::shutdown::{End, Interrupts, Phase};
+use heddle_rt::vfs::Lock;
+use heddle_rt::{Chance, Clock, DiskVfs, OnError, Shutdown, Tasks, Vfs};
+use heddle_store::Store;
+
+use crate::config::Config;
+use crate::control::Control;
+use crate::failure::Failure;
+use crate::identity::{Identity, Means, Published};
+
+/// Time, chance and files, as the machine has them.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) clock: Clock,
+    pub(crate) chance: Chance,
+    pub(crate) vfs: Arc<dyn Vfs>,
+}
+
+impl World {
+    pub(crate) fn real() -> Self {
+        Self {
+            clock: Clock::system(),
+            chance: Chance::system(),
+            vfs: Arc::new(DiskVfs),
+        }
+    }
+}
+
+/// Store and API server over a directory, without a door: the part that `serve` and the benchmark share.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    pub(crate) server: ApiServer,
+    tasks: Tasks,
+}
+
+impl Ground {
+    /// Opens the store below `dir` and the API server on it.
+    pub(crate) async fn open(
+        world: &World,
+        dir: &Path,
+        tasks: &Tasks,
+        tokens: Tokens,
+    ) -> anyhow::Result<Self> {
+        let mut options =
+            heddle_store::Options::new(world.vfs.clone(), dir.join("store"), world.clock.clone());
+        options.tasks = tasks.child("store");
+        let store = Store::open(options)?;
+        let server = ApiServer::open(heddle_apiserver::Options {
+            store,
+            clock: world.clock.clone(),
+            chance: world.chance.clone(),
+            registry: Arc::new(Registry::heddle()?),
+            namespaces: vec!["default", SYSTEM_NAMESPACE, INTEGRATION_NAMESPACE],
+            tokens,
+            limits: heddle_apiserver::Limits::default(),
+        })
+        .await?;
+        Ok(Self {
+            server,
+            tasks: tasks.child("control"),
+        })
+    }
+
+    /// A client without a socket, as the controllers use it.
+    pub(crate) fn client(&self) -> kube::Client {
+        let user = User::new("system:heddle:controllers", &[CONTROLLERS]);
+        kube::Client::new(self.server.in_process(user), "default")
+    }
+
+    /// Starts what tidies up after objects.
+    pub(crate) fn start_janitor(&self) {
+        let server = self.server.clone();
+        self.tasks
+            .spawn("janitor", OnError::EndProcess, async move {
+                server.run_janitor().await
+            });
+    }
+
+    /// Starts the controllers against `client`, embedded or not.
+    pub(crate) fn start_controllers(&self, world: &World, client: kube::Client) {
+        start_controllers(&self.tasks, world, client);
+    }
+
+    /// Stops controllers and janitor, then closes the store.
+    pub(crate) async fn close(&self) {
+        self.tasks.cancel();
+        self.tasks.join().await;
+        self.server.store().close().await;
+    }
+}
+
+/// Starts the controllers as tasks of `tasks`.
+pub(crate) fn start_controllers(tasks: &Tasks, world: &World, client: kube::Client) {
+    let options = heddle_controllers::Options::new(world.clock.clone(), world.chance.clone());
+    tasks.spawn(
+        "controllers",
+        OnError::EndProcess,
+        heddle_controllers::run(client, options),
+    );
+}
+
+/// A server that answers requests.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) published: Published,
+    shutdown: Shutdown,
+    tasks: Tasks,
+    _lock: Lock,
+}
+
+/// Starts everything `config` asks for; returns when requests are answered and clients can know it.
+pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Running> {
+    let dir = &config.data_dir;
+    let lock = take(dir, world)?;
+    let means = Means {
+        vfs: world.vfs.clone(),
+        clock: world.clock.clone(),
+        chance: world.chance.clone(),
+    };
+    let identity = Identity::open(means, dir)?;
+    let tasks = Tasks::new("heddle");
+    let admin = User::new("heddle-admin", &[ADMINS]);
+    let tokens = Tokens::default().with(identity.admin_token(), admin);
+    let ground = Ground::open(world, dir, &tasks, tokens).await?;
+    let controllers_started = Arc::new(AtomicBool::new(false));
+    ground.start_janitor();
+    ground.start_controllers(world, ground.client());
+    controllers_started.store(true, Ordering::Release);
+
+    let doors = tasks.child("doors");
+    let control = Control {
+        server: ground.server.clone(),
+        controllers_started,
+        closing: doors.cancellation(),
+    };
+    let listener = net::bind(config.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", config.listen))?;
+    let address = listener.address();
+    let door = Door {
+        clock: world.clock.clone(),
+        tls: Some(identity.tls(address, &config.tls_names)?),
+        plain_on_loopback: true,
+        limits: net::Limits {
+            drain_timeout: config.shutdown_grace,
+            ..net::Limits::default()
+        },
+    };
+    doors.spawn_finishing("control", OnError::EndProcess, |closing| {
+        net::serve(listener, door, control.router(), closing)
+    });
+    let published = identity.publish(address)?;
+
+    let mut shutdown = Shutdown::new(world.clock.clone(), config.shutdown_grace);
+    shutdown.on(Phase::DoorsClose, async move {
+        doors.cancel();
+        doors.join().await;
+    });
+    let control_tasks = ground.tasks.clone();
+    shutdown.on(Phase::ControllersStop, async move {
+        control_tasks.cancel();
+        control_tasks.join().await;
+    });
+    shutdown.on(Phase::StoreSyncs, async move {
+        ground.server.store().close().await
+    });
+    Ok(Running {
+        published,
+        shutdown,
+        tasks,
+        _lock: lock,
+    })
+}
+
+impl Running {
+    /// Serves until a signal, or until a part fails that the rest cannot do without.
+    pub(crate) async fn until_ended(self, interrupts: &mut Interrupts) -> anyhow::Result<End> {
+        let failed = tokio::select! {
+            () = interrupts.next() => None,
+            failure = self.tasks.ended_by() => Some(failure),
+        };
+        let end = self.shutdown.run(interrupts).await;
+        match failed {
+            Some(failure) => Err(failure.into()),
+            None => Ok(end),
+        }
+    }
+}
+
+/// Makes the data directory and takes it for this process.
+fn take(dir: &Path, world: &World) -> anyhow::Result<Lock> {
+    world
+        .vfs
+        .create_dir_all(dir)
+        .with_context(|| format!("cannot create {}", dir.display()))?;
+    world.vfs.lock(&dir.join("lock")).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::ResourceBusy {
+            let text = format!(
+                "{} is used by another heddle; stop that one, or give this one its own --data-dir",
+                dir.display()
+            );
+            return Failure::Conflict(text).into();
+        }
+        anyhow::Error::new(error).context(format!("cannot lock {}", dir.display()))
+    })
+}

@@ -1,0 +1,303 @@
+//! Starts `heddle`, waits until it is ready, and takes it away again.
+
+#![allow(dead_code, reason = "each suite uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+use heddle_rt::{Clock, DiskVfs, Vfs as _};
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// A failsafe only: nothing is expected to take that long.
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+
+/// A directory and the server that may be running on it.
+pub(crate) struct Server {
+    folder: tempfile::TempDir,
+    child: Option<Child>,
+    /// `http://127.0.0.1:port`, as endpoints.json has it.
+    pub(crate) control: String,
+}
+
+impl Server {
+    /// A server on a fresh directory.
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = Self {
+            folder,
+            child: None,
+            control: String::new(),
+        };
+        server.launch().await;
+        server
+    }
+
+    /// Starts the binary on the directory and waits until it is ready.
+    pub(crate) async fn launch(&mut self) {
+        self.launch_on("0").await;
+    }
+
+    /// The same, on a port of the caller's choice.
+    pub(crate) async fn launch_on(&mut self, port: &str) {
+        // What a killed server left behind names a port that another test may have by now.
+        let endpoints = self.data().join("endpoints.json");
+        if exists(&endpoints) {
+            DiskVfs.remove(&endpoints).unwrap();
+        }
+        self.child = Some(
+            self.command()
+                .env("HEDDLE_LISTEN", format!("127.0.0.1:{port}"))
+                .spawn()
+                .unwrap(),
+        );
+        let endpoints = eventually("endpoints.json", async || {
+            let running = self.child.as_mut().unwrap().try_wait().unwrap().is_none();
+            assert!(
+                running,
+                "the server ended early:\n{}",
+                read(&self.folder.path().join("log"))
+            );
+            exists(&endpoints).then(|| read(&endpoints))
+        })
+        .await;
+        let endpoints: Value = serde_json::from_str(&endpoints).unwrap();
+        self.control = endpoints["control"].as_str().unwrap().to_owned();
+        eventually("readiness", async || {
+            (self.get("/readyz").await.code == StatusCode::OK).then_some(())
+        })
+        .await;
+    }
+
+    /// The command line that serves this directory.
+    pub(crate) fn command(&self) -> Command {
+        let log = open_log(&self.folder.path().join("log"));
+        let mut command = heddle();
+        command
+            .args(["serve", "--log", "debug", "--data-dir"])
+            .arg(self.data())
+            .env("HEDDLE_LISTEN", "127.0.0.1:0");
+        command.stdout(Stdio::null()).stderr(log);
+        command
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.data().join("admin.kubeconfig")
+    }
+
+    /// What the server logged so far.
+    pub(crate) fn log(&self) -> String {
+        read(&self.folder.path().join("log"))
+    }
+
+    /// The administrator's token.
+    pub(crate) fn token(&self) -> String {
+        let kubeconfig: Value = serde_saphyr::from_str(&read(&self.kubeconfig())).unwrap();
+        kubeconfig["users"][0]["user"]["token"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    /// Ends the server without warning.
+    pub(crate) fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Asks the server to end, and returns how it did.
+    pub(crate) async fn terminate(&mut self) -> ExitStatus {
+        let mut child = self.child.take().unwrap();
+        let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+        eventually("the end of the server", async || child.try_wait().unwrap()).await
+    }
+
+    /// `heddle` with this server's kubeconfig.
+    pub(crate) fn heddle(&self, args: &[&str]) -> Outcome {
+        Outcome::of(
+            heddle()
+                .args(args)
+                .env("KUBECONFIG", self.kubeconfig())
+                .output()
+                .unwrap(),
+        )
+    }
+
+    /// The same, with something on standard input.
+    pub(crate) fn heddle_with(&self, args: &[&str], input: &str) -> Outcome {
+        use std::io::Write as _;
+        let mut command = heddle();
+        command.args(args).env("KUBECONFIG", self.kubeconfig());
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        Outcome::of(child.wait_with_output().unwrap())
+    }
+
+    /// A client over TLS with the kubeconfig, as kubectl would be.
+    pub(crate) async fn client(&self) -> kube::Client {
+        let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig()).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default())
+            .await
+            .unwrap();
+        kube::Client::try_from(config).unwrap()
+    }
+
+    /// One plain request without credentials.
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Request::get(path).body(Vec::new()).unwrap())
+            .await
+    }
+
+    /// One plain request as the administrator.
+    pub(crate) async fn admin(&self, mut request: Request<Vec<u8>>) -> Answer {
+        let value = format!("Bearer {}", self.token()).parse().unwrap();
+        request
+            .headers_mut()
+            .insert(http::header::AUTHORIZATION, value);
+        self.send(request).await
+    }
+
+    /// One plain request, as it is.
+    pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> Answer {
+        let client =
+            kube::Client::try_from(kube::Config::new(self.control.parse().unwrap())).unwrap();
+        let response = client.send(request.map(Body::from)).await.unwrap();
+        let code = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        Answer {
+            code,
+            body: String::from_utf8(body.to_vec()).unwrap(),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+/// What a server answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: StatusCode,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Outcome {
+    pub(crate) fn of(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Self {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+
+    /// The output of a command that must have worked.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.out
+    }
+}
+
+/// The binary, free of whatever the environment of the tests says.
+pub(crate) fn heddle() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heddle"));
+    for name in [
+        "KUBECONFIG",
+        "HEDDLE_DATA_DIR",
+        "HEDDLE_LISTEN",
+        "HEDDLE_CONFIG",
+        "HEDDLE_LOG",
+        "HEDDLE_LOG_FORMAT",
+        "HEDDLE_ALLOW_REMOTE",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Waits for a condition.
+pub(crate) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
+    let clock = Clock::system();
+    let found = clock.timeout(PATIENCE, async {
+        loop {
+            if let Some(found) = check().await {
+                return found;
+            }
+            clock.sleep(POLL).await;
+        }
+    });
+    found
+        .await
+        .unwrap_or_else(|_| panic!("waited in vain for {what}"))
+}
+
+pub(crate) fn read(path: &Path) -> String {
+    String::from_utf8(DiskVfs.read(path).unwrap()).unwrap()
+}
+
+pub(crate) fn exists(path: &Path) -> bool {
+    DiskVfs.exists(path).unwrap()
+}
+
+/// Puts a file in place for a test.
+pub(crate) fn write(path: &Path, text: &str) {
+    DiskVfs.write_atomic(path, text.as_bytes(), 0o600).unwrap();
+}
+
+/// The folder of examples, which the tests hold to what it promises.
+pub(crate) fn examples() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .display()
+        .to_string()
+}
+
+fn open_log(path: &Path) -> std::fs::File {
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap()
+}

@@ -1,0 +1,13 @@
+//! The real binary, a real directory, a real socket: one module per story.
+//!
+//! Every server runs on a free port of the loopback interface in a directory of its own, and is
+//! gone when its test ends.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod bad_input;
+mod cli;
+mod crash;
+mod harness;
+mod serve;
+mod tls;
