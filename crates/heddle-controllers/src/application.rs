@@ -28,17 +28,14 @@ const SOURCE: Ticket = "source";
 const CHANNEL: Ticket = "channel";
 
 pub(crate) async fn run(client: Client, options: Options) {
-    let integration = || machine::watch_config();
-    let controller = machine::controller_of::<Application>(&client)
-        .owns(
-            Api::<HTTPSource>::namespaced(client.clone(), INTEGRATION_NAMESPACE),
-            integration(),
-        )
-        .owns(
-            Api::<Channel>::namespaced(client.clone(), INTEGRATION_NAMESPACE),
-            integration(),
-        );
-    machine::run_one(Applications, controller, client, options).await;
+    let sources = Api::<HTTPSource>::namespaced(client.clone(), INTEGRATION_NAMESPACE);
+    let channels = Api::<Channel>::namespaced(client.clone(), INTEGRATION_NAMESPACE);
+    let controller = || {
+        machine::controller_of::<Application>(&client)
+            .owns(sources.clone(), machine::watch_config())
+            .owns(channels.clone(), machine::watch_config())
+    };
+    machine::run_one(Applications, controller, client.clone(), options).await;
 }
 
 #[derive(Debug)]

@@ -23,28 +23,32 @@ use crate::machine::{self, Beats, Ctx, Error, Step, Ticket};
 use observe::World;
 
 pub(crate) async fn run(client: Client, options: Options) {
-    let controller = machine::controller_of::<ApplicationMapping>(&client);
-    let (by_name, by_namespace) = (controller.store(), controller.store());
-    let controller = controller
-        .watches(
-            Api::<Application>::all(client.clone()),
-            machine::watch_config(),
-            move |application| {
-                select(&by_name, |mapping| {
-                    mapping.name_any() == application.name_any()
-                })
-            },
-        )
-        .watches(
-            Api::<Namespace>::all(client.clone()),
-            machine::watch_config(),
-            move |namespace| {
-                select(&by_namespace, |mapping| {
-                    mapping.namespace().as_deref() == Some(&namespace.name_any())
-                })
-            },
-        );
-    machine::run_one(Mappings, controller, client, options).await;
+    let applications = Api::<Application>::all(client.clone());
+    let namespaces = Api::<Namespace>::all(client.clone());
+    let controller = || {
+        let controller = machine::controller_of::<ApplicationMapping>(&client);
+        let (by_name, by_namespace) = (controller.store(), controller.store());
+        controller
+            .watches(
+                applications.clone(),
+                machine::watch_config(),
+                move |application| {
+                    select(&by_name, |mapping| {
+                        mapping.name_any() == application.name_any()
+                    })
+                },
+            )
+            .watches(
+                namespaces.clone(),
+                machine::watch_config(),
+                move |namespace| {
+                    select(&by_namespace, |mapping| {
+                        mapping.namespace().as_deref() == Some(&namespace.name_any())
+                    })
+                },
+            )
+    };
+    machine::run_one(Mappings, controller, client.clone(), options).await;
 }
 
 /// The mappings a change of something else concerns. A mapping the cache does not hold yet is reconciled anyway

@@ -131,35 +131,50 @@ pub enum Error {
     Panicked(String),
 }
 
+/// Objects whose failures are remembered; more than that fail together only when the API server does.
+const KEYS_MAX: usize = 100_000;
+
 struct Machine<B: Beats> {
     beats: B,
     ctx: Ctx,
     backoff: Mutex<KeyedBackoff<ObjectRef<B::Kind>>>,
 }
 
-/// Runs one controller on a prepared `Controller` (which says what wakes it) until the future is dropped.
-pub async fn run_one<B>(beats: B, controller: Controller<B::Kind>, client: Client, options: Options)
-where
-    B: Beats,
-    B::Kind: Resource<DynamicType = ()>,
-{
-    let limits = Limits::default();
+/// Runs one controller until the future is dropped. `controller` says what wakes it.
+///
+/// Every resync period it starts anew from a fresh list, so that not even an event that a watch failed to deliver is
+/// missed for longer than that. Rounds under way finish first.
+pub async fn run_one<B: Beats>(
+    beats: B,
+    controller: impl Fn() -> Controller<B::Kind>,
+    client: Client,
+    options: Options,
+) {
     let machine = Arc::new(Machine {
-        backoff: Mutex::new(KeyedBackoff::new(limits, options.chance.clone(), 100_000)),
+        backoff: Mutex::new(KeyedBackoff::new(
+            Limits::default(),
+            options.chance.clone(),
+            KEYS_MAX,
+        )),
         ctx: Ctx::new(client, options.clone(), B::NAME),
         beats,
     });
-    controller
-        .with_config(Config::default().concurrency(options.concurrency))
-        .trigger_backoff(watching::Pauses::new(options.chance.clone()))
-        .run(reconcile::<B>, on_error::<B>, machine)
-        .for_each(|outcome| {
-            if let Err(error) = outcome {
-                tracing::debug!(controller = B::NAME, %error, "a round ended early");
-            }
-            futures::future::ready(())
-        })
-        .await;
+    loop {
+        let clock = options.clock.clone();
+        let period = options.resync + options.chance.jitter(options.resync / 10);
+        controller()
+            .with_config(Config::default().concurrency(options.concurrency))
+            .trigger_backoff(watching::Pauses::new(options.chance.clone()))
+            .graceful_shutdown_on(async move { clock.sleep(period).await })
+            .run(reconcile::<B>, on_error::<B>, Arc::clone(&machine))
+            .for_each(|outcome| {
+                if let Err(error) = outcome {
+                    tracing::debug!(controller = B::NAME, %error, "a round ended early");
+                }
+                futures::future::ready(())
+            })
+            .await;
+    }
 }
 
 fn on_error<B: Beats>(object: Arc<B::Kind>, error: &Error, machine: Arc<Machine<B>>) -> Action {
@@ -181,16 +196,7 @@ async fn reconcile<B: Beats>(
     if outcome.is_ok() {
         machine.backoff.lock().reset(&key);
     }
-    outcome.map(|()| {
-        Action::requeue(
-            machine.ctx.options.resync
-                + machine
-                    .ctx
-                    .options
-                    .chance
-                    .jitter(machine.ctx.options.resync / 10),
-        )
-    })
+    outcome.map(|()| Action::await_change())
 }
 
 async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<(), Error> {

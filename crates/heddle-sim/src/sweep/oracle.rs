@@ -29,7 +29,8 @@ pub(super) fn judge(reference: &Ending, ending: &Ending) -> Verdict {
             None => return Verdict::Violated(format!("{key} is missing")),
             Some(found) if found != expected => {
                 return Verdict::Violated(format!(
-                    "{key} differs: expected {expected}, found {found}"
+                    "{key} differs at {}",
+                    difference("", expected, found)
                 ));
             }
             Some(_) => {}
@@ -51,6 +52,33 @@ pub(super) fn judge(reference: &Ending, ending: &Ending) -> Verdict {
         return Verdict::Violated(format!("{} writes at the fixpoint", ending.noise));
     }
     Verdict::Held
+}
+
+/// The first place where two values part ways.
+fn difference(path: &str, expected: &Value, found: &Value) -> String {
+    match (expected, found) {
+        (Value::Object(a), Value::Object(b)) => {
+            let key = a
+                .keys()
+                .chain(b.keys())
+                .find(|key| a.get(*key) != b.get(*key));
+            let Some(key) = key else {
+                return path.to_owned();
+            };
+            let side =
+                |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or(Value::Null);
+            difference(&format!("{path}.{key}"), &side(a), &side(b))
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let index = a
+                .iter()
+                .zip(b)
+                .position(|(a, b)| a != b)
+                .unwrap_or_default();
+            difference(&format!("{path}[{index}]"), &a[index], &b[index])
+        }
+        _ => format!("{path}: expected {expected}, found {found}"),
+    }
 }
 
 /// Everything the server holds, normalised.
@@ -76,7 +104,7 @@ pub(super) fn snapshot(server: &ApiServer) -> BTreeMap<String, Value> {
 /// Uids, versions and times differ between runs; ownership is kept, but not when it was recorded. Generations
 /// count how often something was mended on the way.
 fn forget_identity(value: &mut Value) {
-    const VOLATILE: [&str; 8] = [
+    const VOLATILE: [&str; 7] = [
         "uid",
         "resourceVersion",
         "creationTimestamp",
@@ -84,18 +112,20 @@ fn forget_identity(value: &mut Value) {
         "observedGeneration",
         "time",
         "lastTransitionTime",
-        "k:{\"uid\"",
     ];
     match value {
         Value::Object(fields) => {
             fields.retain(|name, _| {
-                !VOLATILE
-                    .iter()
-                    .any(|volatile| name == volatile || name.starts_with("k:{\"uid\""))
+                !VOLATILE.contains(&name.as_str()) && !name.starts_with("k:{\"uid\"")
             });
             // Annotations fingerprint what was applied, owner uid included.
             fields.remove("heddle.dev/applied");
             fields.values_mut().for_each(forget_identity);
+            // Entries stand in the order of their times, which are forgotten.
+            if let Some(Value::Array(entries)) = fields.get_mut("managedFields") {
+                entries
+                    .sort_by_key(|entry| format!("{}/{}", entry["manager"], entry["subresource"]));
+            }
         }
         Value::Array(items) => items.iter_mut().for_each(forget_identity),
         _ => {}

@@ -96,7 +96,7 @@ async fn play(
         "default",
     );
     let chaos = Chaos::new(server.clone(), clock.clone(), fault);
-    let removals = Removals::default();
+    let changes = Changes::default();
     let stale = matches!(chaos.fault(), Some(Fault::StaleRestart { .. }));
     let world = async {
         for act in &story.acts {
@@ -115,20 +115,19 @@ async fn play(
             chaos.thaw().await;
             clock.sleep(LONG).await;
         }
-        let before = server.store().version();
+        let before = changes.total();
         clock.sleep(LONG).await;
-        let noise = server.store().version().get() - before.get();
-        usize::try_from(noise).unwrap_or(usize::MAX)
+        changes.total() - before
     };
     let noise = tokio::select! {
         noise = world => noise,
         () = lives(&server, &chaos, &clock, controllers) => unreachable!("controllers run for ever"),
         () = server.run_janitor() => unreachable!("the janitor runs for ever"),
-        () = removals.count(&server) => unreachable!("watching runs for ever"),
+        () = changes.count(&server) => unreachable!("watching runs for ever"),
     };
     let ending = Ending {
         objects: snapshot(&server),
-        removals: removals.take(),
+        removals: changes.removals(),
         noise,
     };
     (ending, chaos.counts())
@@ -170,14 +169,18 @@ async fn lives(server: &ApiServer, chaos: &Arc<Chaos>, clock: &Clock, controller
     }
 }
 
-/// Counts what is removed, by name.
+/// Counts what happens to objects, bookkeeping (Events, Leases) aside.
 #[derive(Default)]
-struct Removals(Mutex<BTreeMap<String, usize>>);
+struct Changes(Mutex<(usize, BTreeMap<String, usize>)>);
 
-impl Removals {
+impl Changes {
     async fn count(&self, server: &ApiServer) {
         let mut changes = futures::stream::SelectAll::new();
-        for resource in server.registry().stored() {
+        for resource in server
+            .registry()
+            .stored()
+            .filter(|r| !matches!(r.kind.as_str(), "Event" | "Lease"))
+        {
             let (_, watch) = server.store().list_and_watch(&resource.storage);
             let stream = futures::stream::unfold(watch, |mut watch| async {
                 Some((watch.next().await, watch))
@@ -186,20 +189,20 @@ impl Removals {
         }
         while let Some(change) = changes.next().await {
             let change = change.expect("a short run stays within the history");
-            if change.kind == ChangeKind::Deleted
-                && !change.object.key.resource.starts_with("events")
-            {
-                *self
-                    .0
-                    .lock()
-                    .entry(change.object.key.to_string())
-                    .or_default() += 1;
+            let mut seen = self.0.lock();
+            seen.0 += 1;
+            if change.kind == ChangeKind::Deleted {
+                *seen.1.entry(change.object.key.to_string()).or_default() += 1;
             }
         }
         std::future::pending().await
     }
 
-    fn take(&self) -> BTreeMap<String, usize> {
-        std::mem::take(&mut self.0.lock())
+    fn total(&self) -> usize {
+        self.0.lock().0
+    }
+
+    fn removals(&self) -> BTreeMap<String, usize> {
+        std::mem::take(&mut self.0.lock().1)
     }
 }
