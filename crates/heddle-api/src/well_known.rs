@@ -37,5 +37,5 @@ pub mod field_manager {
     /// The OSB front.
     pub const OSB: &str = "heddle-osb";
     /// The command line, unless a user names another.
-    pub const CLI: &str = "heddle-cli";
+    pub const CLI: &str = "heddle";
 }

@@ -18,8 +18,6 @@ use crate::registry::BuiltIn;
 mod expiry;
 mod namespaces;
 mod owners;
-#[cfg(test)]
-mod tests;
 
 /// Ready changes are taken together, so that ten thousand dependents cost dozens of commits, not thousands.
 const BATCH: usize = 1_024;
@@ -146,7 +144,7 @@ impl Todo {
             self.objects.insert(object.key.clone());
         }
         if object.facts.deleting
-            && &*object.key.resource == &*inner.registry.builtin(BuiltIn::Namespace).storage
+            && object.key.resource == inner.registry.builtin(BuiltIn::Namespace).storage
         {
             self.namespaces.insert(object.key.name.to_string());
         }

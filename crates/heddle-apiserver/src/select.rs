@@ -162,14 +162,6 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// The value a path must equal, if the selector pins one; lets a list by name become a point read.
-    pub(crate) fn pinned(&self, path: &str) -> Option<&str> {
-        self.terms
-            .iter()
-            .find(|term| term.path == path && term.op == FieldOp::Equal)
-            .map(|term| term.value.as_str())
-    }
-
     /// Whether an object whose fields are answered by `lookup` matches. An absent field compares as the empty string.
     pub(crate) fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<Cow<'a, str>>) -> bool {
         self.terms.iter().all(|term| {

@@ -200,17 +200,15 @@ where
             .ok_or_else(Refusal::unknown_path)
     };
     match crate::request::path(&path) {
-        Path::Object(target) => return object(inner, identity, target, parts, body).await,
-        Path::Unknown => return Err(Refusal::unknown_path()),
+        Path::Object(target) => object(inner, identity, target, parts, body).await,
+        Path::Unknown => Err(Refusal::unknown_path()),
         _ if parts.method != Method::GET && parts.method != Method::HEAD => {
-            return Err(Refusal::method_not_allowed());
+            Err(Refusal::method_not_allowed())
         }
         Path::Version => found(Some(discovery::version())),
-        Path::CoreVersions => Ok(discovery_response(
-            &parts,
-            || discovery::core_versions(),
-            || discovery::aggregated(registry, true),
-        )),
+        Path::CoreVersions => Ok(discovery_response(&parts, discovery::core_versions, || {
+            discovery::aggregated(registry, true)
+        })),
         Path::Groups => Ok(discovery_response(
             &parts,
             || discovery::api_groups(registry),

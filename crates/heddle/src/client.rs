@@ -23,7 +23,7 @@ use crate::config::DATA_DIR_DEFAULT;
 use crate::failure::Failure;
 
 /// Under this name the fields we apply are owned.
-pub(crate) const FIELD_MANAGER: &str = "heddle";
+pub(crate) const FIELD_MANAGER: &str = heddle_api::well_known::field_manager::CLI;
 
 /// Which server a client command talks to.
 #[derive(Clone, Debug, clap::Args)]

@@ -53,14 +53,11 @@ fn yaml_and_json_read_the_same() {
 async fn a_body_over_the_limit_is_refused() {
     let body = axum::body::Body::from(vec![b' '; BODY_BYTES_MAX + 1]);
     assert_eq!(
-        read(http_body_util::BodyExt::map_err(
-            body,
-            std::io::Error::other
-        ))
-        .await
-        .unwrap_err()
-        .code
-        .as_u16(),
+        read(BodyExt::map_err(body, std::io::Error::other))
+            .await
+            .unwrap_err()
+            .code
+            .as_u16(),
         413
     );
     let body = axum::body::Body::from("{}");
