@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Installs what is missing and nothing else, on Debian or a relative of it, as root or with sudo.
+#   tools.sh rust|kubectl|kube-apiserver|deny...
+# Ends with an error when something cannot be had: a test that needs it must not be skipped.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
+export PATH=$tools/go/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+
+usage() { echo "usage: ${0##*/} rust|kubectl|kube-apiserver|deny..." >&2; exit 2; }
+[ $# -gt 0 ] || usage
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        echo "cannot run as root, and there is no sudo: $*" >&2
+        return 1
+    fi
+}
+
+updated=
+update_packages() {
+    [ -n "$updated" ] || as_root apt-get update -q
+    updated=yes
+}
+
+# packages COMMAND=PACKAGE... - installs the packages whose command is absent.
+packages() {
+    local pair missing=()
+    for pair in "$@"; do
+        command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
+    done
+    [ ${#missing[@]} -eq 0 ] && return
+    update_packages
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
+# The toolchain itself is pinned in rust-toolchain.toml; rustup fetches it at the first use of cargo.
+rust() {
+    packages cc=build-essential curl=curl git=git
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || { update_packages; as_root apt-get install -q -y ca-certificates; }
+    if ! command -v cargo >/dev/null; then
+        local url work digest
+        url=https://static.rust-lang.org/rustup/dist/$(uname -m)-unknown-linux-gnu/rustup-init
+        work=$(mktemp -d)
+        curl --proto '=https' --tlsv1.2 -fsS "$url" -o "$work/rustup-init"
+        digest=$(curl --proto '=https' --tlsv1.2 -fsS "$url.sha256" | cut -c 1-64)
+        echo "$digest  $work/rustup-init" | sha256sum -c -
+        chmod +x "$work/rustup-init"
+        "$work/rustup-init" -y --no-modify-path --profile minimal --default-toolchain none
+        rm -r "$work"
+    fi
+    (cd "$root" && cargo --version)
+}
+
+# A Go that can build the pinned release, or one recent enough to fetch the Go that can.
+golang() {
+    command -v go >/dev/null || packages go=golang-go
+    local wanted minor
+    wanted=$(sed -n 's/^go \([0-9.]*\)$/\1/p' "$root/tests/kubernetes/tools/go.mod")
+    minor=$(go version | sed -n 's/^go version go1\.\([0-9]*\).*/\1/p')
+    # Since 1.21 the go command replaces itself by the version that go.mod names. An older one is helped to do so.
+    if [ "${minor:-0}" -lt 21 ]; then
+        echo "$(go version) is too old for go.mod, which asks for $wanted: fetching that one into $tools/go"
+        fetch_go "$wanted"
+    fi
+    GOTOOLCHAIN=auto go version
+}
+
+# From where Go's own modules come, as the go command would.
+fetch_go() { # VERSION
+    packages curl=curl python3=python3
+    local name url
+    name=toolchain@v0.0.1-go$1.linux-$(dpkg --print-architecture)
+    url=https://proxy.golang.org/golang.org/${name/@/\/@v\/}.zip
+    mkdir -p "$tools"
+    rm -rf "$tools/go" "$tools/golang.org"
+    curl --proto '=https' -fsSL "$url" -o "$tools/go.zip"
+    python3 -m zipfile -e "$tools/go.zip" "$tools"
+    mv "$tools/golang.org/$name" "$tools/go"
+    rm -r "$tools/golang.org" "$tools/go.zip"
+    chmod -R a+x "$tools/go/bin" "$tools/go/pkg/tool"
+    hash -r
+}
+
+# The kubectl of today and the one Debian has shipped for years.
+kubectl() {
+    golang
+    GOTOOLCHAIN=auto "$root/tests/kubernetes/tools/build.sh" kubectl "$tools"
+    if [ ! -x "$tools/debian/kubectl" ]; then
+        update_packages
+        "$root/tests/kubernetes/tools/debian-kubectl.sh" "$tools/debian"
+    fi
+}
+
+kube_apiserver() {
+    packages python3=python3 openssl=openssl curl=curl ps=procps
+    golang
+    local name
+    for name in etcd kube-apiserver; do
+        GOTOOLCHAIN=auto "$root/tests/kubernetes/tools/build.sh" "$name" "$tools"
+    done
+}
+
+deny() {
+    command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+    cargo deny --version
+}
+
+for what in "$@"; do
+    case $what in
+        rust | kubectl | deny) "$what" ;;
+        kube-apiserver) kube_apiserver ;;
+        *) usage ;;
+    esac
+done

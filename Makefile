@@ -1,0 +1,46 @@
+# What people and continuous integration run. `make help` lists it.
+# Programs from outside Rust are kept in $KUBERNETES_TOOLS, which may be a cache that outlives a checkout.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export KUBERNETES_TOOLS ?= $(CURDIR)/target/kubernetes-tools
+# Rust and Go, when `tools.sh` had to bring them.
+export PATH := $(KUBERNETES_TOOLS)/go/bin:$(HOME)/.cargo/bin:$(PATH)
+
+kubectls := $(KUBERNETES_TOOLS)/kubectl:$(KUBERNETES_TOOLS)/debian/kubectl
+
+.PHONY: help
+help: ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: check
+check: ## Format, lints, generated files, tests and documentation: what needs Rust alone
+	cargo xtask check
+
+.PHONY: test
+test: ## Everything: installs what tests need, then `check`, then kubectl old and new against the binary
+	.ci/tools.sh rust kubectl
+	cargo xtask check
+	HEDDLE_KUBECTL='$(kubectls)' cargo test --locked --workspace --features heddle/kubectl-tests --test kubectl
+
+.PHONY: test-kubernetes
+test-kubernetes: ## The same questions and commands to a real kube-apiserver and to heddle (builds both; takes a while)
+	.ci/tools.sh rust kubectl kube-apiserver
+	cargo build --locked --workspace --bins
+	tests/kubernetes/side-by-side.sh
+
+.PHONY: bench
+bench: ## Measure `heddle bench api` on this machine, optimised
+	.ci/tools.sh rust
+	cargo run --locked --release --package heddle -- bench api
+
+.PHONY: audit
+audit: ## Licences, advisories, sources and duplicate versions of all dependencies (deny.toml)
+	.ci/tools.sh rust deny
+	cargo deny --locked --workspace check
+
+.PHONY: clean
+clean: ## Remove what was built; $KUBERNETES_TOOLS is kept when it lies elsewhere
+	cargo clean

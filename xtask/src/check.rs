@@ -1,0 +1,107 @@
+//! The gate: everything that must hold before a change is shared, cheapest first.
+//!
+//! Each step is announced as a command that can be typed again, and the first one that fails ends the run. Warnings are
+//! errors. Nothing is retried, skipped or filtered.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+/// One command of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    /// Set for this command only.
+    environment: &'static [(&'static str, &'static str)],
+    /// What cargo is asked to do.
+    arguments: &'static [&'static str],
+}
+
+const STEPS: &[Step] = &[
+    Step::cargo(&["fmt", "--all", "--check"]),
+    Step::cargo(&["test", "--locked", "--package", "xtask", "--test", "tidy"]),
+    Step::cargo(&["xtask", "codegen", "--check"]),
+    // With all features, so that the suites which need programs from outside are at least compiled and linted.
+    Step::cargo(&[
+        "clippy",
+        "--locked",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--",
+        "--deny",
+        "warnings",
+    ]),
+    Step::cargo(&["test", "--locked", "--workspace"]),
+    Step {
+        environment: &[("RUSTDOCFLAGS", "--deny warnings")],
+        ..Step::cargo(&["doc", "--locked", "--workspace", "--no-deps"])
+    },
+];
+
+/// Runs the gate on the repository at `root`.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    through(STEPS, announce, |step| step.carry_out(root))
+}
+
+/// Carries out the steps in order, up to and including the first that fails.
+fn through(
+    steps: &[Step],
+    mut announce: impl FnMut(&str),
+    mut carry_out: impl FnMut(&Step) -> Result<()>,
+) -> Result<()> {
+    for step in steps {
+        announce(&format!("==> {}", step.typed()));
+        carry_out(step)?;
+    }
+    announce("==> all checks passed");
+    Ok(())
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "a chore talks to the person who started it"
+)]
+fn announce(line: &str) {
+    eprintln!("{line}");
+}
+
+impl Step {
+    const fn cargo(arguments: &'static [&'static str]) -> Self {
+        Self {
+            environment: &[],
+            arguments,
+        }
+    }
+
+    /// The step as a person would type it.
+    fn typed(&self) -> String {
+        let set = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("{name}='{value}' "));
+        format!(
+            "{}cargo {}",
+            set.collect::<String>(),
+            self.arguments.join(" ")
+        )
+    }
+
+    fn carry_out(&self, root: &Path) -> Result<()> {
+        // Cargo says which one started us, so that the toolchain of the repository stays in charge.
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let status = Command::new(cargo)
+            .args(self.arguments)
+            .envs(self.environment.iter().copied())
+            .current_dir(root)
+            .status()
+            .with_context(|| format!("cannot start {}", self.typed()))?;
+        if !status.success() {
+            bail!("{} failed: {status}", self.typed());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
