@@ -13,7 +13,8 @@ kn configmap-create create configmap made --from-literal=colour=blue --from-lite
 kn configmap-create-again create configmap made --from-literal=colour=red
 kn configmap-create-dry-run create configmap dry --from-literal=a=b --dry-run=server -o yaml
 kn configmap-yaml get configmap made -o yaml
-kn configmap-describe describe configmap made
+kn configmap-create-single create configmap single --from-literal=only=this
+kn configmap-describe describe configmap single
 kn configmap-apply apply -f configmap.yaml
 kn configmap-apply-again apply -f configmap.yaml
 kn configmap-apply-change apply -f configmap-changed.yaml
