@@ -63,6 +63,9 @@ def mask_json(value):
         if isinstance(masked.get("managedFields"), list):
             # The server sorts these by their times, which have whole seconds: two runs may differ in the order.
             masked["managedFields"].sort(key=lambda m: json.dumps(m, sort_keys=True))
+        if masked.get("kind") == "APIResourceList" and isinstance(masked.get("resources"), list):
+            # In the order in which the server heard of the definitions.
+            masked["resources"].sort(key=lambda r: json.dumps(r.get("name")))
         return masked
     if isinstance(value, list):
         return [mask_json(item) for item in value]
@@ -125,7 +128,7 @@ def main():
     source, target = map(Path, sys.argv[1:])
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(source.glob("*.txt")):
-        (target / path.name).write_text(normalise(path.read_text()))
+        (target / path.name).write_text(normalise(path.read_text(errors="replace")))
 
 
 if __name__ == "__main__":

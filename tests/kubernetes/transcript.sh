@@ -78,13 +78,14 @@ kn() {
     k "$name" -n transcript "$@"
 }
 
-# k_lines NAME REGEX ARG... - as k, keeping only the lines that match: for lists in which a real server has much more.
-k_lines() {
-    local name=$1 regex=$2 code=0
+# k_through NAME FILTER ARG... - as k, with the standard output sent through a shell command: for lists in which a real
+# server has much more, or that it gives in the order in which it heard of the definitions.
+k_through() {
+    local name=$1 filter=$2 code=0
     shift 2
     open_step "$name" kubectl "$@"
     timeout -k 5 "$step_seconds_max" "$kubectl" "$@" >"$work/all" 2>"$work/stderr" || code=$?
-    grep -E "$regex" "$work/all" >"$work/stdout" || true
+    bash -c "$filter" <"$work/all" >"$work/stdout" || true
     close_step "$code"
 }
 

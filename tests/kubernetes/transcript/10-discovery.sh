@@ -3,10 +3,10 @@ k version version
 k api-resources-eventing api-resources --api-group=eventing.knative.dev
 k api-resources-messaging api-resources --api-group=messaging.knative.dev
 k api-resources-application api-resources --api-group=applicationconnector.kyma-project.io -o wide
-k_lines api-resources-core '^(NAME|configmaps|events|namespaces|secrets) ' api-resources --api-group= -o wide
+k_through api-resources-core 'grep -E "^(NAME|configmaps|events|namespaces|secrets) "' api-resources --api-group= -o wide
 k api-resources-leases api-resources --api-group=coordination.k8s.io
-k api-resources-category api-resources --categories=knative -o name
-k_lines api-versions '(knative.dev|kyma-project.io|heddle.dev)/|^(v1|coordination.k8s.io/v1|events.k8s.io/v1|apiextensions.k8s.io/v1)$' api-versions
+k_through api-resources-category sort api-resources --categories=knative -o name
+k_through api-versions 'grep -E "(knative.dev|kyma-project.io|heddle.dev)/|^(v1|coordination.k8s.io/v1|events.k8s.io/v1|apiextensions.k8s.io/v1)$"' api-versions
 
 k raw-healthz get --raw /healthz
 k raw-readyz get --raw /readyz

@@ -33,7 +33,7 @@ k get-all-namespaces get triggers -A
 k get-cluster-scoped get applications
 k get-cluster-scoped-yaml get application shop -o yaml
 kn get-short-name get "${short:-channels}"
-kn get-category get "${category:-none}"
+k_through get-category sort -n transcript get "${category:-none}" -o name
 kn get-full-name get triggers.v1.eventing.knative.dev
 kn get-no-headers get channels --no-headers
 kn get-show-kind get channels --show-kind
