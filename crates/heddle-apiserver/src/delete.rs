@@ -246,7 +246,8 @@ fn guard(resource: &Resource, live: &Object, options: &Options) -> Result<()> {
         && *uid != live.facts.uid
     {
         let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+             deleted and then recreated",
             live.facts.uid
         );
         return Err(Refusal::conflict(resource, &live.key.name, &why));
@@ -255,7 +256,8 @@ fn guard(resource: &Resource, live: &Object, options: &Options) -> Result<()> {
         && *version != live.version.to_string()
     {
         let why = format!(
-            "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The \
+             object might have been modified",
             live.version
         );
         return Err(Refusal::conflict(resource, &live.key.name, &why));

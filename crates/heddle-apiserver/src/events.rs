@@ -5,7 +5,11 @@
 
 use serde_json::Value;
 
+use crate::names;
+use crate::object;
 use crate::registry::{BuiltIn, Resource};
+use crate::schema::Cause;
+use crate::status::{Refusal, Result};
 
 /// (core/v1 name, events.k8s.io/v1 name)
 const RENAMED: &[(&str, &str)] = &[
@@ -17,6 +21,30 @@ const RENAMED: &[(&str, &str)] = &[
     ("lastTimestamp", "deprecatedLastTimestamp"),
     ("count", "deprecatedCount"),
 ];
+
+/// What the newer form asks of a new event; the older one asked nothing.
+const REQUIRED: [&str; 4] = [
+    "reportingController",
+    "reportingInstance",
+    "action",
+    "reason",
+];
+
+/// Refuses a new event in the newer form that lacks what a reader of it may rely on.
+pub(crate) fn guard(resource: &Resource, served: &Value) -> Result<()> {
+    if !resource.is(BuiltIn::EventV1) {
+        return Ok(());
+    }
+    let missing: Vec<Cause> = REQUIRED
+        .into_iter()
+        .filter(|field| served[*field].as_str().is_none_or(str::is_empty))
+        .map(|field| names::cause(field, "FieldValueRequired", "Required value"))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::invalid(resource, object::name(served), &missing))
+}
 
 /// The form a client of `resource` sees.
 pub(crate) fn to_served(resource: &Resource, stored: Value) -> Value {

@@ -143,6 +143,12 @@ impl Todo {
         if !object.facts.owners.is_empty() || object.facts.deleting {
             self.objects.insert(object.key.clone());
         }
+        // An owner that waits for its dependents has to see them asked to go; they do not change by themselves.
+        if object.facts.deleting {
+            let dependents = inner.store.dependents(&object.facts.uid);
+            self.objects
+                .extend(dependents.iter().map(|dependent| dependent.key.clone()));
+        }
         if object.facts.deleting
             && object.key.resource == inner.registry.builtin(BuiltIn::Namespace).storage
         {

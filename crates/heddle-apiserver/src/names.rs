@@ -52,7 +52,7 @@ pub(crate) fn metadata_causes(resource: &Resource, object: &Value) -> Vec<Cause>
             causes.push(invalid(
                 "metadata.labels",
                 value,
-                "must be no more than 63 characters",
+                "must be no more than 63 bytes",
             ));
         } else if !value.is_empty() && !is_qualified_part(value) {
             causes.push(invalid("metadata.labels", value, LABEL_VALUE));
@@ -79,14 +79,14 @@ pub(crate) fn metadata_causes(resource: &Resource, object: &Value) -> Vec<Cause>
             causes.push(invalid("metadata.finalizers", finalizer, why));
         }
     }
-    for (index, owner) in object::owner_references(object).iter().enumerate() {
+    for owner in object::owner_references(object) {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner
                 .get(field)
                 .and_then(Value::as_str)
                 .is_none_or(str::is_empty)
             {
-                let path = format!("metadata.ownerReferences[{index}].{field}");
+                let path = format!("metadata.ownerReferences.{field}");
                 causes.push(cause(
                     &path,
                     "FieldValueInvalid",

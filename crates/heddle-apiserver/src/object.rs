@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use heddle_store::{Draft, Facts, Key, Object};
+use bytes::Bytes;
+use heddle_store::{Draft, Facts, Key, Object, ResourceVersion};
 use serde_json::{Map, Value};
 
 use crate::registry::Resource;
@@ -18,6 +19,17 @@ pub(crate) fn key(resource: &Resource, namespace: Option<&str>, name: &str) -> K
 pub(crate) fn parse(object: &Object) -> Value {
     // Invariant: the store only holds what `draft` serialised, and its records are checksummed.
     serde_json::from_slice(&object.json).expect("a stored object is valid JSON")
+}
+
+/// An earlier state of an object, told at a later version.
+pub(crate) fn at_version(object: &Object, version: ResourceVersion) -> Object {
+    let mut value = parse(object);
+    value["metadata"]["resourceVersion"] = Value::from(version.to_string());
+    Object {
+        version,
+        json: Bytes::from(value.to_string()),
+        ..object.clone()
+    }
 }
 
 pub(crate) fn meta(object: &Value) -> Option<&Map<String, Value>> {

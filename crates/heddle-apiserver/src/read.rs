@@ -83,6 +83,16 @@ pub(crate) fn list(inner: &Inner, call: &Call) -> Result<Response<Body>> {
 
 fn snapshot(inner: &Inner, call: &Call, filter: &Filter, scope: String) -> Result<Source> {
     let params = &call.params;
+    if params.send_initial_events.is_some() {
+        return Err(Refusal::unprocessable(
+            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
+        ));
+    }
+    if !params.resource_version_match.is_empty() && params.resource_version.is_empty() {
+        return Err(Refusal::unprocessable(
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ));
+    }
     guard_future(inner, &params.resource_version)?;
     match params.resource_version_match.as_str() {
         "" | "NotOlderThan" => {}
@@ -92,11 +102,6 @@ fn snapshot(inner: &Inner, call: &Call, filter: &Filter, scope: String) -> Resul
                 "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\""
             )));
         }
-    }
-    if !params.resource_version_match.is_empty() && params.resource_version.is_empty() {
-        return Err(Refusal::unprocessable(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-        ));
     }
     let listing = inner
         .store
@@ -143,7 +148,7 @@ fn guard_exact(inner: &Inner, asked: &str) -> Result<()> {
     let asked = parse_version(asked)?;
     if asked.get() == 0 {
         return Err(Refusal::unprocessable(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+            "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         ));
     }
     if asked == inner.store.version() {

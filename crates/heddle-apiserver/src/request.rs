@@ -137,7 +137,7 @@ impl Params {
                 "resourceVersion" => params.resource_version = value.into_owned(),
                 "resourceVersionMatch" => params.resource_version_match = value.into_owned(),
                 "fieldManager" if !value.is_empty() => {
-                    params.field_manager = Some(value.into_owned())
+                    params.field_manager = Some(field_manager(&value)?)
                 }
                 "propagationPolicy" if !value.is_empty() => {
                     params.propagation_policy = Some(value.into_owned())
@@ -152,6 +152,24 @@ impl Params {
             }
         }
         Ok(params)
+    }
+}
+
+/// Kubernetes' own bound on the name of a manager.
+const FIELD_MANAGER_BYTES_MAX: usize = 128;
+
+fn field_manager(value: &str) -> Result<String> {
+    if value.len() > FIELD_MANAGER_BYTES_MAX {
+        return Err(Refusal::unprocessable(format!(
+            "fieldManager: Too long: may not be more than {FIELD_MANAGER_BYTES_MAX} bytes"
+        )));
+    }
+    match value.char_indices().find(|(_, c)| c.is_control()) {
+        None => Ok(value.to_owned()),
+        Some((at, c)) => Err(Refusal::unprocessable(format!(
+            "fieldManager: Invalid value: {value:?}: invalid character U+{:04X} (at position {at})",
+            u32::from(c)
+        ))),
     }
 }
 

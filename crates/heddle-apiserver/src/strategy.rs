@@ -52,7 +52,7 @@ pub(crate) enum Part {
     Status,
 }
 
-/// Checks that the document is of the kind the path names. An absent kind is filled in, as patches need it.
+/// Checks that the document is of the kind the path names. A built-in kind may be left out, since the path implies it.
 pub(crate) fn claim(resource: &Resource, object: &mut Value) -> Result<()> {
     let Some(fields) = object.as_object_mut() else {
         return Err(Refusal::bad_request(
@@ -60,20 +60,23 @@ pub(crate) fn claim(resource: &Resource, object: &mut Value) -> Result<()> {
         ));
     };
     let expected = resource.api_version();
-    for (field, want) in [
-        ("apiVersion", expected.as_str()),
-        ("kind", resource.kind.as_str()),
+    let builtin = matches!(resource.nature, Nature::BuiltIn(_));
+    for (field, title, want) in [
+        ("kind", "Kind", resource.kind.as_str()),
+        ("apiVersion", "apiVersion", expected.as_str()),
     ] {
         match fields.get(field).and_then(Value::as_str) {
-            None | Some("") => {
+            None | Some("") if builtin => {
                 fields.insert(field.to_owned(), json!(want));
             }
-            Some(got) if got == want => {}
-            Some(got) => {
+            None | Some("") => {
                 return Err(Refusal::bad_request(format!(
-                    "{field} {got:?} in the body does not match {want:?}, which the path names"
+                    "the object provided is unrecognized (must be of type {}): Object '{title}' is missing",
+                    resource.kind
                 )));
             }
+            Some(got) if got == want => {}
+            Some(got) => return Err(wrong_kind(resource, fields, field, got)),
         }
     }
     if fields
@@ -83,6 +86,33 @@ pub(crate) fn claim(resource: &Resource, object: &mut Value) -> Result<()> {
         return Err(Refusal::bad_request("metadata must be an object"));
     }
     Ok(())
+}
+
+fn wrong_kind(
+    resource: &Resource,
+    fields: &serde_json::Map<String, Value>,
+    field: &str,
+    got: &str,
+) -> Refusal {
+    let want = &resource.kind;
+    if matches!(resource.nature, Nature::BuiltIn(_)) {
+        return Refusal::bad_request(format!(
+            "a document with {field} {got:?} cannot be handled as a {want}"
+        ));
+    }
+    if field == "kind" {
+        let text = format!("Invalid value: {got:?}: must be {want}");
+        let name = fields
+            .get("metadata")
+            .and_then(|meta| meta["name"].as_str())
+            .unwrap_or_default();
+        let cause = names::cause("kind", "FieldValueInvalid", &text);
+        return Refusal::invalid(resource, name, &[cause]);
+    }
+    Refusal::bad_request(format!(
+        "the API version in the data ({got}) does not match the expected API version ({})",
+        resource.api_version()
+    ))
 }
 
 /// Drops what the schema does not know. Strict readers are refused, lenient ones warned.
@@ -138,6 +168,7 @@ pub(crate) fn create(ctx: &Context<'_>, mut object: Value, ownership: Ownership)
     ] {
         meta.remove(field);
     }
+    drop_empty(meta);
     generate_name(ctx, meta)?;
     meta.insert("uid".to_owned(), json!(ctx.chance.uuid()));
     meta.insert("creationTimestamp".to_owned(), json!(seconds(ctx.now)));
@@ -190,6 +221,9 @@ pub(crate) fn update(
             meta_str(old, "uid")
         );
         return Err(Refusal::conflict(ctx.resource, &name, &why));
+    }
+    if part == Part::Main {
+        guard_deletion_time(ctx.resource, old, &new, &name)?;
     }
     keep_metadata(old, &mut new, part);
     keep_other_part(ctx.resource, old, &mut new, part);
@@ -313,11 +347,39 @@ fn keep_metadata(old: &Value, new: &mut Value, part: Part) {
             None => meta.remove(field),
         };
     }
-    // What the client says about ownership is honoured (kubectl rewrites it); silence keeps what there was.
-    match managed.or_else(|| old["metadata"].get("managedFields").cloned()) {
+    drop_empty(meta);
+    // What the client says about ownership is honoured (kubectl rewrites it). Silence keeps what there was, and so does
+    // an empty list, which clients send that do not know what it is for.
+    let said = managed.filter(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+    match said.or_else(|| old["metadata"].get("managedFields").cloned()) {
         Some(managed) => meta.insert("managedFields".to_owned(), managed),
         None => None,
     };
+}
+
+/// An empty list or map in the metadata is the same as none, and is stored as none.
+fn drop_empty(meta: &mut serde_json::Map<String, Value>) {
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let empty = match meta.get(field) {
+            Some(Value::Array(list)) => list.is_empty(),
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(Value::Null) => true,
+            _ => false,
+        };
+        if empty {
+            meta.remove(field);
+        }
+    }
+}
+
+/// Only a deletion begins a deletion; leaving its time out does not end it.
+fn guard_deletion_time(resource: &Resource, old: &Value, new: &Value, name: &str) -> Result<()> {
+    let given = meta_str(new, "deletionTimestamp");
+    if given.is_empty() || given == meta_str(old, "deletionTimestamp") {
+        return Ok(());
+    }
+    let cause = names::invalid("metadata.deletionTimestamp", given, "field is immutable");
+    Err(Refusal::invalid(resource, name, &[cause]))
 }
 
 fn keep_other_part(resource: &Resource, old: &Value, new: &mut Value, part: Part) {
@@ -407,10 +469,7 @@ fn validate(ctx: &Context<'_>, object: &Value, old: Option<&Value>) -> Result<()
     }
 }
 
-/// Kubernetes keeps whole seconds in `metav1.Time`.
+/// Kubernetes keeps whole seconds in `metav1.Time`, and cuts the rest off: no time is ever in the future.
 pub(crate) fn seconds(at: Timestamp) -> String {
-    at.round(jiff::Unit::Second)
-        .unwrap_or(at)
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string()
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::negotiate::Form;
 use crate::object;
-use crate::registry::{BuiltIn, Resource};
+use crate::registry::{BuiltIn, Nature, Resource};
 use crate::select::{FieldSelector, LabelSelector};
 use crate::table::IncludeObject;
 use crate::{events, status};
@@ -40,9 +40,12 @@ impl Filter {
             let known = matches!(path, "metadata.name" | "metadata.namespace")
                 || resource.selectable.iter().any(|(name, _)| name == path);
             if !known {
-                return Err(status::Refusal::bad_request(format!(
-                    "field label not supported: {path}"
-                )));
+                return Err(status::Refusal::bad_request(match resource.nature {
+                    Nature::BuiltIn(_) => format!(
+                        "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    ),
+                    _ => format!("field label not supported: {path}"),
+                }));
             }
         }
         Ok(Self {

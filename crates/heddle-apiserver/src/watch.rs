@@ -26,6 +26,8 @@ use crate::{Inner, events, object};
 
 /// A bookmark at least this often, so that a quiet watch can resume from a recent version after a restart.
 const BOOKMARK: Duration = Duration::from_secs(50);
+/// The last bookmark comes this long before the end, so that whoever comes back resumes from a recent version.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// A watch without its own limit ends here, so that clients come back and rebalance. kube-apiserver: 30 to 60 min.
 const SECONDS_MAX: u64 = 1_800;
 /// Changes that are ready together are sent together, up to about this many bytes.
@@ -53,6 +55,8 @@ pub(crate) fn watch(inner: &Arc<Inner>, call: Call) -> Result<Response<Body>> {
         .timeout_seconds
         .filter(|s| *s > 0)
         .unwrap_or(SECONDS_MAX);
+    let now = inner.clock.monotonic();
+    let until = now + Duration::from_secs(seconds);
     let mut stream = Stream {
         inner: Arc::clone(inner),
         resource: Arc::clone(&call.resource),
@@ -60,8 +64,8 @@ pub(crate) fn watch(inner: &Arc<Inner>, call: Call) -> Result<Response<Body>> {
         form,
         include,
         bookmarks: params.bookmarks,
-        until: inner.clock.monotonic() + Duration::from_secs(seconds),
-        bookmark_at: inner.clock.monotonic() + BOOKMARK,
+        until,
+        bookmark_at: next_bookmark(now, until),
         described: false,
         phase: Phase::Over,
         _permit: permit,
@@ -237,7 +241,7 @@ impl Stream {
                 return false;
             }
             if self.bookmarks && now >= self.bookmark_at {
-                self.bookmark_at = now + BOOKMARK;
+                self.bookmark_at = next_bookmark(now, self.until);
                 let version = watch.position().to_string();
                 self.bookmark(out, &version, false);
                 self.phase = Phase::Live(watch);
@@ -284,7 +288,14 @@ impl Stream {
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",
         };
-        self.event(out, kind, &change.object);
+        match &change.previous {
+            // What left the selection is shown as it was when it last belonged to it, at the version of leaving.
+            Some(previous) if kind == "DELETED" && change.kind != ChangeKind::Deleted => {
+                let left = object::at_version(previous, change.object.version);
+                self.event(out, kind, &left);
+            }
+            _ => self.event(out, kind, &change.object),
+        }
     }
 
     fn event(&mut self, out: &mut BytesMut, kind: &str, object: &Object) {
@@ -328,6 +339,16 @@ impl Stream {
             }),
         };
         line(out, "BOOKMARK", object.to_string().as_bytes());
+    }
+}
+
+/// When to send the bookmark after this moment: regularly, and once shortly before the end.
+fn next_bookmark(now: Duration, until: Duration) -> Duration {
+    let last = until.saturating_sub(FAREWELL);
+    if now < last {
+        last.min(now + BOOKMARK)
+    } else {
+        now + BOOKMARK
     }
 }
 

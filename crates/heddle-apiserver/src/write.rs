@@ -44,6 +44,7 @@ pub(crate) async fn create(
     let ctx = context(inner, call);
     let served = served_context(inner, call);
     let warnings = strategy::prune(&served, &mut object, &decoded.duplicates)?;
+    events::guard(&call.resource, &object)?;
     let object = events::to_stored(&call.resource, object);
     let response = insert(inner, call, &ctx, object, Ownership::Track).await?;
     Ok(warn(response, &warnings))
@@ -124,6 +125,11 @@ pub(crate) async fn patch(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Resu
     let kind = negotiate::patch_type(&call.parts.headers, builtin)?;
     if kind == PatchType::Apply {
         return apply(inner, call, bytes).await;
+    }
+    if call.params.force {
+        return Err(Refusal::unprocessable(
+            "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
+        ));
     }
     let decoded = body::decode(bytes, Encoding::Json)?;
     let change = |live: &Value| {
@@ -224,7 +230,7 @@ async fn apply(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Result<Response
     }
     let decoded = body::yaml(bytes)?;
     let mut applied = decoded.value;
-    if applied.get("apiVersion").is_none() || applied.get("kind").is_none() {
+    if !applied["apiVersion"].is_string() || !applied["kind"].is_string() {
         return Err(Refusal::bad_request(
             "an apply patch must name its apiVersion and kind",
         ));
@@ -309,7 +315,14 @@ async fn apply_anew(
     if call.part == Part::Status {
         return Err(Refusal::not_found(&call.resource, call.name()));
     }
-    if !meta_str(applied, "uid").is_empty() || !meta_str(applied, "resourceVersion").is_empty() {
+    let uid = meta_str(applied, "uid");
+    if !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        return Err(Refusal::conflict(&call.resource, call.name(), &why));
+    }
+    if !meta_str(applied, "resourceVersion").is_empty() {
         // The sender means one particular object, and that one is gone.
         return Err(Refusal::conflict(
             &call.resource,

@@ -1,7 +1,8 @@
 //! The conformance suite against a real Kubernetes API server: it proves the checks right.
 //!
 //! `HEDDLE_CONFORMANCE_KUBECONFIG` names the kubeconfig of a cluster administrator; without it every test fails. heddle's
-//! kinds are installed first. Checks that need a controller manager do not apply to the API server alone.
+//! kinds are installed first. Checks that need a controller manager apply where `HEDDLE_CONFORMANCE_CONTROLLER_MANAGER` says
+//! that there is one (any value): an API server alone would let them wait in vain.
 
 use anyhow::{Context as _, Result};
 use heddle_sim::conformance::{self, Janitor, PATIENCE};
@@ -12,6 +13,14 @@ use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, Config, ResourceExt as _};
 
 const KUBECONFIG: &str = "HEDDLE_CONFORMANCE_KUBECONFIG";
+const CONTROLLER_MANAGER: &str = "HEDDLE_CONFORMANCE_CONTROLLER_MANAGER";
+
+fn janitor() -> Janitor {
+    match std::env::var_os(CONTROLLER_MANAGER) {
+        Some(_) => Janitor::Present,
+        None => Janitor::Absent,
+    }
+}
 
 #[expect(
     clippy::disallowed_methods,
@@ -54,7 +63,7 @@ macro_rules! groups {
     ($($group:ident),* $(,)?) => {
         $(#[tokio::test(flavor = "multi_thread")]
         async fn $group() -> Result<()> {
-            conformance::run(&client().await?, stringify!($group), Janitor::Absent).await
+            conformance::run(&client().await?, stringify!($group), janitor()).await
         })*
 
         #[test]

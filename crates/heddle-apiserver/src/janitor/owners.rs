@@ -198,7 +198,11 @@ async fn release(inner: &Inner, owner: &Object, dependents: &[Arc<Object>]) -> b
             .filter(|r| r["uid"] != json!(owner.facts.uid))
             .cloned()
             .collect();
-        meta_mut(&mut next).insert("ownerReferences".to_owned(), json!(rest));
+        if rest.is_empty() {
+            meta_mut(&mut next).remove("ownerReferences");
+        } else {
+            meta_mut(&mut next).insert("ownerReferences".to_owned(), json!(rest));
+        }
         if !matches!(
             commit_change(inner, resource, dependent, &next).await,
             Ok(Some(_))

@@ -82,6 +82,7 @@ pub(super) fn on_update(
 
 pub(super) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
     let maps: &[&str] = match resource.nature {
+        Nature::BuiltIn(BuiltIn::Lease) => return lease_causes(object),
         Nature::BuiltIn(BuiltIn::ConfigMap) => &["data", "binaryData"],
         Nature::BuiltIn(BuiltIn::Secret) => &["data"],
         _ => return Vec::new(),
@@ -100,6 +101,25 @@ pub(super) fn causes(resource: &Resource, object: &Value) -> Vec<Cause> {
             names::invalid(&format!("{map}[{key}]"), key, why)
         })
         .collect()
+}
+
+fn lease_causes(object: &Value) -> Vec<Cause> {
+    let rules = [
+        ("leaseDurationSeconds", 1, "must be greater than 0"),
+        ("leaseTransitions", 0, "must be greater than or equal to 0"),
+    ];
+    let broken = rules.into_iter().filter_map(|(field, least, why)| {
+        let value = object["spec"][field]
+            .as_i64()
+            .filter(|value| *value < least)?;
+        let text = format!("Invalid value: {value}: {why}");
+        Some(names::cause(
+            &format!("spec.{field}"),
+            "FieldValueInvalid",
+            &text,
+        ))
+    });
+    broken.collect()
 }
 
 pub(crate) fn namespace_finalizers(object: &Value) -> Vec<&str> {

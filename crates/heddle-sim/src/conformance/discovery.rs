@@ -1,4 +1,4 @@
-//! What a client learns before it asks for anything: versions, kinds, and whether the server is well.
+//! What a client learns before it asks for anything: the version of the server, and its kinds.
 
 use anyhow::{Context as _, Result, ensure};
 use kube::Client;
@@ -12,7 +12,7 @@ group!("discovery":
     kinds_are_found_by_one_aggregated_request,
     the_definition_of_a_kind_can_be_read,
     schemas_say_which_parameters_a_write_takes,
-    the_server_tells_its_version_and_health,
+    the_server_tells_its_version,
 );
 
 const AGGREGATED: &str =
@@ -45,20 +45,20 @@ async fn kinds_are_found_by_group_and_version(client: Client, _: Scope) -> Resul
         json!(["all", "knative", "eventing", "heddle"]),
     );
     ensure_eq!(
-        trigger["verbs"],
-        json!([
+        verbs(trigger),
+        [
+            "create",
             "delete",
             "deletecollection",
             "get",
             "list",
             "patch",
-            "create",
             "update",
             "watch"
-        ]),
+        ],
     );
     let status = named(&list["resources"], "triggers/status")?;
-    ensure_eq!(status["verbs"], json!(["get", "patch", "update"]));
+    ensure_eq!(verbs(status), ["get", "patch", "update"]);
 
     let core = get(&client, "/api").await?.accepted(200)?;
     ensure_eq!(core["versions"], json!(["v1"]));
@@ -143,7 +143,7 @@ async fn schemas_say_which_parameters_a_write_takes(client: Client, _: Scope) ->
     Ok(())
 }
 
-async fn the_server_tells_its_version_and_health(client: Client, _: Scope) -> Result<()> {
+async fn the_server_tells_its_version(client: Client, _: Scope) -> Result<()> {
     let version = get(&client, "/version").await?.accepted(200)?;
     ensure!(
         version["gitVersion"]
@@ -151,10 +151,19 @@ async fn the_server_tells_its_version_and_health(client: Client, _: Scope) -> Re
             .is_some_and(|text| text.starts_with("v1.")),
         "{version} is no version"
     );
-    for path in ["/healthz", "/livez", "/readyz"] {
-        ensure_eq!(get(&client, path).await?.accepted(200)?, "ok");
-    }
     Ok(())
+}
+
+/// What can be done with a resource, in no particular order on the wire.
+fn verbs(resource: &Value) -> Vec<&str> {
+    let mut verbs: Vec<_> = resource["verbs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    verbs.sort_unstable();
+    verbs
 }
 
 fn named<'a>(list: &'a Value, name: &str) -> Result<&'a Value> {

@@ -215,7 +215,9 @@ async fn a_streaming_list_must_say_how_fresh_it_is(client: Client, scope: Scope)
     get(&client, &unsaid)
         .await?
         .refused(422, "Invalid", fragment)?;
-    let no_watch = format!("{path}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    let no_watch = format!(
+        "{path}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1"
+    );
     let fragment = "sendInitialEvents is forbidden for list";
     get(&client, &no_watch)
         .await?

@@ -5,7 +5,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::{apply, fields, manager, owners};
-use crate::conformance::subject::{trigger_json, triggers};
+use crate::conformance::subject::{config_map_json, config_maps, trigger_json, triggers};
 use crate::conformance::wire::{APPLY, JSON_PATCH, MERGE, get, patch, post, put};
 use crate::conformance::{Scope, ensure_eq, group};
 
@@ -235,10 +235,20 @@ async fn status_is_owned_apart_from_spec(client: Client, scope: Scope) -> Result
 }
 
 async fn metadata_of_several_managers_merges(client: Client, scope: Scope) -> Result<()> {
+    let maps = config_maps(&scope);
+    let x = post(&client, &maps, &config_map_json("x", json!({})))
+        .await?
+        .accepted(201)?;
+    let y = post(&client, &maps, &config_map_json("y", json!({})))
+        .await?
+        .accepted(201)?;
+    let owned_by = |owner: &Value| {
+        let (name, uid) = (&owner["metadata"]["name"], &owner["metadata"]["uid"]);
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}])
+    };
     let mut object = trigger_json("a");
     object["metadata"]["finalizers"] = json!(["heddle.dev/one"]);
-    object["metadata"]["ownerReferences"] =
-        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "uid-x"}]);
+    object["metadata"]["ownerReferences"] = owned_by(&x);
     apply(&client, &scope, "one", &object)
         .await?
         .accepted(201)?;
@@ -247,7 +257,7 @@ async fn metadata_of_several_managers_merges(client: Client, scope: Scope) -> Re
         "metadata": {
             "name": "a",
             "finalizers": ["heddle.dev/two"],
-            "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "y", "uid": "uid-y"}],
+            "ownerReferences": owned_by(&y),
         },
     });
     let merged = apply(&client, &scope, "two", &other).await?.accepted(200)?;
@@ -261,11 +271,12 @@ async fn metadata_of_several_managers_merges(client: Client, scope: Scope) -> Re
             .map(Vec::len),
         Some(2),
     );
+    let key = format!("k:{{\"uid\":{}}}", y["metadata"]["uid"]);
     ensure_eq!(
         fields(&merged, "two")["f:metadata"],
         json!({
             "f:finalizers": {"v:\"heddle.dev/two\"": {}},
-            "f:ownerReferences": {"k:{\"uid\":\"uid-y\"}": {}},
+            "f:ownerReferences": {key: {}},
         }),
     );
     let less = apply(&client, &scope, "one", &trigger_json("a"))

@@ -248,6 +248,7 @@ fn owner_reference(owner: &Trigger) -> Result<OwnerReference> {
         .controller_owner_ref(&())
         .map(|reference| OwnerReference {
             controller: None,
+            block_owner_deletion: Some(true),
             ..reference
         })
         .context("the owner has no identity")

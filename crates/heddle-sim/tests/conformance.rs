@@ -1,0 +1,67 @@
+//! The conformance suite against heddle's own API server, in process: no socket between client and server.
+//!
+//! The server comes with its janitor, so every check applies. What the same checks say of a real kube-apiserver is in
+//! `tests/kubernetes.rs`.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use heddle_apiserver::{ADMINS, ApiServer, Identity, Limits, Options, Tokens};
+use heddle_rt::{Chance, Clock, MemoryVfs, Tasks};
+use heddle_sim::conformance::{self, Janitor};
+use heddle_store::{Mode, Store};
+use kube::Client;
+
+async fn server() -> Result<ApiServer> {
+    let clock = Clock::system();
+    let store = Store::open(heddle_store::Options {
+        vfs: Arc::new(MemoryVfs::new()),
+        dir: "store".into(),
+        clock: clock.clone(),
+        tasks: Tasks::new("conformance"),
+        limits: heddle_store::Limits::default(),
+        mode: Mode::Thread,
+    })?;
+    Ok(ApiServer::open(Options {
+        store,
+        clock,
+        chance: Chance::system(),
+        crds: heddle_api::crds(),
+        projections: heddle_api::read_only_kinds()
+            .into_iter()
+            .map(|crd| crd.spec.names.kind)
+            .collect(),
+        namespaces: vec!["default"],
+        tokens: Tokens::default(),
+        limits: Limits::default(),
+    })
+    .await?)
+}
+
+/// Runs one group against a server of its own, with its janitor at work.
+async fn run(group: &str) -> Result<()> {
+    let server = server().await?;
+    let identity = Identity::new("admin", &[ADMINS]);
+    let client = Client::new(server.in_process(identity), "default");
+    tokio::select! {
+        outcome = conformance::run(&client, group, Janitor::Present) => outcome,
+        () = server.run_janitor() => anyhow::bail!("the janitor ended"),
+    }
+}
+
+macro_rules! groups {
+    ($($group:ident),* $(,)?) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $group() -> Result<()> {
+            run(stringify!($group)).await
+        })*
+
+        #[test]
+        fn every_group_is_run() {
+            assert_eq!(conformance::GROUPS, [$(stringify!($group)),*]);
+        }
+    };
+}
+groups!(
+    discovery, reads, watch, writes, apply, lifecycle, runtime, bad_input
+);
