@@ -6,31 +6,21 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use heddle_apiserver::{ADMINS, ApiServer, Identity, Limits, Options, Tokens};
-use heddle_rt::{Chance, Clock, MemoryVfs, Tasks};
+use heddle_apiserver::{ADMINS, ApiServer, Identity, Limits, Options, Registry, Tokens};
+use heddle_rt::{Chance, Clock, MemoryVfs};
 use heddle_sim::conformance::{self, Janitor};
-use heddle_store::{Mode, Store};
+use heddle_store::Store;
 use kube::Client;
 
 async fn server() -> Result<ApiServer> {
     let clock = Clock::system();
-    let store = Store::open(heddle_store::Options {
-        vfs: Arc::new(MemoryVfs::new()),
-        dir: "store".into(),
-        clock: clock.clone(),
-        tasks: Tasks::new("conformance"),
-        limits: heddle_store::Limits::default(),
-        mode: Mode::Thread,
-    })?;
+    let disk = MemoryVfs::new().shared();
+    let store = Store::open(heddle_store::Options::new(disk, "store", clock.clone()))?;
     Ok(ApiServer::open(Options {
         store,
         clock,
         chance: Chance::system(),
-        crds: heddle_api::crds(),
-        projections: heddle_api::read_only_kinds()
-            .into_iter()
-            .map(|crd| crd.spec.names.kind)
-            .collect(),
+        registry: Arc::new(Registry::heddle()?),
         namespaces: vec!["default"],
         tokens: Tokens::default(),
         limits: Limits::default(),
