@@ -268,6 +268,6 @@ fn metadata_that_breaks_the_rules_is_refused_with_the_field_named() {
     );
     check(
         json!({"name": "a", "ownerReferences": [{"name": "x"}]}),
-        "metadata.ownerReferences[0].uid",
+        "metadata.ownerReferences.uid",
     );
 }
