@@ -35,8 +35,8 @@ pub(crate) struct Metrics {
     requests: Family<Request, Counter>,
     seconds: Family<Verb, Histogram>,
     objects: Family<Kind, Gauge>,
-    commits: Gauge,
-    commit_writes: Gauge,
+    commits: Counter,
+    commit_writes: Counter,
     watchers: Gauge,
     history_bytes: Gauge,
     serving: Gauge,
@@ -52,8 +52,8 @@ impl Metrics {
                 Histogram::new(exponential_buckets(0.000_05, 2.0, 16))
             }),
             objects: Family::default(),
-            commits: Gauge::default(),
-            commit_writes: Gauge::default(),
+            commits: Counter::default(),
+            commit_writes: Counter::default(),
             watchers: Gauge::default(),
             history_bytes: Gauge::default(),
             serving: Gauge::default(),
@@ -124,6 +124,8 @@ impl Metrics {
 
     pub(crate) fn render(&self, store: &Store) -> String {
         let stats = store.stats();
+        // A kind whose last object is gone must not keep showing it.
+        self.objects.clear();
         for (resource, count) in store.counts() {
             let label = Kind {
                 resource: resource.to_string(),
@@ -132,8 +134,8 @@ impl Metrics {
                 .get_or_create(&label)
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        self.commits.set(clamp(stats.commits_count));
-        self.commit_writes.set(stats.group_writes.sum as i64);
+        advance(&self.commits, stats.commits_count);
+        advance(&self.commit_writes, stats.group_writes.sum as u64);
         self.watchers.set(clamp(stats.watchers_count));
         self.history_bytes.set(clamp(stats.history_bytes));
         self.serving
@@ -142,6 +144,11 @@ impl Metrics {
         encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
     }
+}
+
+/// The store counts for itself; the counter follows.
+fn advance(counter: &Counter, total: u64) {
+    counter.inc_by(total.saturating_sub(counter.get()));
 }
 
 fn clamp(value: impl TryInto<i64>) -> i64 {

@@ -1,5 +1,7 @@
 //! Every single fault against heddle's controllers, and against two that are wrong on purpose.
 
+#![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
+
 use std::sync::{Arc, OnceLock};
 
 use futures::StreamExt as _;
