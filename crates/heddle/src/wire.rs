@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, Tokens};
+use heddle_controllers::Leadership;
 use heddle_rt::net::{self, Door};
 use heddle_rt::shutdown::{End, Interrupts, Phase};
 use heddle_rt::vfs::Lock;
 use heddle_rt::{Chance, Clock, DiskVfs, OnError, Shutdown, Tasks, Vfs};
-use heddle_store::Store;
+use heddle_store::{Key, Store};
 
 use crate::config::Config;
 use crate::control::Control;
@@ -91,9 +92,32 @@ impl Ground {
             });
     }
 
-    /// Starts the controllers against `client`, embedded or not.
-    pub(crate) fn start_controllers(&self, world: &World, client: kube::Client) {
-        start_controllers(&self.tasks, world, client);
+    /// Starts the controllers, led by a lease like everywhere else.
+    ///
+    /// The directory is locked, so nobody else stands under its name: after a restart the lease is taken up again at
+    /// once, however the last process ended.
+    pub(crate) fn start_controllers(&self, world: &World) {
+        let leadership = Leadership {
+            lease: "heddle-controllers".to_owned(),
+            identity: format!("heddle-{}", self.instance()),
+        };
+        let client = self.client();
+        let options = heddle_controllers::Options::new(world.clock.clone(), world.chance.clone());
+        let clock = world.clock.clone();
+        self.tasks
+            .spawn("controllers", OnError::EndProcess, async move {
+                let work = || heddle_controllers::run(client.clone(), options.clone());
+                heddle_controllers::lead(client.clone(), clock, leadership, work).await;
+            });
+    }
+
+    /// A name that no other store has and that outlives restarts: the uid of the system namespace.
+    fn instance(&self) -> String {
+        let key = Key::new("namespaces", "", SYSTEM_NAMESPACE);
+        let namespace = self.server.store().get(&key);
+        namespace
+            .map(|namespace| namespace.facts.uid.clone())
+            .unwrap_or_default()
     }
 
     /// Stops controllers and janitor, then closes the store.
@@ -139,7 +163,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let ground = Ground::open(world, dir, &tasks, tokens).await?;
     let controllers_started = Arc::new(AtomicBool::new(false));
     ground.start_janitor();
-    ground.start_controllers(world, ground.client());
+    ground.start_controllers(world);
     controllers_started.store(true, Ordering::Release);
 
     let doors = tasks.child("doors");
