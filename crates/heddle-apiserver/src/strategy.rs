@@ -8,6 +8,8 @@
 
 use heddle_rt::Chance;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::apply::{self, Manager};
@@ -79,13 +81,19 @@ pub(crate) fn claim(resource: &Resource, object: &mut Value) -> Result<()> {
             Some(got) => return Err(wrong_kind(resource, fields, field, got)),
         }
     }
-    if fields
-        .get("metadata")
-        .is_some_and(|m| !m.is_object() && !m.is_null())
-    {
-        return Err(Refusal::bad_request("metadata must be an object"));
+    match fields.get("metadata") {
+        None | Some(Value::Null) => Ok(()),
+        // Labels that are numbers, finalizers that are maps: whatever reads the object later relies on the types.
+        Some(metadata) => ObjectMeta::deserialize(metadata)
+            .map(drop)
+            .map_err(|error| {
+                let kind = &resource.kind;
+                Refusal::bad_request(format!(
+                    "{kind} in version {:?} cannot be handled as a {kind}: metadata: {error}",
+                    resource.version
+                ))
+            }),
     }
-    Ok(())
 }
 
 fn wrong_kind(

@@ -271,3 +271,26 @@ fn metadata_that_breaks_the_rules_is_refused_with_the_field_named() {
         "metadata.ownerReferences.uid",
     );
 }
+
+#[test]
+fn metadata_of_the_wrong_type_is_refused_for_every_kind() {
+    let rules = Rules::new();
+    for metadata in [
+        json!(7),
+        json!([]),
+        json!({"name": "a", "labels": []}),
+        json!({"name": "a", "labels": {"a": 5}}),
+        json!({"name": "a", "finalizers": {}}),
+        json!({"name": "a", "ownerReferences": "none"}),
+        json!({"name": 1}),
+    ] {
+        let mut object = application(json!({"description": "a"}));
+        object["metadata"] = metadata;
+        let refusal = claim(rules.application().resource, &mut object).unwrap_err();
+        assert_eq!(refusal.code.as_u16(), 400, "{refusal}");
+        assert!(refusal.message.contains("metadata"), "{refusal}");
+    }
+    let mut object = application(json!({"description": "a"}));
+    object["metadata"] = json!({"name": "a", "labels": null, "creationTimestamp": null});
+    assert!(claim(rules.application().resource, &mut object).is_ok());
+}
