@@ -29,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) allow_remote: bool,
     /// Names besides localhost and the listen address that the certificate is good for.
     pub(crate) tls_names: Vec<String>,
+    /// Whether the controllers run in this process.
+    pub(crate) controllers: bool,
     /// Which log lines are written, as `info` or `info,heddle_store=debug`.
     pub(crate) log_filter: String,
     pub(crate) log_format: LogFormat,
@@ -81,6 +83,10 @@ pub(crate) struct ConfigArgs {
     )]
     pub(crate) tls_names: Option<Vec<String>>,
 
+    /// The resource API alone, for when controllers run elsewhere or for comparison
+    #[arg(long, env = "HEDDLE_NO_CONTROLLERS", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
+    pub(crate) no_controllers: Option<bool>,
+
     /// Configuration file (YAML)
     #[arg(long, env = "HEDDLE_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -102,6 +108,7 @@ struct File {
     listen: Option<SocketAddr>,
     allow_remote: Option<bool>,
     tls_names: Option<Vec<String>>,
+    controllers: Option<bool>,
     log_filter: Option<String>,
     log_format: Option<LogFormat>,
     shutdown_grace_seconds: Option<u32>,
@@ -114,6 +121,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 4333)),
             allow_remote: false,
             tls_names: Vec::new(),
+            controllers: true,
             log_filter: "info".to_owned(),
             log_format: LogFormat::Auto,
             shutdown_grace: Duration::from_secs(20),
@@ -158,6 +166,12 @@ impl Config {
             config.tls_names = value
         });
         self.set(
+            "controllers",
+            Origin::File,
+            file.controllers,
+            |config, value| config.controllers = value,
+        );
+        self.set(
             "logFilter",
             Origin::File,
             file.log_filter,
@@ -200,6 +214,12 @@ impl Config {
             origin("tls_names"),
             args.tls_names,
             |config, value| config.tls_names = value,
+        );
+        self.set(
+            "controllers",
+            origin("no_controllers"),
+            args.no_controllers,
+            |config, without| config.controllers = !without,
         );
         self.set("logFilter", origin("log"), args.log, |config, value| {
             config.log_filter = value
@@ -248,6 +268,7 @@ impl Config {
             ("listen", quote(&self.listen.to_string())),
             ("allowRemote", self.allow_remote.to_string()),
             ("tlsNames", serde_json::json!(self.tls_names).to_string()),
+            ("controllers", self.controllers.to_string()),
             ("logFilter", quote(&self.log_filter)),
             ("logFormat", log_format.to_owned()),
             (

@@ -39,7 +39,7 @@ const HEARD_OUT_BYTES_MAX: usize = 16 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     pub(crate) server: ApiServer,
-    /// Set once the controllers are running.
+    /// Set once the controllers that were asked for are running.
     pub(crate) controllers_started: Arc<AtomicBool>,
     /// Cancelled when the doors close.
     pub(crate) closing: CancellationToken,

@@ -34,6 +34,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     listen: "127.0.0.1:2"  # from a flag
     allowRemote: false  # default
     tlsNames: []  # default
+    controllers: true  # default
     logFilter: "debug"  # from the file
     logFormat: auto  # default
     shutdownGraceSeconds: 20  # default
@@ -54,6 +55,19 @@ fn the_environment_stands_between_file_and_flags() {
         (Path::new("/env"), Origin::Environment)
     );
     assert_eq!(config.origin("listen"), Origin::File);
+}
+
+#[test]
+fn controllers_run_unless_the_file_or_a_flag_says_otherwise() {
+    for (text, flags, controllers) in [
+        ("", &[][..], true),
+        ("controllers: false\n", &[], false),
+        ("", &["--no-controllers"], false),
+        ("controllers: false\n", &["--no-controllers=false"], true),
+    ] {
+        let config = load(text, flags).unwrap();
+        assert_eq!(config.controllers, controllers, "{text:?} {flags:?}");
+    }
 }
 
 #[test]
