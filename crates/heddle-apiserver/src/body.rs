@@ -15,6 +15,9 @@ use crate::status::{Refusal, Result};
 /// What etcd takes by default, so that an object accepted here is accepted on a cluster as well.
 pub(crate) const BODY_BYTES_MAX: usize = 1_572_864;
 
+/// Up to here every whole number has a double of its own.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// A decoded document, with what a strict reader would object to.
 #[derive(Debug)]
 pub(crate) struct Decoded {
@@ -146,7 +149,11 @@ impl<'de> Visitor<'de> for Strict<'_> {
         Ok(value.into())
     }
 
+    /// A whole number stays one however it is written: `3.0` is stored and shown as `3`.
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        if value.fract() == 0.0 && value.abs() < WHOLE_MAX {
+            return Ok((value as i64).into());
+        }
         Number::from_f64(value)
             .map(Value::Number)
             .ok_or_else(|| E::custom("number out of range"))

@@ -13,6 +13,15 @@ fn duplicate_keys_are_named_with_their_path() {
 }
 
 #[test]
+fn a_whole_number_is_kept_as_one_however_it_is_written() {
+    let decoded = json(b"[3.0, -2e2, 0.5, 1e300, 9007199254740993]").unwrap();
+    assert_eq!(
+        decoded.value.to_string(),
+        "[3,-200,0.5,1e+300,9007199254740993]"
+    );
+}
+
+#[test]
 fn ten_thousand_levels_are_refused_without_overflowing_the_stack() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let deep = open.repeat(10_000) + "1" + &close.repeat(10_000);
