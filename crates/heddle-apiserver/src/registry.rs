@@ -106,13 +106,28 @@ impl Resource {
     pub fn verbs(&self) -> &'static [&'static str] {
         match self.nature {
             Nature::BuiltIn(BuiltIn::CustomResourceDefinition) => &["get", "list", "watch"],
-            _ => &[
+            // Namespaces go one at a time: each takes everything in it along.
+            Nature::BuiltIn(BuiltIn::Namespace) => &[
+                "create", "delete", "get", "list", "patch", "update", "watch",
+            ],
+            Nature::BuiltIn(_) => &[
                 "create",
                 "delete",
                 "deletecollection",
                 "get",
                 "list",
                 "patch",
+                "update",
+                "watch",
+            ],
+            // The order in which a real server names the verbs of custom kinds.
+            Nature::Custom | Nature::Projection => &[
+                "delete",
+                "deletecollection",
+                "get",
+                "list",
+                "patch",
+                "create",
                 "update",
                 "watch",
             ],

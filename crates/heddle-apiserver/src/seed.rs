@@ -90,6 +90,10 @@ fn established(inner: &Inner, crd: &CustomResourceDefinition) -> Result<Value> {
         serde_json::to_value(crd).map_err(|error| Refusal::internal(error.to_string()))?;
     object["apiVersion"] = json!("apiextensions.k8s.io/v1");
     object["kind"] = json!("CustomResourceDefinition");
+    let names = &mut object["spec"]["names"];
+    if names["listKind"].is_null() {
+        names["listKind"] = json!(format!("{}List", crd.spec.names.kind));
+    }
     let now = strategy::seconds(inner.clock.now());
     let meta = meta_mut(&mut object);
     meta.insert("uid".to_owned(), json!(inner.chance.uuid()));
