@@ -7,6 +7,7 @@ use heddle_store::{CommitError, Expect, Object, Op, Write};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::names;
 use crate::negotiate;
 use crate::object::{self, meta_mut};
 use crate::read::{imagined, written};
@@ -140,8 +141,8 @@ pub(crate) async fn collection(
     } else {
         many(inner, resource, chosen, &options).await?
     };
-    let meta = json!({"resourceVersion": inner.store.version().to_string()});
     let form = negotiate::form(&call.parts.headers)?;
+    let meta = view::list_meta(&call.resource, form, inner.store.version());
     let bytes = view::list(
         &call.resource,
         form,
@@ -250,7 +251,7 @@ fn guard(resource: &Resource, live: &Object, options: &Options) -> Result<()> {
              deleted and then recreated",
             live.facts.uid
         );
-        return Err(Refusal::conflict(resource, &live.key.name, &why));
+        return Err(Refusal::precondition_failed(resource, &live.key.name, &why));
     }
     if let Some(version) = &options.resource_version
         && *version != live.version.to_string()
@@ -260,7 +261,7 @@ fn guard(resource: &Resource, live: &Object, options: &Options) -> Result<()> {
              object might have been modified",
             live.version
         );
-        return Err(Refusal::conflict(resource, &live.key.name, &why));
+        return Err(Refusal::precondition_failed(resource, &live.key.name, &why));
     }
     Ok(())
 }
@@ -288,7 +289,7 @@ fn options(call: &Call, bytes: &[u8]) -> Result<Options> {
     let orphan = body["orphanDependents"] == json!(true);
     let dry_run = match body["dryRun"].as_array() {
         Some(values) => values.iter().try_fold(false, |any, value| {
-            request::dry_run(value.as_str().unwrap_or("?")).map(|dry| any || dry)
+            request::dry_run("DeleteOptions", value.as_str().unwrap_or("?")).map(|dry| any || dry)
         })?,
         None => false,
     };
@@ -301,10 +302,9 @@ fn options(call: &Call, bytes: &[u8]) -> Result<Options> {
             Some("Foreground") => Propagation::Foreground,
             Some("Orphan") => Propagation::Orphan,
             Some(other) => {
-                return Err(Refusal::unprocessable(format!(
-                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: {other:?}: \
-                     supported values: \"Background\", \"Foreground\", \"Orphan\""
-                )));
+                let supported = ["Background", "Foreground", "Orphan"];
+                let cause = names::unsupported("propagationPolicy", &json!(other), &supported);
+                return Err(Refusal::invalid_options("DeleteOptions", cause));
             }
         },
         dry_run: dry_run || call.params.dry_run,

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::object;
 use crate::registry::{BuiltIn, Resource};
 use crate::schema::Cause;
+use crate::select::{label_key_problems, label_value_problems};
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
      and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -12,12 +13,6 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
      start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
-     must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
-     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// All annotations together; the figure is Kubernetes' own.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
@@ -44,19 +39,13 @@ pub(crate) fn metadata_causes(resource: &Resource, object: &Value) -> Vec<Cause>
         .into_iter()
         .flatten()
     {
-        if let Some(why) = qualified_fault(key) {
-            causes.push(invalid("metadata.labels", key, why));
-        }
+        causes.extend(invalids("metadata.labels", key, label_key_problems(key)));
         let value = value.as_str().unwrap_or_default();
-        if value.len() > 63 {
-            causes.push(invalid(
-                "metadata.labels",
-                value,
-                "must be no more than 63 bytes",
-            ));
-        } else if !value.is_empty() && !is_qualified_part(value) {
-            causes.push(invalid("metadata.labels", value, LABEL_VALUE));
-        }
+        causes.extend(invalids(
+            "metadata.labels",
+            value,
+            label_value_problems(value),
+        ));
     }
     let mut annotation_bytes = 0;
     for (key, value) in meta
@@ -66,18 +55,16 @@ pub(crate) fn metadata_causes(resource: &Resource, object: &Value) -> Vec<Cause>
         .flatten()
     {
         annotation_bytes += key.len() + value.as_str().map_or(0, str::len);
-        if let Some(why) = qualified_fault(&key.to_lowercase()) {
-            causes.push(invalid("metadata.annotations", key, why));
-        }
+        let problems = label_key_problems(&key.to_lowercase());
+        causes.extend(invalids("metadata.annotations", key, problems));
     }
     if annotation_bytes > ANNOTATIONS_BYTES_MAX {
         let why = format!("Too long: may not be more than {ANNOTATIONS_BYTES_MAX} bytes");
         causes.push(cause("metadata.annotations", "FieldValueTooLong", &why));
     }
     for finalizer in object::finalizers(object) {
-        if let Some(why) = qualified_fault(finalizer) {
-            causes.push(invalid("metadata.finalizers", finalizer, why));
-        }
+        let problems = label_key_problems(finalizer);
+        causes.extend(invalids("metadata.finalizers", finalizer, problems));
     }
     for owner in object::owner_references(object) {
         for field in ["apiVersion", "kind", "name", "uid"] {
@@ -114,6 +101,22 @@ pub(crate) fn invalid(field: &str, value: &str, why: &str) -> Cause {
     )
 }
 
+fn invalids(field: &str, value: &str, problems: Vec<String>) -> impl Iterator<Item = Cause> {
+    problems
+        .into_iter()
+        .map(move |why| invalid(field, value, &why))
+}
+
+/// A value outside a closed set.
+pub(crate) fn unsupported(field: &str, value: &Value, supported: &[&str]) -> Cause {
+    let supported: Vec<String> = supported.iter().map(|text| format!("{text:?}")).collect();
+    let text = format!(
+        "Unsupported value: {value}: supported values: {}",
+        supported.join(", ")
+    );
+    cause(field, "FieldValueNotSupported", &text)
+}
+
 fn name_fault(resource: &Resource, name: &str) -> Option<&'static str> {
     if resource.is(BuiltIn::Namespace) {
         return if name.len() > 63 {
@@ -140,31 +143,6 @@ fn is_label(text: &str) -> bool {
     bytes.iter().all(|c| inner(*c)) && edge(bytes.first()) && edge(bytes.last())
 }
 
-pub(crate) fn is_subdomain(text: &str) -> bool {
+fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_label)
-}
-
-fn is_qualified_part(text: &str) -> bool {
-    let inner = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
-    let edge = |c: Option<&u8>| c.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    bytes.iter().all(|c| inner(*c)) && edge(bytes.first()) && edge(bytes.last())
-}
-
-fn qualified_fault(text: &str) -> Option<&'static str> {
-    let (prefix, name) = match text.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, text),
-    };
-    if prefix.is_some_and(|prefix| prefix.len() > 253 || !is_subdomain(prefix)) {
-        return Some("prefix part must be a DNS subdomain of at most 253 characters");
-    }
-    if name.is_empty() || name.len() > 63 {
-        return Some("name part must be no more than 63 characters and not empty");
-    }
-    if is_qualified_part(name) {
-        None
-    } else {
-        Some(QUALIFIED)
-    }
 }

@@ -7,6 +7,7 @@ use heddle_store::{Object, ResourceVersion};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::names;
 use crate::negotiate;
 use crate::pages::{self, Source};
 use crate::serve::{Call, bytes_response};
@@ -60,7 +61,7 @@ pub(crate) fn list(inner: &Inner, call: &Call) -> Result<Response<Body>> {
     let end = params.limit.map_or(source.items.len(), |limit| {
         source.items.len().min(start.saturating_add(limit))
     });
-    let mut meta = json!({"resourceVersion": source.version.to_string()});
+    let mut meta = view::list_meta(&call.resource, form, source.version);
     if end < source.items.len() {
         let id = kept.unwrap_or_else(|| inner.pages.keep(source.clone()));
         meta["continue"] = json!(pages::token(id, source.version, end));
@@ -84,23 +85,22 @@ pub(crate) fn list(inner: &Inner, call: &Call) -> Result<Response<Body>> {
 fn snapshot(inner: &Inner, call: &Call, filter: &Filter, scope: String) -> Result<Source> {
     let params = &call.params;
     if params.send_initial_events.is_some() {
-        return Err(Refusal::unprocessable(
-            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
-        ));
+        let text = "Forbidden: sendInitialEvents is forbidden for list";
+        return Err(forbidden("sendInitialEvents", text));
     }
     if !params.resource_version_match.is_empty() && params.resource_version.is_empty() {
-        return Err(Refusal::unprocessable(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-        ));
+        let text =
+            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided";
+        return Err(forbidden("resourceVersionMatch", text));
     }
     guard_future(inner, &params.resource_version)?;
     match params.resource_version_match.as_str() {
         "" | "NotOlderThan" => {}
         "Exact" => guard_exact(inner, &params.resource_version)?,
         other => {
-            return Err(Refusal::unprocessable(format!(
-                "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\""
-            )));
+            let supported = ["Exact", "NotOlderThan"];
+            let cause = names::unsupported("resourceVersionMatch", &json!(other), &supported);
+            return Err(Refusal::invalid_options("ListOptions", cause));
         }
     }
     let listing = inner
@@ -120,6 +120,12 @@ fn snapshot(inner: &Inner, call: &Call, filter: &Filter, scope: String) -> Resul
         items,
         scope,
     })
+}
+
+/// Parameters of a list or watch that do not go together.
+pub(crate) fn forbidden(parameter: &str, text: &str) -> Refusal {
+    let cause = names::cause(parameter, "FieldValueForbidden", text);
+    Refusal::invalid_options("ListOptions", cause)
 }
 
 pub(crate) fn parse_version(text: &str) -> Result<ResourceVersion> {
@@ -147,9 +153,9 @@ fn guard_future(inner: &Inner, asked: &str) -> Result<()> {
 fn guard_exact(inner: &Inner, asked: &str) -> Result<()> {
     let asked = parse_version(asked)?;
     if asked.get() == 0 {
-        return Err(Refusal::unprocessable(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-        ));
+        let text =
+            "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+        return Err(forbidden("resourceVersionMatch", text));
     }
     if asked == inner.store.version() {
         return Ok(());

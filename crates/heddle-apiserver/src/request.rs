@@ -3,7 +3,9 @@
 //! Paths are matched by hand rather than by a router, because group, version and plural are data.
 
 use http::Method;
+use serde_json::json;
 
+use crate::names;
 use crate::status::{Refusal, Result};
 
 /// What the path names, before it is known whether such a resource exists.
@@ -117,7 +119,8 @@ pub(crate) enum FieldValidation {
 }
 
 impl Params {
-    pub(crate) fn parse(query: &str) -> Result<Self> {
+    pub(crate) fn parse(method: &Method, query: &str) -> Result<Self> {
+        let options = options_kind(method);
         let mut params = Self::default();
         for (key, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*key {
@@ -137,7 +140,7 @@ impl Params {
                 "resourceVersion" => params.resource_version = value.into_owned(),
                 "resourceVersionMatch" => params.resource_version_match = value.into_owned(),
                 "fieldManager" if !value.is_empty() => {
-                    params.field_manager = Some(field_manager(&value)?)
+                    params.field_manager = Some(field_manager(options, &value)?)
                 }
                 "propagationPolicy" if !value.is_empty() => {
                     params.propagation_policy = Some(value.into_owned())
@@ -146,8 +149,8 @@ impl Params {
                     params.propagation_policy = Some("Orphan".to_owned())
                 }
                 "includeObject" => params.include_object = Some(value.into_owned()),
-                "dryRun" => params.dry_run = dry_run(&value)?,
-                "fieldValidation" => params.field_validation = field_validation(&value)?,
+                "dryRun" => params.dry_run = dry_run(options, &value)?,
+                "fieldValidation" => params.field_validation = field_validation(options, &value)?,
                 _ => {}
             }
         }
@@ -158,18 +161,33 @@ impl Params {
 /// Kubernetes' own bound on the name of a manager.
 const FIELD_MANAGER_BYTES_MAX: usize = 128;
 
-fn field_manager(value: &str) -> Result<String> {
+/// What Kubernetes calls the query parameters of a request, taken together.
+fn options_kind(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => "ListOptions",
+    }
+}
+
+fn field_manager(options: &str, value: &str) -> Result<String> {
     if value.len() > FIELD_MANAGER_BYTES_MAX {
-        return Err(Refusal::unprocessable(format!(
-            "fieldManager: Too long: may not be more than {FIELD_MANAGER_BYTES_MAX} bytes"
-        )));
+        let text = format!("Too long: may not be more than {FIELD_MANAGER_BYTES_MAX} bytes");
+        let cause = names::cause("fieldManager", "FieldValueTooLong", &text);
+        return Err(Refusal::invalid_options(options, cause));
     }
     match value.char_indices().find(|(_, c)| c.is_control()) {
         None => Ok(value.to_owned()),
-        Some((at, c)) => Err(Refusal::unprocessable(format!(
-            "fieldManager: Invalid value: {value:?}: invalid character U+{:04X} (at position {at})",
-            u32::from(c)
-        ))),
+        Some((at, c)) => {
+            let why = format!(
+                "invalid character U+{:04X} (at position {at})",
+                u32::from(c)
+            );
+            let cause = names::invalid("fieldManager", value, &why);
+            Err(Refusal::invalid_options(options, cause))
+        }
     }
 }
 
@@ -193,24 +211,28 @@ fn number(key: &str, value: &str) -> Result<Option<u64>> {
     })
 }
 
-pub(crate) fn dry_run(value: &str) -> Result<bool> {
+pub(crate) fn dry_run(options: &str, value: &str) -> Result<bool> {
     match value {
         "" => Ok(false),
         "All" => Ok(true),
-        other => Err(Refusal::unprocessable(format!(
-            "dryRun: Unsupported value: {other:?}: supported values: \"All\""
-        ))),
+        other => {
+            // It may be given more than once, so the refused value is shown as a list.
+            let cause = names::unsupported("dryRun", &json!([other]), &["All"]);
+            Err(Refusal::invalid_options(options, cause))
+        }
     }
 }
 
-fn field_validation(value: &str) -> Result<FieldValidation> {
+fn field_validation(options: &str, value: &str) -> Result<FieldValidation> {
     match value {
         "" | "Warn" => Ok(FieldValidation::Warn),
         "Ignore" => Ok(FieldValidation::Ignore),
         "Strict" => Ok(FieldValidation::Strict),
-        other => Err(Refusal::unprocessable(format!(
-            "fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
-        ))),
+        other => {
+            let supported = ["", "Ignore", "Strict", "Warn"];
+            let cause = names::unsupported("fieldValidation", &json!(other), &supported);
+            Err(Refusal::invalid_options(options, cause))
+        }
     }
 }
 

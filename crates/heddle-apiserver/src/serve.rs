@@ -245,7 +245,7 @@ where
     if (target.group, target.plural) == ("authorization.k8s.io", "selfsubjectaccessreviews") {
         return access_review(inner, &identity, &parts, body).await;
     }
-    let params = Params::parse(parts.uri.query().unwrap_or_default())?;
+    let params = Params::parse(&parts.method, parts.uri.query().unwrap_or_default())?;
     let resource = inner
         .registry
         .find(target.group, target.version, target.plural)

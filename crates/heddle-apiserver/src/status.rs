@@ -103,6 +103,18 @@ impl Refusal {
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
     }
 
+    /// A deletion that asked for another state of the object. Unlike other conflicts it names the kind.
+    pub fn precondition_failed(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            resource.kind_qualified()
+        );
+        let mut refusal = Self::new(StatusCode::CONFLICT, "Conflict", message);
+        refusal.details =
+            Some(json!({"name": name, "group": resource.group, "kind": resource.kind}));
+        refusal
+    }
+
     pub fn modified(resource: &Resource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(resource, name, why)
@@ -133,6 +145,19 @@ impl Refusal {
         let mut refusal = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
         refusal.details = Some(json!({
             "name": name, "group": resource.group, "kind": resource.kind, "causes": causes_json(causes),
+        }));
+        refusal
+    }
+
+    /// A query parameter, or a field of the options in a body, that makes no sense. `kind` is the kind of the options.
+    pub fn invalid_options(kind: &str, cause: Cause) -> Self {
+        let message = format!(
+            "{kind}.meta.k8s.io \"\" is invalid: {}: {}",
+            cause.field, cause.message
+        );
+        let mut refusal = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
+        refusal.details = Some(json!({
+            "group": "meta.k8s.io", "kind": kind, "causes": causes_json(&[cause]),
         }));
         refusal
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use heddle_store::Object;
+use heddle_store::{Object, ResourceVersion};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -30,18 +30,16 @@ impl Filter {
         labels: &str,
         fields: &str,
     ) -> status::Result<Self> {
-        let labels = LabelSelector::parse(labels).map_err(|error| {
-            status::Refusal::bad_request(format!("unable to parse labelSelector: {error}"))
-        })?;
-        let fields = FieldSelector::parse(fields).map_err(|error| {
-            status::Refusal::bad_request(format!("unable to parse fieldSelector: {error}"))
-        })?;
+        let labels = LabelSelector::parse(labels)
+            .map_err(|error| status::Refusal::bad_request(error.to_string()))?;
+        let fields = FieldSelector::parse(fields)
+            .map_err(|error| status::Refusal::bad_request(error.to_string()))?;
         for path in fields.terms().iter().map(|term| term.path.as_str()) {
             let known = matches!(path, "metadata.name" | "metadata.namespace")
                 || resource.selectable.iter().any(|(name, _)| name == path);
             if !known {
                 return Err(status::Refusal::bad_request(match resource.nature {
-                    Nature::BuiltIn(_) => format!(
+                    Nature::BuiltIn(_) if resource.selectable.is_empty() => format!(
                         "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                     ),
                     _ => format!("field label not supported: {path}"),
@@ -153,6 +151,15 @@ pub(crate) fn table<'a>(
         definitions,
         now,
     )
+}
+
+/// The metadata of a list that is complete. Lists of custom objects always say where to continue, if only nowhere.
+pub(crate) fn list_meta(resource: &Resource, form: Form, version: ResourceVersion) -> Value {
+    let mut meta = json!({"resourceVersion": version.to_string()});
+    if form == Form::Object && !matches!(resource.nature, Nature::BuiltIn(_)) {
+        meta["continue"] = json!("");
+    }
+    meta
 }
 
 /// A list in the client's form: stored bytes are concatenated, not parsed, wherever the form allows.

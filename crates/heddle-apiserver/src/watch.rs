@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::negotiate::{self, Form};
-use crate::read::{include_object, parse_version};
+use crate::read::{forbidden, include_object, parse_version};
 use crate::registry::Resource;
 use crate::serve::{Call, bytes_response};
 use crate::status::{Refusal, Result};
@@ -103,16 +103,13 @@ fn start(inner: &Inner, call: &Call) -> Result<Phase> {
     let resource = &call.resource.storage;
     let streaming = params.send_initial_events == Some(true);
     if params.send_initial_events.is_some() && params.resource_version_match != "NotOlderThan" {
-        return Err(Refusal::unprocessable(
-            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires \
-             setting resourceVersionMatch to NotOlderThan",
-        ));
+        let text =
+            "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        return Err(forbidden("resourceVersionMatch", text));
     }
     if params.send_initial_events.is_none() && !params.resource_version_match.is_empty() {
-        return Err(Refusal::unprocessable(
-            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is \
-             forbidden for watch unless sendInitialEvents is provided",
-        ));
+        let text = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        return Err(forbidden("resourceVersionMatch", text));
     }
     let from_start = matches!(params.resource_version.as_str(), "" | "0")
         && params.send_initial_events != Some(false);

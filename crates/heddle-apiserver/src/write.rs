@@ -44,7 +44,6 @@ pub(crate) async fn create(
     let ctx = context(inner, call);
     let served = served_context(inner, call);
     let warnings = strategy::prune(&served, &mut object, &decoded.duplicates)?;
-    events::guard(&call.resource, &object)?;
     let object = events::to_stored(&call.resource, object);
     let response = insert(inner, call, &ctx, object, Ownership::Track).await?;
     Ok(warn(response, &warnings))
@@ -60,6 +59,7 @@ async fn insert(
 ) -> Result<Response<Body>> {
     for _ in 0..ATTEMPTS_MAX {
         let guard = namespace_guard(inner, call, &object)?;
+        events::guard(&call.resource, &object)?;
         let prepared = strategy::create(ctx, object.clone(), ownership)?;
         let name = object::name(&prepared).to_owned();
         let key = object::key(ctx.resource, call.namespace.as_deref(), &name);
@@ -101,17 +101,19 @@ pub(crate) async fn replace(
     let mut object = decoded.value;
     strategy::claim(&call.resource, &mut object)?;
     settle_namespace(call, &mut object)?;
-    if meta_str(&object, "resourceVersion").is_empty() && !call.resource.allows_blind_update() {
-        let text = "Invalid value: 0: must be specified for an update";
-        let cause = names::cause("metadata.resourceVersion", "FieldValueInvalid", text);
-        return Err(Refusal::invalid(&call.resource, call.name(), &[cause]));
-    }
+    guard_name(call, &object)?;
     let warnings = strategy::prune(
         &served_context(inner, call),
         &mut object,
         &decoded.duplicates,
     )?;
+    let blind = meta_str(&object, "resourceVersion").is_empty();
     let change = |_: &Value| {
+        if blind && !call.resource.allows_blind_update() {
+            let text = "Invalid value: 0: must be specified for an update";
+            let cause = names::cause("metadata.resourceVersion", "FieldValueInvalid", text);
+            return Err(Refusal::invalid(&call.resource, call.name(), &[cause]));
+        }
         Ok(Changed {
             object: object.clone(),
             warnings: warnings.clone(),
@@ -127,9 +129,9 @@ pub(crate) async fn patch(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Resu
         return apply(inner, call, bytes).await;
     }
     if call.params.force {
-        return Err(Refusal::unprocessable(
-            "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
-        ));
+        let text = "Forbidden: may not be specified for non-apply patch";
+        let cause = names::cause("force", "FieldValueForbidden", text);
+        return Err(Refusal::invalid_options("PatchOptions", cause));
     }
     let decoded = body::decode(bytes, Encoding::Json)?;
     let change = |live: &Value| {
@@ -141,6 +143,7 @@ pub(crate) async fn patch(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Resu
         }
         .map_err(refuse_patch)?;
         strategy::claim(&call.resource, &mut object)?;
+        guard_uid(call, live, &object)?;
         let warnings = strategy::prune(
             &served_context(inner, call),
             &mut object,
@@ -224,9 +227,9 @@ pub(crate) async fn commit_change(
 
 async fn apply(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Result<Response<Body>> {
     if call.params.field_manager.is_none() {
-        return Err(Refusal::unprocessable(
-            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-        ));
+        let text = "Required value: is required for apply patch";
+        let cause = names::cause("fieldManager", "FieldValueRequired", text);
+        return Err(Refusal::invalid_options("PatchOptions", cause));
     }
     let decoded = body::yaml(bytes)?;
     let mut applied = decoded.value;
@@ -243,13 +246,7 @@ async fn apply(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Result<Response
     {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
-    let given = meta_str(&applied, "name");
-    if !given.is_empty() && given != call.name() {
-        return Err(Refusal::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({})",
-            call.name()
-        )));
-    }
+    guard_name(call, &applied)?;
     meta_mut(&mut applied).insert("name".to_owned(), json!(call.name()));
     keep_written_part(call, &mut applied);
     let served = served_context(inner, call);
@@ -390,6 +387,28 @@ fn guard_version(call: &Call, new: &Value, live: &Object) -> Result<()> {
         return Ok(());
     }
     Err(Refusal::modified(&call.resource, call.name()))
+}
+
+/// A replace that names another uid means another object; a patch that does would change this one.
+fn guard_uid(call: &Call, live: &Value, patched: &Value) -> Result<()> {
+    let given = meta_str(patched, "uid");
+    if given.is_empty() || given == meta_str(live, "uid") {
+        return Ok(());
+    }
+    let cause = names::invalid("metadata.uid", given, "field is immutable");
+    Err(Refusal::invalid(&call.resource, call.name(), &[cause]))
+}
+
+/// Refuses an object that calls itself something else than the path does.
+fn guard_name(call: &Call, object: &Value) -> Result<()> {
+    let given = meta_str(object, "name");
+    if given.is_empty() || given == call.name() {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!(
+        "the name of the object ({given}) does not match the name on the URL ({})",
+        call.name()
+    )))
 }
 
 /// Makes the object's namespace that of the path, or refuses a contradiction.

@@ -115,3 +115,55 @@ async fn a_read_only_kind_is_written_by_the_controllers_alone() {
         1
     );
 }
+
+#[tokio::test]
+async fn a_replace_is_asked_for_its_name_then_its_object_then_its_version() {
+    let server = server().await;
+    let client = client(&server);
+    let path = "/apis/eventing.knative.dev/v1/namespaces/team-a/triggers";
+    let trigger = |name: &str| {
+        json!({
+            "apiVersion": "eventing.knative.dev/v1", "kind": "Trigger", "metadata": {"name": name},
+            "spec": {"broker": "b", "subscriber": {"uri": "http://x.example/"}},
+        })
+    };
+    let send = async |method: &str, path: &str, body: &serde_json::Value| {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json");
+        let request = request.body(body.to_string().into_bytes()).unwrap();
+        client.request::<serde_json::Value>(request).await
+    };
+    let refused = async |path: &str, body: &serde_json::Value| match send("PUT", path, body).await {
+        Err(kube::Error::Api(status)) => (status.code, status.message.clone()),
+        other => panic!("{other:?}"),
+    };
+    let named = refused(&format!("{path}/other"), &trigger("a")).await;
+    assert_eq!(named.0, 400, "{named:?}");
+    let missing = refused(&format!("{path}/a"), &trigger("a")).await;
+    assert_eq!(missing.0, 404, "{missing:?}");
+    send("POST", path, &trigger("a")).await.unwrap();
+    let blind = refused(&format!("{path}/a"), &trigger("a")).await;
+    assert_eq!(blind.0, 422, "{blind:?}");
+    assert!(blind.1.contains("metadata.resourceVersion"), "{blind:?}");
+}
+
+#[tokio::test]
+async fn a_patch_cannot_give_an_object_another_uid() {
+    let server = server().await;
+    let api: Api<ConfigMap> = Api::namespaced(client(&server), "team-a");
+    api.create(&PostParams::default(), &map("a", "1"))
+        .await
+        .unwrap();
+    let patch = Patch::Merge(json!({"metadata": {"uid": "another"}}));
+    let refused = api
+        .patch("a", &PatchParams::default(), &patch)
+        .await
+        .unwrap_err();
+    let kube::Error::Api(status) = &refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(status.code, 422, "{status}");
+    assert!(status.message.contains("metadata.uid"), "{status}");
+}

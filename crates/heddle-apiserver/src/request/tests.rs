@@ -60,16 +60,35 @@ fn paths_say_what_is_meant() {
 
 #[test]
 fn queries_that_make_no_sense_are_refused_and_odd_spellings_are_not() {
-    assert!(Params::parse("&limit=500").unwrap().limit == Some(500));
-    assert!(Params::parse("").is_ok());
-    assert!(Params::parse("limit=0").unwrap().limit.is_none());
-    assert!(
-        Params::parse("watch=1&allowWatchBookmarks=true")
-            .unwrap()
-            .watch
+    let parse = |query: &str| Params::parse(&Method::GET, query);
+    assert!(parse("&limit=500").unwrap().limit == Some(500));
+    assert!(parse("").is_ok());
+    assert!(parse("limit=0").unwrap().limit.is_none());
+    assert!(parse("watch=1&allowWatchBookmarks=true").unwrap().watch);
+    assert!(parse("limit=many").is_err());
+    assert!(parse("watch=perhaps").is_err());
+}
+
+#[test]
+fn a_refused_parameter_is_told_with_the_options_it_belongs_to() {
+    let check = |method: Method, query: &str, expected: &str| {
+        let refusal = Params::parse(&method, query).unwrap_err();
+        assert_eq!(refusal.code.as_u16(), 422, "{query}");
+        assert_eq!(refusal.message, expected);
+    };
+    check(
+        Method::POST,
+        "dryRun=Some",
+        r#"CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All""#,
     );
-    assert!(Params::parse("limit=many").is_err());
-    assert!(Params::parse("watch=perhaps").is_err());
-    assert_eq!(Params::parse("dryRun=Some").unwrap_err().code.as_u16(), 422);
-    assert!(Params::parse("fieldValidation=Loose").is_err());
+    check(
+        Method::PATCH,
+        "fieldValidation=Loose",
+        r#"PatchOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Loose": supported values: "", "Ignore", "Strict", "Warn""#,
+    );
+    check(
+        Method::PUT,
+        "fieldManager=a%00b",
+        r#"UpdateOptions.meta.k8s.io "" is invalid: fieldManager: Invalid value: "a\0b": invalid character U+0000 (at position 1)"#,
+    );
 }
