@@ -3,6 +3,8 @@
 //! kube's recorder writes `events.k8s.io/v1`, kubectl reads core `v1`; the stored form is core. The two differ
 //! only in the names of fields, listed once here, and in what they ask of a new event.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::names;
@@ -107,6 +109,15 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 }
 
 /// The form a client of `resource` sees.
+pub(crate) fn served<'a>(resource: &Resource, stored: &'a Value) -> Cow<'a, Value> {
+    if resource.is(BuiltIn::EventV1) {
+        Cow::Owned(to_served(resource, stored.clone()))
+    } else {
+        Cow::Borrowed(stored)
+    }
+}
+
+/// The same, for a value that is not needed any more.
 pub(crate) fn to_served(resource: &Resource, stored: Value) -> Value {
     if !resource.is(BuiltIn::EventV1) {
         return stored;

@@ -85,6 +85,36 @@ pub(crate) fn metadata_causes(resource: &Resource, object: &Value) -> Vec<Cause>
     causes
 }
 
+/// The first field of `metadata` that is not of its type. Nothing is decoded: this runs on every write.
+pub(crate) fn metadata_type_fault(metadata: &Value) -> Option<String> {
+    const TEXTS: [&str; 8] = [
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "selfLink",
+        "creationTimestamp",
+        "deletionTimestamp",
+    ];
+    let Some(fields) = metadata.as_object() else {
+        return Some("metadata must be an object".to_owned());
+    };
+    let fits = |name: &str, value: &Value| match (name, value) {
+        (_, Value::Null) => true,
+        ("labels" | "annotations", Value::Object(map)) => map.values().all(Value::is_string),
+        ("finalizers", Value::Array(list)) => list.iter().all(Value::is_string),
+        ("ownerReferences" | "managedFields", Value::Array(list)) => {
+            list.iter().all(Value::is_object)
+        }
+        ("labels" | "annotations" | "finalizers" | "ownerReferences" | "managedFields", _) => false,
+        ("generation" | "deletionGracePeriodSeconds", value) => value.is_i64(),
+        (name, value) => !TEXTS.contains(&name) || value.is_string(),
+    };
+    let odd = fields.iter().find(|(name, value)| !fits(name, value));
+    odd.map(|(name, value)| format!("metadata.{name} has the wrong type: {value}"))
+}
+
 pub(crate) fn cause(field: &str, reason: &'static str, message: &str) -> Cause {
     Cause {
         field: field.to_owned(),

@@ -8,8 +8,6 @@
 
 use heddle_rt::Chance;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::apply::{self, Manager};
@@ -84,15 +82,13 @@ pub(crate) fn claim(resource: &Resource, object: &mut Value) -> Result<()> {
     match fields.get("metadata") {
         None | Some(Value::Null) => Ok(()),
         // Labels that are numbers, finalizers that are maps: whatever reads the object later relies on the types.
-        Some(metadata) => ObjectMeta::deserialize(metadata)
-            .map(drop)
-            .map_err(|error| {
-                let kind = &resource.kind;
-                Refusal::bad_request(format!(
-                    "{kind} in version {:?} cannot be handled as a {kind}: metadata: {error}",
-                    resource.version
-                ))
-            }),
+        Some(metadata) => names::metadata_type_fault(metadata).map_or(Ok(()), |fault| {
+            let kind = &resource.kind;
+            Err(Refusal::bad_request(format!(
+                "{kind} in version {:?} cannot be handled as a {kind}: {fault}",
+                resource.version
+            )))
+        }),
     }
 }
 
@@ -260,23 +256,43 @@ pub(crate) fn update(
 /// Equal but for who-wrote-what: such a write must not be stored, or watching controllers would wake each
 /// other for ever. Ownership itself counts when managers or fields differ, only its times do not.
 pub(crate) fn same_but_for_bookkeeping(old: &Value, new: &Value) -> bool {
-    let strip = |object: &Value| {
-        let mut object = object.clone();
-        let meta = meta_mut(&mut object);
-        meta.remove("resourceVersion");
-        for entry in meta
-            .get_mut("managedFields")
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("time");
-            }
-        }
-        object
+    // Most writes change something, so the cheap comparison comes first; nothing is cloned to be compared.
+    same_fields(old, new, &["metadata"])
+        && same_fields(
+            &old["metadata"],
+            &new["metadata"],
+            &["resourceVersion", "managedFields"],
+        )
+        && same_owners(
+            &old["metadata"]["managedFields"],
+            &new["metadata"]["managedFields"],
+        )
+}
+
+fn same_owners(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_array(), new.as_array()) else {
+        return old == new;
     };
-    strip(old) == strip(new)
+    old.len() == new.len()
+        && old
+            .iter()
+            .zip(new)
+            .all(|(old, new)| same_fields(old, new, &["time"]))
+}
+
+/// Whether two objects agree in every member but these.
+fn same_fields(old: &Value, new: &Value, except: &[&str]) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
+        return old == new;
+    };
+    let counted = |name: &String| !except.contains(&name.as_str());
+    old.iter()
+        .filter(|(name, _)| counted(name))
+        .all(|(name, value)| new.get(name) == Some(value))
+        && new
+            .keys()
+            .filter(|name| counted(name))
+            .all(|name| old.contains_key(name))
 }
 
 /// Marks an object as being deleted. Finalizers decide how long that lasts.
@@ -424,13 +440,7 @@ fn count_generation(resource: &Resource, old: &Value, new: &mut Value) {
     if !counts_generations(resource) {
         return;
     }
-    let wanted = |object: &Value| {
-        let mut fields = object.as_object().cloned().unwrap_or_default();
-        fields.remove("metadata");
-        fields.remove("status");
-        fields
-    };
-    if wanted(old) != wanted(new) {
+    if !same_fields(old, new, &["metadata", "status"]) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(1);
         meta_mut(new).insert("generation".to_owned(), json!(generation + 1));
     }

@@ -168,7 +168,7 @@ async fn change_object(
             .get(&key)
             .ok_or_else(|| Refusal::not_found(&call.resource, call.name()))?;
         let old = object::parse(&live);
-        let changed = change(&events::to_served(&call.resource, old.clone()))?;
+        let changed = change(&events::served(&call.resource, &old))?;
         let new = events::to_stored(&call.resource, changed.object);
         guard_version(call, &new, &live)?;
         let settled = strategy::update(&ctx, &old, new, call.part, Ownership::Track)?;
@@ -296,7 +296,7 @@ async fn apply_onto(
 ) -> Result<Option<Response<Body>>> {
     let old = object::parse(live);
     guard_version(call, applied, live)?;
-    let served = events::to_served(&call.resource, old.clone());
+    let served = events::served(&call.resource, &old);
     let merged = merge_applied(call, ctx, Some(&served), applied)?;
     let new = events::to_stored(&call.resource, merged);
     let settled = strategy::update(ctx, &old, new, call.part, Ownership::Settled)?;

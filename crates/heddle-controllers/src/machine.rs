@@ -14,13 +14,16 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use heddle_api::conditions::{Conditions, READY, Status};
 use heddle_rt::backoff::{KeyedBackoff, Limits};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
+use kube::core::object::HasStatus;
 use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
@@ -42,6 +45,7 @@ pub(crate) use watching::config as watch_config;
 /// One controller: what differs between kinds.
 pub trait Beats: Send + Sync + Sized + 'static {
     type Kind: Resource<DynamicType = ()>
+        + HasStatus<Status: Serialize>
         + Clone
         + DeserializeOwned
         + Serialize
@@ -131,6 +135,9 @@ pub enum Error {
     Panicked(String),
 }
 
+/// What one round causes (children, a status) comes back as several wake-ups; together they are one.
+const DEBOUNCE: Duration = Duration::from_millis(20);
+
 /// Objects whose failures are remembered; more than that fail together only when the API server does.
 const KEYS_MAX: usize = 100_000;
 
@@ -163,7 +170,11 @@ pub async fn run_one<B: Beats>(
         let clock = options.clock.clone();
         let period = options.resync + options.chance.jitter(options.resync / 10);
         controller()
-            .with_config(Config::default().concurrency(options.concurrency))
+            .with_config(
+                Config::default()
+                    .concurrency(options.concurrency)
+                    .debounce(DEBOUNCE),
+            )
             .trigger_backoff(watching::Pauses::new(options.chance.clone()))
             .graceful_shutdown_on(async move { clock.sleep(period).await })
             .run(reconcile::<B>, on_error::<B>, Arc::clone(&machine))
@@ -201,18 +212,20 @@ async fn reconcile<B: Beats>(
 
 async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<(), Error> {
     let (beats, ctx) = (&machine.beats, &machine.ctx);
-    let api = step::api_of::<B::Kind>(&ctx.client, wake.namespace().as_deref());
-    let Some(live) = api.get_opt(&wake.name_any()).await? else {
+    let Some(object) = step::read::<B::Kind>(&ctx.client, wake).await? else {
         return Ok(());
     };
     let shape = |source| Error::Shape {
         what: wake.name_any(),
         source,
     };
-    let before = live.data.get("status").cloned().unwrap_or(Value::Null);
-    let reference = live.clone();
-    let object: B::Kind =
-        serde_json::from_value(serde_json::to_value(live).map_err(shape)?).map_err(shape)?;
+    let before = object
+        .status()
+        .map(serde_json::to_value)
+        .transpose()
+        .map_err(shape)?
+        .unwrap_or_default();
+    let reference = object.object_ref(&());
     let mut world = beats.observe(ctx, object).await?;
     let mut trouble = None;
     for step in beats.plan(&world) {
@@ -238,20 +251,18 @@ async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<(), Err
 /// One request: this controller's fields of the status, and only of the object that was read.
 async fn write_status<B: Beats>(
     ctx: &Ctx,
-    object: &DynamicObject,
+    object: &ObjectReference,
     status: &Value,
 ) -> Result<(), Error> {
-    let api = step::api_of::<B::Kind>(&ctx.client, object.namespace().as_deref());
+    let api = step::api_of::<B::Kind>(&ctx.client, object.namespace.as_deref());
+    let name = object.name.as_deref().unwrap_or_default();
     let patch = json!({
         "apiVersion": B::Kind::api_version(&()), "kind": B::Kind::kind(&()),
         // The uid makes this a write to that object, not to a namesake made since.
-        "metadata": {"name": object.name_any(), "uid": object.metadata.uid}, "status": status,
+        "metadata": {"name": name, "uid": object.uid}, "status": status,
     });
     let params = PatchParams::apply(B::NAME).force();
-    match api
-        .patch_status(&object.name_any(), &params, &Patch::Apply(&patch))
-        .await
-    {
+    match api.patch_status(name, &params, &Patch::Apply(&patch)).await {
         Ok(_) => Ok(()),
         // Deleted, or deleted and made again, since it was read: its own change wakes us.
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
@@ -260,7 +271,7 @@ async fn write_status<B: Beats>(
 }
 
 /// Tells people when readiness turns. Best effort: the status is the truth, an Event is news about it.
-async fn announce<B: Beats>(ctx: &Ctx, object: &DynamicObject, before: &Value, after: &Value) {
+async fn announce<B: Beats>(ctx: &Ctx, object: &ObjectReference, before: &Value, after: &Value) {
     let ready = |status: &Value| -> Option<(Status, String, String)> {
         let conditions: Conditions =
             serde_json::from_value(status.get("conditions")?.clone()).ok()?;
@@ -299,18 +310,7 @@ async fn announce<B: Beats>(ctx: &Ctx, object: &DynamicObject, before: &Value, a
             secondary: None,
         },
     };
-    let mut reference = object.clone();
-    reference.types = Some(kube::core::TypeMeta::resource::<B::Kind>());
-    let reference = k8s_openapi::api::core::v1::ObjectReference {
-        api_version: Some(B::Kind::api_version(&()).into_owned()),
-        kind: Some(B::Kind::kind(&()).into_owned()),
-        name: reference.metadata.name,
-        namespace: reference.metadata.namespace,
-        uid: reference.metadata.uid,
-        resource_version: reference.metadata.resource_version,
-        ..Default::default()
-    };
-    if let Err(error) = ctx.recorder.publish(&event, &reference).await {
+    if let Err(error) = ctx.recorder.publish(&event, object).await {
         tracing::debug!(controller = B::NAME, %error, "an event could not be recorded");
     }
 }

@@ -1,8 +1,14 @@
 //! A step of a plan: one request, safe to repeat.
 
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use std::fmt::Debug;
+
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, Preconditions,
+};
+use kube::core::Request;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Error;
@@ -143,6 +149,21 @@ fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),
+    }
+}
+
+/// A live read of what woke us; `None` when it is gone.
+pub(super) async fn read<K>(client: &Client, wake: &K) -> Result<Option<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let request = Request::new(K::url_path(&(), wake.namespace().as_deref()))
+        .get(&wake.name_any(), &GetParams::default())
+        .map_err(kube::Error::BuildRequest)?;
+    match client.request::<K>(request).await {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
