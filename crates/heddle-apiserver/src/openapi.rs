@@ -1,4 +1,4 @@
-//! OpenAPI v3, one document per group version, derived from the registry; and the stub that old kubectl reads.
+//! OpenAPI v3, one document per group version, derived from the registry. What old kubectl reads is in `v2`.
 //!
 //! kubectl decides by the PATCH operation (does it list `fieldValidation`?) whether the server validates, finds a
 //! kind by `x-kubernetes-group-version-kind`, and explains fields from the schema components.
@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::registry::{Registry, Resource};
+
+pub(crate) mod v2;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
@@ -54,22 +56,6 @@ pub(crate) fn document(registry: &Registry, path: &str) -> Option<Value> {
     }))
 }
 
-/// An empty OpenAPI v2 document (`swagger: "2.0"`, a title, a version) in protobuf, for kubectl before 1.24: it
-/// insists on an answer, and finds no schema in it to object with.
-pub(crate) fn v2_protobuf() -> Vec<u8> {
-    let info = [b"\x0a\x06heddle".as_slice(), b"\x12\x01v"].concat();
-    [
-        b"\x0a\x032.0\x12".as_slice(),
-        &[u8::try_from(info.len()).expect("a few bytes")],
-        &info,
-    ]
-    .concat()
-}
-
-pub(crate) fn v2_json() -> Value {
-    json!({"swagger": "2.0", "info": {"title": "heddle", "version": env!("CARGO_PKG_VERSION")}, "paths": {}})
-}
-
 fn group_versions(registry: &Registry) -> Vec<(String, String)> {
     let all: BTreeMap<(String, String), ()> = registry
         .resources()
@@ -84,6 +70,16 @@ fn document_path(group: &str, version: &str) -> String {
         format!("api/{version}")
     } else {
         format!("apis/{group}/{version}")
+    }
+}
+
+/// Where the objects of a kind are listed, in one namespace if they live in one.
+fn collection_path(resource: &Resource) -> String {
+    let prefix = document_path(&resource.group, &resource.version);
+    if resource.namespaced {
+        format!("/{prefix}/namespaces/{{namespace}}/{}", resource.plural)
+    } else {
+        format!("/{prefix}/{}", resource.plural)
     }
 }
 
@@ -140,20 +136,20 @@ fn list_schema(resource: &Resource, item: &str) -> Value {
 }
 
 fn operations(resource: &Resource, paths: &mut Map<String, Value>) {
-    let prefix = format!("/{}", document_path(&resource.group, &resource.version));
-    let collection = if resource.namespaced {
-        let across = format!("{prefix}/{}", resource.plural);
+    let collection = collection_path(resource);
+    if resource.namespaced {
+        let prefix = document_path(&resource.group, &resource.version);
+        let across = format!("/{prefix}/{}", resource.plural);
         paths.insert(across, json!({"get": operation(resource, "list", &[])}));
-        format!("{prefix}/namespaces/{{namespace}}/{}", resource.plural)
-    } else {
-        format!("{prefix}/{}", resource.plural)
-    };
+    }
     const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
     let mut many = json!({"get": operation(resource, "list", &[])});
     let mut one = json!({"get": operation(resource, "get", &[])});
     if resource.verbs().contains(&"create") {
         many["post"] = operation(resource, "post", WRITE);
-        many["delete"] = operation(resource, "deletecollection", &["dryRun"]);
+        if resource.verbs().contains(&"deletecollection") {
+            many["delete"] = operation(resource, "deletecollection", &["dryRun"]);
+        }
         one["put"] = operation(resource, "put", WRITE);
         one["patch"] = operation(
             resource,

@@ -221,14 +221,14 @@ where
         Path::OpenApiIndex => found(Some(openapi::index(registry))),
         Path::OpenApi(document) => found(openapi::document(registry, document)),
         Path::OpenApiV2 if negotiate::accepts_openapi_protobuf(&parts.headers) => {
-            let mut response = Response::new(Body::from(openapi::v2_protobuf()));
+            let mut response = Response::new(Body::from(openapi::v2::as_protobuf(registry)));
             let media = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
             response
                 .headers_mut()
                 .insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
             Ok(response)
         }
-        Path::OpenApiV2 => found(Some(openapi::v2_json())),
+        Path::OpenApiV2 => found(Some(openapi::v2::as_json(registry))),
     }
 }
 
