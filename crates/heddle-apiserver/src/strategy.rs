@@ -198,6 +198,7 @@ pub(crate) fn create(ctx: &Context<'_>, mut object: Value, ownership: Ownership)
             ctx.now,
         );
     }
+    builtin::begin(ctx.resource, &mut object);
     validate(ctx, &object, None)?;
     Ok(object)
 }

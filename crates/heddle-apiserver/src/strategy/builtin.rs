@@ -23,8 +23,10 @@ pub(super) fn on_create(resource: &Resource, object: &mut Value) -> Result<()> {
                 .entry("labels")
                 .or_insert_with(|| json!({}));
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
-            object["spec"] = json!({"finalizers": [NAMESPACE_FINALIZER]});
-            object["status"] = json!({"phase": "Active"});
+            // Set by `begin` once it is settled who owns what: nobody sent these.
+            let fields = object.as_object_mut().expect("claimed objects are objects");
+            fields.remove("spec");
+            fields.remove("status");
         }
         Nature::BuiltIn(BuiltIn::Secret) => {
             fold_string_data(object);
@@ -40,6 +42,14 @@ pub(super) fn on_create(resource: &Resource, object: &mut Value) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// What the server adds to a new object that belongs to no manager of fields.
+pub(super) fn begin(resource: &Resource, object: &mut Value) {
+    if resource.is(BuiltIn::Namespace) {
+        object["spec"] = json!({"finalizers": [NAMESPACE_FINALIZER]});
+        object["status"] = json!({"phase": "Active"});
+    }
 }
 
 pub(super) fn on_update(

@@ -191,6 +191,19 @@ fn a_namespace_is_held_until_the_server_lets_it_go() {
 }
 
 #[test]
+fn what_the_server_adds_to_a_namespace_is_owned_by_nobody() {
+    let rules = Rules::new();
+    let sent = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}, "spec": {}, "status": {},
+    });
+    let namespace = created(&rules.context("v1", "Namespace"), sent);
+    assert_eq!(namespace["spec"], json!({"finalizers": ["kubernetes"]}));
+    let managed = &namespace["metadata"]["managedFields"][0]["fieldsV1"];
+    let fields: Vec<&String> = managed.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["f:metadata"]);
+}
+
+#[test]
 fn a_secret_takes_plain_text_and_never_shows_it() {
     let rules = Rules::new();
     let ctx = rules.context("v1", "Secret");
