@@ -17,6 +17,7 @@ use crate::object::{self, meta_mut, meta_str};
 use crate::patch::{self as patches, PatchError};
 use crate::read::{imagined, written};
 use crate::registry::{BuiltIn, Nature, Resource};
+use crate::request::FieldValidation;
 use crate::schema::Cause;
 use crate::serve::Call;
 use crate::status::{Refusal, Result};
@@ -249,6 +250,12 @@ async fn apply(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Result<Response
     guard_name(call, &applied)?;
     meta_mut(&mut applied).insert("name".to_owned(), json!(call.name()));
     keep_written_part(call, &mut applied);
+    // Nobody can own a field that does not exist, so it is refused however lenient the sender wants to be.
+    let strict = Context {
+        validation: FieldValidation::Strict,
+        ..served_context(inner, call)
+    };
+    strategy::prune(&strict, &mut applied, &[])?;
     let served = served_context(inner, call);
     let warnings = strategy::prune(&served, &mut applied, &decoded.duplicates)?;
     let ctx = context(inner, call);

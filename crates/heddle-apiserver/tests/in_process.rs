@@ -167,3 +167,22 @@ async fn a_patch_cannot_give_an_object_another_uid() {
     assert_eq!(status.code, 422, "{status}");
     assert!(status.message.contains("metadata.uid"), "{status}");
 }
+
+#[tokio::test]
+async fn an_apply_with_an_unknown_field_is_refused_even_if_only_warnings_are_asked_for() {
+    let server = server().await;
+    let api: Api<ConfigMap> = Api::namespaced(client(&server), "team-a");
+    let patch = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"key": "1"}, "colour": "red",
+    });
+    for validation in [None, Some(kube::api::ValidationDirective::Warn)] {
+        let params = PatchParams {
+            field_validation: validation,
+            ..PatchParams::apply("test")
+        };
+        let refused = api.patch("a", &params, &Patch::Apply(&patch)).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("unknown field \"colour\""), "{refused}");
+    }
+    assert!(api.get_opt("a").await.unwrap().is_none());
+}
