@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Compares two transcripts step by step, after masking times, uids and the like (normalise.py).
-#   compare.sh OUT_A OUT_B
+#   compare.sh OUT_A OUT_B [MORE]
 # Says for every step whether the two servers agreed, and shows the lines where they did not. A difference is accepted when
-# expected-differences.txt names the step and the reason. Exit code 1 if any other difference is found.
+# expected-differences.txt (or the file MORE, for what only one client sees) names the step and the reason. Exit
+# code 1 if any other difference is found.
 set -euo pipefail
 
 diff_lines_max=60
 
-[ $# -eq 2 ] || { echo "usage: ${0##*/} OUT_A OUT_B" >&2; exit 2; }
+[ $# -eq 2 ] || [ $# -eq 3 ] || { echo "usage: ${0##*/} OUT_A OUT_B [MORE]" >&2; exit 2; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 for dir in "$1" "$2"; do
     compgen -G "$dir/*.txt" >/dev/null || { echo "no transcript in $dir" >&2; exit 2; }
@@ -26,7 +27,7 @@ for side in a b; do
     done >"$work/$side.names"
 done
 awk '!seen[$0]++' "$work/a.names" "$work/b.names" >"$work/names"
-sed -E '/^[[:space:]]*(#|$)/d' "$here/expected-differences.txt" >"$work/expected"
+sed -E '/^[[:space:]]*(#|$)/d' ${3:+"$3"} "$here/expected-differences.txt" >"$work/expected"
 
 reason_for() { awk -v name="$1" '$1 == name { $1 = ""; sub(/^ /, ""); print; exit }' "$work/expected"; }
 
@@ -60,7 +61,7 @@ printf '\n%d steps: %d same, %d expected differences, %d unexpected differences\
 # An expectation that has come true for both sides only hides a later regression.
 while read -r name _; do
     if cmp -s "$work/a/$name" "$work/b/$name"; then
-        echo "note: $name is listed in expected-differences.txt but does not differ"
+        echo "note: $name is listed as an expected difference but does not differ"
     fi
 done <"$work/expected"
 [ "$unexpected" -eq 0 ]

@@ -38,7 +38,8 @@ TEXT_MASKS = [
 
 # Lines of a list of complaints. The real server visits the fields of an object in random order.
 COMPLAINT = re.compile(r"\* |  \.")
-MANAGED_FIELDS = re.compile(r"( *)managedFields:")
+# In YAML, and as `kubectl describe` shows them.
+MANAGED_FIELDS = re.compile(r"( *)(managedFields|Managed Fields):")
 
 # JSON members whose value says nothing, by name.
 MEMBER_MASKS = {"resourceVersion": "RESOURCE_VERSION", "continue": "CONTINUE"}
@@ -89,7 +90,7 @@ def as_json(text):
 
 
 def as_text(text):
-    """The masked lines of any other text. Where it is YAML, managedFields are put in order, as in JSON."""
+    """The masked lines of any other text. Managed fields are put in order, as in JSON."""
     lines = [mask_text(line) for line in text.splitlines()]
     ordered = []
     while lines:
@@ -97,7 +98,8 @@ def as_text(text):
         ordered.append(line)
         heading = MANAGED_FIELDS.fullmatch(line)
         if heading:
-            first, inner = heading[1] + "- ", heading[1] + "  "
+            inner = heading[1] + "  "
+            first = heading[1] + "- " if heading[2] == "managedFields" else inner + "API Version:"
             entries = []
             while lines and lines[0].startswith((first, inner)):
                 if lines[0].startswith(first):
