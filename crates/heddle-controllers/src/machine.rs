@@ -136,7 +136,7 @@ pub enum Error {
 }
 
 /// What one round causes (children, a status) comes back as several wake-ups; together they are one.
-const DEBOUNCE: Duration = Duration::from_millis(20);
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// Objects whose failures are remembered; more than that fail together only when the API server does.
 const KEYS_MAX: usize = 100_000;
