@@ -186,3 +186,30 @@ async fn an_apply_with_an_unknown_field_is_refused_even_if_only_warnings_are_ask
     }
     assert!(api.get_opt("a").await.unwrap().is_none());
 }
+
+#[tokio::test]
+async fn only_a_dependent_whose_owners_are_known_to_be_gone_is_collected() {
+    let server = server().await;
+    let api: Api<ConfigMap> = Api::namespaced(client(&server), "team-a");
+    let owned = |name: &str, api_version: &str, kind: &str| -> ConfigMap {
+        let owner = json!({"apiVersion": api_version, "kind": kind, "name": "x", "uid": "nobody"});
+        serde_json::from_value(json!({"metadata": {"name": name, "ownerReferences": [owner]}}))
+            .unwrap()
+    };
+    for object in [
+        owned("kept", "example.com/v1", "Elsewhere"),
+        owned("gone", "v1", "ConfigMap"),
+    ] {
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+    let collected = async {
+        while api.get_opt("gone").await.unwrap().is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = collected => {}
+        () = server.run_janitor() => unreachable!("the janitor runs for ever"),
+    }
+    assert!(api.get_opt("kept").await.unwrap().is_some());
+}

@@ -66,9 +66,9 @@ fn verdict(inner: &Inner, resource: &Resource, live: &Object) -> Verdict {
     let (mut solid, mut waiting) = (Vec::new(), 0);
     for reference in references {
         match owner(inner, resource, live, reference) {
-            Some(owner) if is_deleting_with(&owner, FOREGROUND) => waiting += 1,
-            Some(_) => solid.push(reference.clone()),
-            None => {}
+            Owner::Known(owner) if is_deleting_with(&owner, FOREGROUND) => waiting += 1,
+            Owner::Known(_) | Owner::Elsewhere => solid.push(reference.clone()),
+            Owner::Gone => {}
         }
     }
     if solid.len() == references.len() {
@@ -127,23 +127,32 @@ fn without_finalizer(mut value: Value, finalizer: &str) -> Value {
     value
 }
 
-/// The living object a reference means: same uid, and really what the reference says it is.
-fn owner(
-    inner: &Inner,
-    resource: &Resource,
-    dependent: &Object,
-    reference: &Value,
-) -> Option<Arc<Object>> {
+/// What an owner reference leads to.
+enum Owner {
+    /// The living object it means: same uid, and really what the reference says it is.
+    Known(Arc<Object>),
+    /// A kind that is not served here cannot be judged, so it is taken to live.
+    Elsewhere,
+    Gone,
+}
+
+fn owner(inner: &Inner, resource: &Resource, dependent: &Object, reference: &Value) -> Owner {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
-    let owner = inner.store.by_uid(text("uid"))?;
-    let kind = inner.registry.by_kind(text("apiVersion"), text("kind"));
-    // A kind that is not served here cannot be judged: its owner is taken to live.
-    let Some(kind) = kind else { return Some(owner) };
+    let Some(kind) = inner.registry.by_kind(text("apiVersion"), text("kind")) else {
+        return Owner::Elsewhere;
+    };
+    let Some(owner) = inner.store.by_uid(text("uid")) else {
+        return Owner::Gone;
+    };
     let same = *kind.storage == *owner.key.resource && text("name") == &*owner.key.name;
     // A namespaced owner must share the namespace; a cluster-scoped dependent can have none.
     let reachable =
         !kind.namespaced || (resource.namespaced && owner.key.namespace == dependent.key.namespace);
-    (same && reachable).then_some(owner)
+    if same && reachable {
+        Owner::Known(owner)
+    } else {
+        Owner::Gone
+    }
 }
 
 fn is_deleting_with(owner: &Object, finalizer: &str) -> bool {
