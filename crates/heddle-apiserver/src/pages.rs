@@ -17,7 +17,8 @@ use crate::status::{Refusal, Result};
 
 /// kube-apiserver compacts after five minutes; a client that pages slower must list again there too.
 const PAGE_SECONDS_MAX: u64 = 300;
-const SOURCE_COUNT_MAX: usize = 128;
+/// Each keeps the objects of its list alive, old versions included.
+const SOURCE_COUNT_MAX: usize = 32;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
