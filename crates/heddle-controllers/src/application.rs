@@ -17,7 +17,8 @@ use heddle_api::http_source::HTTPSource;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, field_manager};
 use jiff::Timestamp;
 use kube::api::DynamicObject;
-use kube::{Api, Client};
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, Client, Resource, ResourceExt as _};
 use serde_json::Value;
 
 use crate::Options;
@@ -32,10 +33,25 @@ pub(crate) async fn run(client: Client, options: Options) {
     let channels = Api::<Channel>::namespaced(client.clone(), INTEGRATION_NAMESPACE);
     let controller = || {
         machine::controller_of::<Application>(&client)
-            .owns(sources.clone(), machine::watch_config())
-            .owns(channels.clone(), machine::watch_config())
+            .watches(sources.clone(), machine::watch_config(), |child| {
+                owner(&child)
+            })
+            .watches(channels.clone(), machine::watch_config(), |child| {
+                owner(&child)
+            })
     };
     machine::run_one(Applications, controller, client.clone(), options).await;
+}
+
+/// The Application behind a child. `Controller::owns` would name it by the child's namespace, as another key than the
+/// Application's own changes do, and two rounds of one object would run at once.
+fn owner<K: Resource>(child: &K) -> Option<ObjectRef<Application>> {
+    let controller = child
+        .owner_references()
+        .iter()
+        .find(|owner| owner.controller == Some(true));
+    let controller = controller.filter(|owner| owner.kind == Application::kind(&()))?;
+    Some(ObjectRef::new(&controller.name))
 }
 
 #[derive(Debug)]

@@ -3,6 +3,7 @@ use heddle_api::channel::Channel;
 use heddle_api::http_source::HTTPSource;
 use jiff::Timestamp;
 use kube::api::DynamicObject;
+use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -223,4 +224,21 @@ fn children_are_of_the_kinds_that_existing_manifests_use() {
         "sources.kyma-project.io/v1alpha1"
     );
     assert_eq!(Channel::api_version(&()), "messaging.knative.dev/v1");
+}
+
+#[test]
+fn a_child_wakes_the_same_key_as_the_application_itself() {
+    let mut world = world();
+    settle(&mut world);
+    let own = ObjectRef::from_obj(&world.application);
+    let woken = super::owner(world.source.as_ref().unwrap());
+    // Equal, so that the two are one entry of the queue and never run at the same time.
+    assert_eq!(woken, Some(own));
+    world
+        .channel
+        .as_mut()
+        .unwrap()
+        .owner_references_mut()
+        .clear();
+    assert_eq!(super::owner(world.channel.as_ref().unwrap()), None);
 }
