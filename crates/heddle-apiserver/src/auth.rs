@@ -87,8 +87,14 @@ pub(crate) fn authorize(
         Some(namespace) => format!("in the namespace \"{namespace}\""),
         None => "at the cluster scope".to_owned(),
     };
+    let remedy = match resource.nature {
+        Nature::Projection => {
+            ": it is a read-only view that heddle keeps itself; change the objects it is made from"
+        }
+        _ => "",
+    };
     Err(Refusal::forbidden(format!(
-        "{} is forbidden: User \"{}\" cannot {verb} resource \"{}\" in API group \"{}\" {place}",
+        "{} is forbidden: User \"{}\" cannot {verb} resource \"{}\" in API group \"{}\" {place}{remedy}",
         resource.qualified(),
         identity.user,
         resource.plural,
