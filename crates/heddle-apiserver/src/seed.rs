@@ -43,7 +43,6 @@ fn namespace(inner: &Inner, name: &str) -> Result<Option<Write>> {
             subresource: None,
         },
         validation: FieldValidation::Strict,
-        trusted: true,
     };
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let object = strategy::create(&ctx, object, Ownership::Track)?;

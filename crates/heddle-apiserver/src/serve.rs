@@ -119,10 +119,6 @@ impl Call {
         agent.map_or_else(|| self.identity.user.to_string(), str::to_owned)
     }
 
-    pub(crate) fn is_trusted(&self) -> bool {
-        self.identity.is_in(CONTROLLERS)
-    }
-
     pub(crate) fn name(&self) -> &str {
         self.name
             .as_deref()

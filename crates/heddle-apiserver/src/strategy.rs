@@ -32,8 +32,6 @@ pub(crate) struct Context<'a> {
     pub chance: &'a Chance,
     pub manager: Manager,
     pub validation: FieldValidation,
-    /// Heddle's own controllers may write projections; nobody else.
-    pub trusted: bool,
 }
 
 /// Where an object's `managedFields` come from.
@@ -152,7 +150,6 @@ pub(crate) fn prune(
 
 /// Rules of creation. The caller has claimed and pruned the object and set its namespace.
 pub(crate) fn create(ctx: &Context<'_>, mut object: Value, ownership: Ownership) -> Result<Value> {
-    guard_projection(ctx, object::name(&object))?;
     let meta = meta_mut(&mut object);
     if meta
         .get("resourceVersion")
@@ -212,7 +209,6 @@ pub(crate) fn update(
     ownership: Ownership,
 ) -> Result<Option<Value>> {
     let name = object::name(old).to_owned();
-    guard_projection(ctx, &name)?;
     let given = meta_str(&new, "name");
     if !given.is_empty() && given != name {
         return Err(Refusal::bad_request(format!(
@@ -315,17 +311,6 @@ pub(crate) fn is_released(resource: &Resource, object: &Value) -> bool {
         return false;
     }
     !resource.is(BuiltIn::Namespace) || builtin::namespace_finalizers(object).is_empty()
-}
-
-fn guard_projection(ctx: &Context<'_>, name: &str) -> Result<()> {
-    match ctx.resource.nature {
-        Nature::Projection if !ctx.trusted => {
-            let why = "it is a read-only view that heddle keeps itself; change the objects it is made from";
-            Err(Refusal::forbidden_object(ctx.resource, name, why))
-        }
-        Nature::BuiltIn(BuiltIn::CustomResourceDefinition) => Err(Refusal::method_not_allowed()),
-        _ => Ok(()),
-    }
 }
 
 fn generate_name(ctx: &Context<'_>, meta: &mut serde_json::Map<String, Value>) -> Result<()> {

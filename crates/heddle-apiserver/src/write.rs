@@ -488,7 +488,6 @@ fn served_context<'a>(inner: &'a Inner, call: &'a Call) -> Context<'a> {
             subresource: (call.part == Part::Status).then(|| "status".to_owned()),
         },
         validation: call.params.field_validation,
-        trusted: call.is_trusted(),
     }
 }
 

@@ -27,7 +27,6 @@ impl Rules {
                 subresource: None,
             },
             validation: FieldValidation::Strict,
-            trusted: false,
         }
     }
 
