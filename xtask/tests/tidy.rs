@@ -26,12 +26,14 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["heddle-api", "heddle-rt", "heddle-store"],
     ),
     ("heddle-controllers", &["heddle-api", "heddle-rt"]),
+    ("heddle-mesh", &["heddle-api", "heddle-rt", "heddle-store"]),
     (
         "heddle-sim",
         &[
             "heddle-api",
             "heddle-apiserver",
             "heddle-controllers",
+            "heddle-mesh",
             "heddle-rt",
             "heddle-store",
         ],
@@ -42,6 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "heddle-api",
             "heddle-apiserver",
             "heddle-controllers",
+            "heddle-mesh",
             "heddle-rt",
             "heddle-store",
         ],
@@ -55,7 +58,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("tokio-rustls", &["heddle-rt", "heddle"]),
     ("redb", &["heddle-store"]),
     ("kube-cel", &["heddle-apiserver", "heddle-api"]),
-    ("prometheus-client", &["heddle-apiserver"]),
+    ("prometheus-client", &["heddle-apiserver", "heddle-mesh"]),
     ("clap", &["heddle"]),
     ("rcgen", &["heddle", "heddle-rt"]),
 ];

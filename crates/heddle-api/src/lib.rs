@@ -22,6 +22,7 @@
 
 pub mod application;
 pub mod application_mapping;
+pub mod attributes;
 pub mod broker;
 pub mod bundle;
 pub mod bundle_revision;
@@ -33,6 +34,7 @@ pub mod event_flow;
 pub mod event_policy;
 pub mod filter;
 pub mod http_source;
+pub mod ledger;
 pub mod operation;
 pub mod registry;
 mod schema;

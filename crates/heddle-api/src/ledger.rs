@@ -1,0 +1,323 @@
+//! What heddle says about events: where one is, what rests in the dead-letter store, whether the accounts balance.
+//!
+//! These are the bodies under `/heddle/v1/`, and what the commands print with `-o json`. They are worked out by the mesh
+//! from its log and its journal; nothing here is stored.
+//!
+//! A consumer is named `trigger/NAMESPACE/NAME` or `subscription/NAMESPACE/NAME`, the place where an event came in
+//! `channel/NAMESPACE/NAME` or `broker/NAMESPACE/NAME`.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::filter::Filter;
+
+/// `GET /heddle/v1/trace?id=…[&source=…]`: every retained event with this id, oldest first.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Trace {
+    pub events: Vec<TracedEvent>,
+}
+
+/// One accepted event. Publishing the same source and id twice gives two of them.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct TracedEvent {
+    /// Its place in the log.
+    pub offset: u64,
+    pub source: String,
+    pub id: String,
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// When it was safe on disk.
+    pub accepted_at: Timestamp,
+    /// Where it came in.
+    pub entry: String,
+    pub data_bytes: u64,
+    /// The event whose reply this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// What every trigger and subscription it could reach made of it.
+    pub verdicts: Vec<Verdict>,
+    /// The furthest hop that is not done with it, in words; `done` when it has ended everywhere.
+    pub summary: String,
+}
+
+/// Where a reply came from.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    pub offset: u64,
+    pub consumer: String,
+}
+
+/// What one consumer made of an event.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    pub consumer: String,
+    /// The hops between the entry and the consumer, such as `subscription/kyma-integration/shop` and `broker/team-a/default`.
+    pub via: Vec<String>,
+    pub state: EventState,
+    /// Why it is so: the term of the filter that did not hold, the last error, what is waited for.
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+}
+
+/// Where an event is for one consumer.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[serde(rename_all = "camelCase")]
+pub enum EventState {
+    /// The filter did not let it pass.
+    Filtered,
+    /// Matched and not tried yet.
+    Pending,
+    /// An attempt is under way.
+    Delivering,
+    /// At least one attempt failed; another will follow.
+    Retrying,
+    /// The consumer is paused, or its subscriber has no address or asked to be left alone.
+    Waiting,
+    Delivered,
+    DeadLettered,
+    /// Ended by a declared policy.
+    Expired,
+    /// Ended by a named person.
+    Removed,
+}
+
+/// One attempt to deliver.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// Counts from 1.
+    pub number: u32,
+    pub at: Timestamp,
+    /// The answer, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    pub latency_ms: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Whether it went to the external dead-letter sink rather than to the subscriber.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub to_dead_letter_sink: bool,
+}
+
+/// `GET /heddle/v1/dead-letters[?consumer=&namespace=&type=&source=&limit=&after=]`, oldest first.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterPage {
+    pub items: Vec<DeadLetter>,
+    /// How many match in all.
+    pub total: u64,
+    /// The `after` of the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// An event at rest.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetter {
+    /// Names this dead letter, and no other, for ever.
+    pub name: String,
+    pub consumer: String,
+    pub offset: u64,
+    pub source: String,
+    pub id: String,
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub accepted_at: Timestamp,
+    pub dead_at: Timestamp,
+    /// Why trying ended.
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    pub attempts: u32,
+    /// How often it was sent on its way again.
+    pub redrives: u32,
+    /// Whether the external sink has it too; absent when none is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sink: Option<String>,
+}
+
+/// `GET /heddle/v1/dead-letters/{name}`: with the event itself.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetterDetail {
+    #[serde(flatten)]
+    pub summary: DeadLetter,
+    /// The event in the JSON format of CloudEvents.
+    pub event: serde_json::Value,
+    /// The start of the last answer's body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+/// Which dead letters: `POST /heddle/v1/dead-letters/redrive` and `POST /heddle/v1/dead-letters/discard`.
+///
+/// All that is given must hold. Nothing given selects nothing: `all` says that everything is meant.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeadLetterSelection {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+/// How many dead letters were sent on their way again, or thrown away.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLettersTaken {
+    pub count: u64,
+}
+
+/// `POST /heddle/v1/explain`: a proposed filter, tried on the stored events that reach a broker.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExplainRequest {
+    /// `broker/NAMESPACE/NAME` or `channel/NAMESPACE/NAME`.
+    pub entry: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<Filter>,
+    /// How many of the newest events to look at.
+    #[serde(default = "ExplainRequest::default_last")]
+    pub last: u64,
+}
+
+impl ExplainRequest {
+    /// Enough to be telling, few enough to answer at once.
+    #[must_use]
+    pub const fn default_last() -> u64 {
+        10_000
+    }
+}
+
+/// What a proposed filter would have done.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    pub examined: u64,
+    pub matched: u64,
+    /// The newest events that would have matched.
+    pub matches: Vec<ExplainedEvent>,
+    /// The newest events that would not, and why.
+    pub misses: Vec<ExplainedEvent>,
+}
+
+/// One event that a proposed filter was tried on.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedEvent {
+    pub offset: u64,
+    pub source: String,
+    pub id: String,
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub reason: String,
+}
+
+/// `GET /heddle/v1/accounts`: every event accounted for, per consumer.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Accounts {
+    pub log: LogFacts,
+    /// Everything below this place in the log has been matched.
+    pub matched_up_to: u64,
+    pub consumers: Vec<Account>,
+}
+
+/// The account of one consumer: `matched = delivered + deadLettered + expired + removed + pending`.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Account {
+    pub consumer: String,
+    pub matched: u64,
+    pub delivered: u64,
+    pub dead_lettered: u64,
+    pub expired: u64,
+    pub removed: u64,
+    /// Counted one by one, not derived from the others.
+    pub pending: u64,
+    pub in_flight: u64,
+    pub retrying: u64,
+    /// At rest now; redriven ones have left.
+    pub dead_letters: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_pending_at: Option<Timestamp>,
+    /// Why nothing is sent at the moment, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+    /// The schedule of attempts, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub schedule: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
+}
+
+impl Account {
+    /// Zero when every event is accounted for.
+    #[must_use]
+    pub fn difference(&self) -> i128 {
+        let ended = [
+            self.delivered,
+            self.dead_lettered,
+            self.expired,
+            self.removed,
+            self.pending,
+        ];
+        i128::from(self.matched) - ended.iter().map(|count| i128::from(*count)).sum::<i128>()
+    }
+}
+
+/// The log of events.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct LogFacts {
+    pub first: u64,
+    /// The place of the next event.
+    pub next: u64,
+    pub bytes: u64,
+    pub segments: u64,
+    /// `serving`, or why not.
+    pub health: String,
+    /// Records that are damaged and kept aside.
+    pub damaged: u64,
+}
+
+/// A refusal at the events listener and under `/heddle/v1/`.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Refusal {
+    /// Stable; documented one by one.
+    pub code: String,
+    /// What is wrong and what to do.
+    pub message: String,
+    /// The attribute or header it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribute: Option<String>,
+    /// The event of a batch it is about, counted from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+    /// Whatever else helps.
+    #[serde(default, flatten, skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, serde_json::Value>,
+}

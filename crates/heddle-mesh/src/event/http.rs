@@ -1,0 +1,1 @@
+//! How an event travels over HTTP, in binary, structured and batched mode.

@@ -1,0 +1,1 @@
+//! The JSON format of CloudEvents, read strictly and without copying.

@@ -1,0 +1,18 @@
+//! The path of an event, from source to subscriber.
+//!
+//! ```text
+//!   publisher ─> source ─> channel ─> subscription ─> broker ─> trigger ─> delivery ─> subscriber
+//!                  │          │                                   │           │
+//!               202 after   one append                      one look per    retry … dead letter
+//!               the sync    in the log                      event, indexed
+//! ```
+//! Source, channel, subscription, broker and trigger are what users declare and what traces name. Physically an event is
+//! appended once; everything behind the log is a position in it. What each consumer did with an event is a line in the
+//! journal, and the journal is all that a restart needs.
+//!
+//! The mesh never asks the API server while an event waits: it reads an immutable table that was compiled beforehand.
+
+pub mod event;
+pub mod hop;
+pub mod path;
+pub mod routes;

@@ -1,0 +1,1 @@
+//! Hop 6: attempt, back off, time out, respect the window.

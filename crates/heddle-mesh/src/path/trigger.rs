@@ -1,0 +1,1 @@
+//! Hop 5: decide which events a consumer wants.

@@ -1,0 +1,1 @@
+//! The compiled table: from where an event came in to who wants it.
