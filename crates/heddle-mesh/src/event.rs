@@ -4,7 +4,7 @@
 //! reads attributes out of them, a delivery takes header values and body as slices of them. Clones share the bytes.
 //!
 //! ```text
-//!   0  u8   layout            1  u8   flags (has data, came structured)
+//!   0  u8   layout            1  u8   flags (has data, came structured, opaque)
 //!   2  u16  attributes        4  u32  where data begins
 //!   8  attributes: kind u8, name length u8, value length u16, name, value; first type, source, id
 //!   …  data, byte for byte
@@ -14,6 +14,7 @@
 
 pub mod http;
 pub mod json;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ const ATTRIBUTE_HEAD_BYTES: usize = 4;
 
 const HAS_DATA: u8 = 1;
 const CAME_STRUCTURED: u8 = 2;
+const OPAQUE: u8 = 4;
 
 const KIND_TEXT: u8 = 0;
 const KIND_INTEGER: u8 = 1;
@@ -100,18 +102,21 @@ impl Event {
             if value_end > end {
                 return Err(Damaged("an attribute is longer than all"));
             }
-            std::str::from_utf8(&self.bytes[at + ATTRIBUTE_HEAD_BYTES..value_end])
-                .map_err(|_| Damaged("an attribute is not text"))?;
+            let name = &self.bytes[at + ATTRIBUTE_HEAD_BYTES..name_end];
+            if !name.is_ascii() || std::str::from_utf8(&self.bytes[name_end..value_end]).is_err() {
+                return Err(Damaged("an attribute is not text"));
+            }
             let value = u32_of(name_end)..u32_of(value_end);
-            match index {
-                0 => self.type_ = value,
-                1 => self.source = value,
-                2 => self.id = value,
+            match (index, name) {
+                (0, b"type") => self.type_ = value,
+                (1, b"source") => self.source = value,
+                (2, b"id") => self.id = value,
+                (0..=2, _) => return Err(Damaged("type, source and id do not come first")),
                 _ => {}
             }
             at = value_end;
         }
-        if at != end || self.id.is_empty() {
+        if at != end || self.count() < 3 {
             return Err(Damaged("attributes and data do not meet"));
         }
         Ok(())
@@ -153,6 +158,12 @@ impl Event {
         (self.bytes[1] & HAS_DATA != 0).then(|| self.bytes.slice(self.data_at()..))
     }
 
+    /// Whether the data came as bytes in a document, so that without a content type nothing may be assumed of it.
+    #[must_use]
+    pub fn is_opaque(&self) -> bool {
+        self.bytes[1] & OPAQUE != 0
+    }
+
     /// All attributes but `specversion`: type, source and id first, then in the order in which they came.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
         self.fields()
@@ -175,7 +186,10 @@ impl Event {
     #[must_use]
     pub fn with(&self, changes: &[(&str, Option<Value<'_>>)]) -> Self {
         let changed = |name: &str| changes.iter().find(|(changed, _)| *changed == name);
-        let mut builder = Builder::new(self.form());
+        let mut builder = Builder::with_capacity(self.form(), self.bytes.len() + 128);
+        if self.is_opaque() {
+            builder.opaque();
+        }
         for (name, value) in self.attributes() {
             if changed(name).is_none() {
                 builder.push(name, value);
@@ -299,6 +313,9 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// What an attribute takes besides its name and its value.
+    pub const ATTRIBUTE_HEAD_BYTES: usize = ATTRIBUTE_HEAD_BYTES;
+
     #[must_use]
     pub fn new(form: Form) -> Self {
         Self::with_capacity(form, 512)
@@ -356,6 +373,17 @@ impl Builder {
             _ => return,
         };
         self.required[place] = Some((start, u32_of(self.bytes.len())));
+    }
+
+    /// Says of the data that it came as bytes in a document: see [`Event::is_opaque`].
+    pub fn opaque(&mut self) {
+        self.flags |= OPAQUE;
+    }
+
+    /// How many bytes the event will have with so much data.
+    #[must_use]
+    pub fn bytes_with(&self, data_bytes: usize) -> usize {
+        self.bytes.len() + data_bytes
     }
 
     /// Whether an attribute of this name was added.

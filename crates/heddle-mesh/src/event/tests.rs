@@ -53,3 +53,42 @@ fn cut_off_bytes_are_no_event() {
         );
     }
 }
+
+#[test]
+fn an_event_remembers_that_its_data_is_opaque() {
+    let mut builder = Builder::new(Form::Structured);
+    for (name, value) in [("type", "t"), ("source", "/a"), ("id", "1")] {
+        builder.push(name, Value::Text(value));
+    }
+    builder.opaque();
+    assert_eq!(builder.bytes_with(2), builder.bytes.len() + 2);
+    let event = builder.build(Some(b"{}"));
+    assert!(event.is_opaque());
+    assert!(event.with(&[("a", Some(Value::Boolean(true)))]).is_opaque());
+}
+
+#[test]
+fn damaged_bytes_are_an_event_or_an_error_and_nothing_else() {
+    let mut builder = Builder::new(Form::Binary);
+    for (name, value) in [
+        ("type", "t"),
+        ("source", "/€"),
+        ("id", "1"),
+        ("subject", "é"),
+    ] {
+        builder.push(name, Value::Text(value));
+    }
+    let whole = builder.build(Some(b"data")).bytes().clone();
+    for at in 0..whole.len() {
+        for byte in 0..=u8::MAX {
+            let mut damaged = whole.to_vec();
+            damaged[at] = byte;
+            // Whatever is still taken for an event can be looked at.
+            if let Ok(event) = Event::decode(Bytes::from(damaged)) {
+                assert!(event.attributes().count() >= 3);
+                assert_eq!(event.text("type"), Some(event.type_()));
+                assert_eq!(event.with(&[]).data(), event.data());
+            }
+        }
+    }
+}
