@@ -1,0 +1,9 @@
+//! Any bytes, taken for a JSON document, are an event or are refused.
+
+#![no_main]
+
+#[allow(dead_code, reason = "each target takes one of the promises")]
+#[path = "../../crates/heddle-mesh/tests/soup/mod.rs"]
+mod soup;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| soup::json(bytes));
