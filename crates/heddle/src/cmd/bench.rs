@@ -3,6 +3,7 @@
 //! Numbers are for comparison side by side in one run, never for a test to depend on.
 
 mod api;
+mod mesh;
 mod process;
 
 use crate::terminal::Terminal;
@@ -18,10 +19,25 @@ pub(super) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Api(api::Args),
+    Mesh(mesh::Args),
+    // The processes that `mesh` starts; by hand they help to look into a figure.
+    #[command(hide = true)]
+    Load(mesh::load::Args),
+    #[command(hide = true)]
+    Sink(mesh::sink::Args),
+    #[command(hide = true)]
+    Noop(mesh::noop::Args),
+    #[command(hide = true)]
+    Nats(mesh::nats::Args),
 }
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     match args.what {
         What::Api(args) => api::run(args, world, terminal).await,
+        What::Mesh(args) => Box::pin(mesh::run(args, world, terminal)).await,
+        What::Load(args) => mesh::load::run(args, world, terminal),
+        What::Sink(args) => mesh::sink::run(args, world, terminal),
+        What::Noop(args) => mesh::noop::run(args, world, terminal).await,
+        What::Nats(args) => mesh::nats::run(args, world, terminal),
     }
 }
