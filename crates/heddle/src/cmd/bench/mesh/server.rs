@@ -251,7 +251,9 @@ async fn launch(world: &World, dir: &Path) -> anyhow::Result<(Running, SocketAdd
         if ended.is_some() || late {
             let log = world.vfs.read(&dir.join("bench.log")).unwrap_or_default();
             let log = String::from_utf8_lossy(&log);
-            bail!("heddle serve did not get ready ({ended:?}): {}", log.trim());
+            let how =
+                ended.map_or_else(|| "it still tries".to_owned(), |status| status.to_string());
+            bail!("heddle serve did not get ready ({how}): {}", log.trim());
         }
         world.clock.sleep(START_POLL).await;
     }
