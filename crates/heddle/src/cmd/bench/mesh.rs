@@ -38,7 +38,7 @@ use crate::wire::World;
 const EXAMPLES: &str = "\
 Examples:
   heddle bench mesh --quick                  a first impression, some minutes
-  heddle bench mesh                          everything; needs a quiet machine and 40 GB of disk
+  heddle bench mesh                          everything; needs a quiet machine and 20 GB of disk
   heddle bench mesh --only ingest latency    two questions only
   heddle bench mesh --nats ./nats-server     JetStream beside it";
 

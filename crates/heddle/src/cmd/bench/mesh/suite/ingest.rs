@@ -24,7 +24,7 @@ pub(in super::super) async fn run(lab: &mut Lab<'_>) -> anyhow::Result<()> {
                 connections,
                 ..load
             };
-            Side::ingest(format!("{name}, {connections} connections"), pid, &load)
+            Side::ingest(format!("{name}, {}", count(connections)), pid, &load)
         };
         let base = side("no-op server", floor.pid(), lab.load(floor.address, "/"));
         let ours = side(
@@ -33,7 +33,7 @@ pub(in super::super) async fn run(lab: &mut Lab<'_>) -> anyhow::Result<()> {
             lab.load(server.events, &path),
         );
         let [base, ours] = lab.compare([&base, &ours]).await?;
-        let name = format!("durable ingest ÷ no-op server, {connections} connections");
+        let name = format!("durable ingest ÷ no-op server, {}", count(connections));
         let row = Row::ratio(name, |sample| sample.rate, &ours, &base);
         lab.row(match goal {
             Some(least) => row.goal(Goal::AtLeast(least)),
@@ -57,4 +57,9 @@ async fn batches(lab: &mut Lab<'_>, server: &Server<'_>, path: &str) -> anyhow::
     let row = Row::ratio(name, |sample| sample.cpu_micros, &batch, &single);
     lab.row(row.goal(Goal::AtMost(0.25)));
     Ok(())
+}
+
+fn count(connections: u16) -> String {
+    let ending = if connections == 1 { "" } else { "s" };
+    format!("{connections} connection{ending}")
 }
