@@ -69,6 +69,8 @@ impl ClientArgs {
 #[derive(Clone)]
 pub(crate) struct Remote {
     client: kube::Client,
+    /// The address, without a slash at the end.
+    url: String,
     /// The address and where we have it from, for messages.
     place: String,
     /// The namespace of the kubeconfig's context.
@@ -97,12 +99,14 @@ impl Remote {
     /// A server at an address, without credentials. Each request is sent once.
     pub(crate) fn anonymous(url: http::Uri, place: String) -> anyhow::Result<Self> {
         let mut config = kube::Config::new(url);
+        let url = address(&config);
         config.default_retry = false;
         let namespace = config.default_namespace.clone();
         let client =
             kube::Client::try_from(config).with_context(|| format!("cannot use {place}"))?;
         Ok(Self {
             client,
+            url,
             place,
             namespace,
         })
@@ -134,18 +138,22 @@ impl Remote {
             .await
             .with_context(|| format!("cannot use kubeconfig {shown}"))?;
         config.default_retry = patient;
-        let place = format!(
-            "{} (from {shown})",
-            config.cluster_url.to_string().trim_end_matches('/')
-        );
+        let url = address(&config);
+        let place = format!("{url} (from {shown})");
         let namespace = config.default_namespace.clone();
         let client = kube::Client::try_from(config)
             .with_context(|| format!("cannot use kubeconfig {shown}"))?;
         Ok(Self {
             client,
+            url,
             place,
             namespace,
         })
+    }
+
+    /// Where requests go.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// Where requests go, for messages.
@@ -225,6 +233,14 @@ pub(crate) fn refusal(object: &str, code: StatusCode, body: &[u8]) -> Failure {
         Status::failure(text.trim(), "")
     });
     Failure::from_status(object, code, &status)
+}
+
+fn address(config: &kube::Config) -> String {
+    config
+        .cluster_url
+        .to_string()
+        .trim_end_matches('/')
+        .to_owned()
 }
 
 fn no_kubeconfig(path: &Path) -> Failure {

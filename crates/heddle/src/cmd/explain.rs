@@ -28,7 +28,7 @@ Examples:
   heddle explain trigger team-a/orders       what it matches, why it misses, how it is doing
   heddle explain trigger team-a/orders --filter type=order.paid
                                              what it would match with another filter
-  heddle explain trigger --file trigger.yaml before it is applied
+  heddle explain trigger --file orders.yaml  before it is applied
   heddle explain trigger --broker team-a/default --prefix type=order. --last 500
   heddle explain trigger --broker team-a/default --cesql \"type LIKE 'order.%' AND amount > 100\"
 

@@ -53,15 +53,15 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAMESPACE/NAME")]
     channel: Option<Qualified>,
 
+    /// How to show the result
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
     #[command(flatten)]
     content: message::EventArgs,
 
     #[command(flatten)]
     pace: many::PaceArgs,
-
-    /// How to show the result
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: ReportFormat,
 
     #[command(flatten)]
     events: EventsArgs,
@@ -166,7 +166,7 @@ impl EventDoor {
     }
 }
 
-pub(super) use self::message::pair;
+pub(super) use self::message::{Draft, pair};
 
 #[cfg(test)]
 mod tests;

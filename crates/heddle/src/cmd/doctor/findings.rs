@@ -115,8 +115,8 @@ pub(super) fn of(facts: &Facts, now: Timestamp) -> Vec<Finding> {
             );
         }
         Err(reason) => {
-            let remedy = "nothing can be said about events; look at the server's log";
-            findings.push(Finding::new(Level::Bad, "accounts", reason.clone(), remedy));
+            let remedy = "nothing can be said about them; look at the server's log";
+            findings.push(Finding::new(Level::Bad, "events", reason.clone(), remedy));
         }
     }
     findings.extend(objects(facts));

@@ -87,7 +87,7 @@ fn every_ill_is_found_with_its_level() {
     check(
         |facts| facts.accounts = Err("accounts: no".to_owned()),
         Level::Bad,
-        "accounts",
+        "events",
         "accounts: no",
     );
     check(
@@ -305,7 +305,7 @@ async fn a_server_that_keeps_no_accounts_is_a_finding_and_no_token_is_a_failure(
     .await;
     assert_eq!(exit_code(&done.unwrap_err()), 1);
     let report: Value = serde_json::from_str(&screen.out()).unwrap();
-    assert_eq!(report["findings"][0]["about"], "accounts", "{report}");
+    assert_eq!(report["findings"][0]["about"], "events", "{report}");
     server.answers(
         "GET /heddle/v1/accounts",
         401,

@@ -150,6 +150,52 @@ async fn a_file_with_events_is_sent_as_it_is() {
     assert_eq!(exit_code(&error), 2, "{error}");
 }
 
+#[tokio::test]
+async fn the_mesh_reads_what_was_meant_in_either_mode() {
+    use heddle_mesh::event::http::{Limits, Received, read};
+    let subject = "100 % \"größer\" \u{1f600}";
+    let words = [
+        "shop",
+        "--type",
+        "t",
+        "--id",
+        "a b",
+        "--source",
+        "/s?x=y",
+        "--subject",
+        subject,
+        "--time",
+        "now",
+        "--extension",
+        "tier=gold",
+        "--data",
+        "plain text",
+    ];
+    for more in [&[][..], &["--structured"]] {
+        let asked = sent(&[&words[..], more].concat()).await;
+        let Received::One(event) =
+            read(&asked[0].headers, &asked[0].body, &Limits::default()).unwrap()
+        else {
+            panic!("one event was sent");
+        };
+        let text =
+            |name: &str| heddle_api::attributes::Attributes::text(&event, name).map(str::to_owned);
+        assert_eq!(
+            (event.id(), event.source(), event.type_()),
+            ("a b", "/s?x=y", "t"),
+            "{more:?}"
+        );
+        assert_eq!(text("subject").as_deref(), Some(subject), "{more:?}");
+        assert_eq!(text("tier").as_deref(), Some("gold"));
+        assert!(text("time").is_some());
+        assert_eq!(
+            event.data().as_deref(),
+            Some(&b"plain text"[..]),
+            "{more:?}"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let refused: [&[&str]; 7] = [
