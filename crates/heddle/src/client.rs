@@ -3,9 +3,14 @@
 //! The kubeconfig decides: `--kubeconfig`, else `KUBECONFIG`, else the one `heddle serve` left in
 //! the data directory. A [`Remote`] then sends requests and turns every refusal into a
 //! [`Failure`] that names the object. Which resources exist is `catalog.rs`; which of them a
-//! command line means is `target.rs`.
+//! command line means is `target.rs`; what is asked about events is `ledger.rs`, and where events
+//! are published is `events.rs`.
 
 pub(crate) mod catalog;
+pub(crate) mod events;
+pub(crate) mod ledger;
+#[cfg(test)]
+pub(crate) mod stand_in;
 pub(crate) mod target;
 
 use std::path::{Path, PathBuf};
@@ -64,6 +69,8 @@ impl ClientArgs {
 #[derive(Clone)]
 pub(crate) struct Remote {
     client: kube::Client,
+    /// The address, without a slash at the end.
+    url: String,
     /// The address and where we have it from, for messages.
     place: String,
     /// The namespace of the kubeconfig's context.
@@ -79,8 +86,33 @@ pub(crate) struct Answer {
 }
 
 impl Remote {
-    /// Reads the kubeconfig. Nothing is sent yet.
+    /// Reads the kubeconfig. Nothing is sent yet. A server that asks for patience (429, 503) gets it.
     pub(crate) async fn connect(args: &ClientArgs) -> anyhow::Result<Self> {
+        Self::connect_with(args, true).await
+    }
+
+    /// The same, but a server that is not ready is an answer and not a reason to ask again.
+    pub(crate) async fn connect_once(args: &ClientArgs) -> anyhow::Result<Self> {
+        Self::connect_with(args, false).await
+    }
+
+    /// A server at an address, without credentials. Each request is sent once.
+    pub(crate) fn anonymous(url: http::Uri, place: String) -> anyhow::Result<Self> {
+        let mut config = kube::Config::new(url);
+        let url = address(&config);
+        config.default_retry = false;
+        let namespace = config.default_namespace.clone();
+        let client =
+            kube::Client::try_from(config).with_context(|| format!("cannot use {place}"))?;
+        Ok(Self {
+            client,
+            url,
+            place,
+            namespace,
+        })
+    }
+
+    async fn connect_with(args: &ClientArgs, patient: bool) -> anyhow::Result<Self> {
         let paths = args.kubeconfig_paths();
         let mut kubeconfig = Kubeconfig::default();
         for path in &paths {
@@ -102,21 +134,26 @@ impl Remote {
             .map(|path| path.display().to_string())
             .collect::<Vec<_>>()
             .join(", ");
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .with_context(|| format!("cannot use kubeconfig {shown}"))?;
-        let place = format!(
-            "{} (from {shown})",
-            config.cluster_url.to_string().trim_end_matches('/')
-        );
+        config.default_retry = patient;
+        let url = address(&config);
+        let place = format!("{url} (from {shown})");
         let namespace = config.default_namespace.clone();
         let client = kube::Client::try_from(config)
             .with_context(|| format!("cannot use kubeconfig {shown}"))?;
         Ok(Self {
             client,
+            url,
             place,
             namespace,
         })
+    }
+
+    /// Where requests go.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// Where requests go, for messages.
@@ -130,7 +167,7 @@ impl Remote {
     }
 
     /// Sends and reads the whole answer, whatever its status.
-    pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<Answer> {
+    pub(crate) async fn send(&self, request: Request<impl Into<Body>>) -> anyhow::Result<Answer> {
         let response = self.open(request).await?;
         let (parts, body) = response.into_parts();
         let body = body
@@ -146,8 +183,11 @@ impl Remote {
     }
 
     /// Sends and hands out the answer as it arrives, for watches.
-    pub(crate) async fn open(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Body>> {
-        let response = self.client.send(request.map(Body::from)).await;
+    pub(crate) async fn open(
+        &self,
+        request: Request<impl Into<Body>>,
+    ) -> anyhow::Result<Response<Body>> {
+        let response = self.client.send(request.map(Into::into)).await;
         Ok(
             response
                 .map_err(|error| Failure::Unreachable(unreachable_text(&self.place, &error)))?,
@@ -170,6 +210,11 @@ impl Answer {
         refusal(object, self.code, &self.body)
     }
 
+    /// The body as text, for the few paths that answer in words.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
     /// The texts of `Warning` headers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let values = self.headers.get_all(http::header::WARNING).iter();
@@ -188,6 +233,14 @@ pub(crate) fn refusal(object: &str, code: StatusCode, body: &[u8]) -> Failure {
         Status::failure(text.trim(), "")
     });
     Failure::from_status(object, code, &status)
+}
+
+fn address(config: &kube::Config) -> String {
+    config
+        .cluster_url
+        .to_string()
+        .trim_end_matches('/')
+        .to_owned()
 }
 
 fn no_kubeconfig(path: &Path) -> Failure {

@@ -13,13 +13,7 @@ pub(crate) const INPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// The text of a file a person named.
 pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a file named on the command line; no simulated disk stands behind it"
-    )]
-    let file =
-        std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    bounded_text(file, &path.display().to_string())
+    bounded_text(open(path)?, &path.display().to_string())
 }
 
 /// Everything on standard input.
@@ -27,7 +21,29 @@ pub(crate) fn read_stdin() -> anyhow::Result<String> {
     bounded_text(std::io::stdin().lock(), "standard input")
 }
 
+/// What a file holds, text or not; `-` is standard input.
+pub(crate) fn read_bytes(name: &str) -> anyhow::Result<Vec<u8>> {
+    if name == "-" {
+        return bounded(std::io::stdin().lock(), "standard input");
+    }
+    bounded(open(Path::new(name))?, name)
+}
+
+fn open(path: &Path) -> anyhow::Result<std::fs::File> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file named on the command line; no simulated disk stands behind it"
+    )]
+    let file = std::fs::File::open(path);
+    file.with_context(|| format!("cannot read {}", path.display()))
+}
+
 fn bounded_text(input: impl std::io::Read, name: &str) -> anyhow::Result<String> {
+    let bytes = bounded(input, name)?;
+    String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))
+}
+
+fn bounded(input: impl std::io::Read, name: &str) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input
         .take(INPUT_BYTES_MAX + 1)
@@ -38,7 +54,7 @@ fn bounded_text(input: impl std::io::Read, name: &str) -> anyhow::Result<String>
         "{name} is larger than {} MiB",
         INPUT_BYTES_MAX >> 20
     );
-    String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))
+    Ok(bytes)
 }
 
 /// The manifests of a folder and its subfolders, in a stable order.

@@ -1,8 +1,13 @@
 //! How results look: `-o table|wide|json|yaml|name`.
 //!
 //! Tables are the server's (its columns, its cells); we only align them. JSON and YAML are the
-//! objects as stored, without the bookkeeping of field managers unless asked for.
+//! objects as stored, without the bookkeeping of field managers unless asked for. Commands about
+//! events know three forms ([`ReportFormat`]) and write their text themselves, with the helpers here.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::terminal::{Tone, paint};
@@ -25,6 +30,67 @@ impl Format {
     pub(crate) fn is_table(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
+}
+
+/// `-o` of commands that report on events rather than show objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people
+    #[default]
+    Table,
+    /// Everything, for machines
+    Json,
+    Yaml,
+}
+
+impl ReportFormat {
+    /// `report` for machines, or what `text` makes of it for people.
+    pub(crate) fn render<T: Serialize>(
+        self,
+        report: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> String {
+        let value = || serde_json::to_value(report).expect("reports have string keys only");
+        match self {
+            Self::Table => text(report),
+            Self::Json => json(&value()),
+            Self::Yaml => yaml(&value()),
+        }
+    }
+}
+
+/// A moment as people compare it with their logs: UTC, to the millisecond.
+pub(crate) fn moment(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
+/// How long something took, in the unit that fits.
+pub(crate) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 if duration.as_millis() < 10 => format!("{:.2} ms", duration.as_secs_f64() * 1000.0),
+        0 => format!("{} ms", duration.as_millis()),
+        1..=9 => format!("{:.1} s", duration.as_secs_f64()),
+        10..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        7200..=172_799 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// How long ago something was; nothing is in the future, whatever two clocks say.
+pub(crate) fn age(at: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(at)).unwrap_or_default()
+}
+
+/// Text that somebody else wrote, unable to move the cursor or to begin a line of its own.
+pub(crate) fn harmless(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+/// `1 event`, `2 events`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// `value` as indented JSON, with a line end.
@@ -60,7 +126,7 @@ pub(crate) fn hide_managed_fields(object: &mut Value) {
     }
 }
 
-/// A server's Table, possibly gathered over pages and kinds.
+/// A server's Table, possibly gathered over pages and kinds; or one of our own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) headers: Vec<String>,
@@ -169,7 +235,7 @@ fn cell(value: &Value) -> String {
     match value {
         Value::Null => "<none>".to_owned(),
         // A cell stays on its line whatever somebody wrote into a message.
-        Value::String(text) => text.replace(['\n', '\r', '\t', '\x1b'], " "),
+        Value::String(text) => harmless(text),
         other => other.to_string(),
     }
 }
@@ -220,6 +286,26 @@ mod tests {
         let back: Value = serde_saphyr::from_str(&yaml(&value)).unwrap();
         assert_eq!(back, value);
         assert_eq!(yaml(&value).lines().count(), 10, "{}", yaml(&value));
+    }
+
+    #[test]
+    fn a_span_is_told_in_the_unit_that_fits() {
+        let told = [0.00042, 0.25, 1.0, 3.25, 61.0, 600.0, 7300.0, 200_000.0]
+            .map(|seconds| span(Duration::from_secs_f64(seconds)));
+        assert_eq!(
+            told,
+            [
+                "0.42 ms", "250 ms", "1.0 s", "3.2 s", "61 s", "10 min", "2 h", "2 d"
+            ]
+        );
+        let at: Timestamp = "2026-01-01T00:00:00.1234Z".parse().unwrap();
+        assert_eq!(moment(at), "2026-01-01T00:00:00.123Z");
+        assert_eq!(age(at, Timestamp::UNIX_EPOCH), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_a_stranger_wrote_cannot_move_the_cursor() {
+        assert_eq!(harmless("a\x1b[2Jb\u{9b}c\nd"), "a [2Jb c d");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Colours appear only on a terminal that wants them (`NO_COLOR` is honoured), so that what a
 //! script reads never changes.
 
-use std::io::{IsTerminal as _, Write};
+use std::io::{BufRead, IsTerminal as _, Write};
 
 /// Both outputs of a command. Tests hand in buffers.
 pub(crate) struct Terminal {
@@ -11,6 +11,8 @@ pub(crate) struct Terminal {
     pub(crate) err: Box<dyn Write + Send>,
     pub(crate) colour_out: bool,
     pub(crate) colour_err: bool,
+    /// Somebody who can answer a question; a script cannot.
+    pub(crate) person: Option<Box<dyn BufRead + Send>>,
 }
 
 /// The few colours we use, by what they mean.
@@ -31,6 +33,8 @@ impl Terminal {
             err: Box::new(std::io::stderr()),
             colour_out: wanted && std::io::stdout().is_terminal(),
             colour_err: wanted && std::io::stderr().is_terminal(),
+            person: (std::io::stdin().is_terminal() && std::io::stderr().is_terminal())
+                .then(|| Box::new(std::io::BufReader::new(std::io::stdin())) as _),
         }
     }
 
@@ -51,6 +55,21 @@ impl Terminal {
     pub(crate) fn complain(&mut self, error: &anyhow::Error) {
         let label = paint(self.colour_err, Tone::Bad, "error:");
         self.note(&format!("{label} {error:#}"));
+    }
+
+    /// Asks a question that only `y` or `yes` agrees to. `None` when there is nobody to ask.
+    pub(crate) fn agrees(&mut self, question: &str) -> std::io::Result<Option<bool>> {
+        let Some(person) = &mut self.person else {
+            return Ok(None);
+        };
+        write!(self.err, "{question} [y/N] ")?;
+        self.err.flush()?;
+        let mut answer = String::new();
+        person.read_line(&mut answer)?;
+        let answer = answer.trim();
+        Ok(Some(
+            answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes"),
+        ))
     }
 
     /// Something worth knowing that did not stop the command.

@@ -2,6 +2,9 @@
 //!
 //! Pure: words in, resources and names out. Whether the objects exist is the server's to say.
 
+use std::fmt;
+use std::str::FromStr;
+
 use super::catalog::{Catalog, Resource};
 use crate::failure::Failure;
 
@@ -70,6 +73,37 @@ fn parse_pairs<'a>(catalog: &'a Catalog, words: &[String]) -> Result<Vec<Target<
         }
     }
     Ok(targets)
+}
+
+/// `NAMESPACE/NAME`, as the options for brokers, channels and triggers take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Qualified {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl FromStr for Qualified {
+    type Err = Failure;
+
+    fn from_str(text: &str) -> Result<Self, Failure> {
+        let Some((namespace, name)) = text.split_once('/') else {
+            return Err(Failure::Usage(format!(
+                "`{text}` names no namespace; write NAMESPACE/NAME"
+            )));
+        };
+        check_name(namespace)?;
+        check_name(name)?;
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Qualified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
 }
 
 /// A name becomes a path segment of a URL: what could leave the segment is no name.
@@ -143,5 +177,18 @@ mod tests {
             "ch/a/b",
             "`a/b` is no object name: use letters, digits, `-` and `.`",
         );
+    }
+
+    #[test]
+    fn a_qualified_name_has_exactly_two_parts() {
+        let read = |text: &str| text.parse::<Qualified>().map(|name| name.to_string());
+        assert_eq!(read("team-a/orders").unwrap(), "team-a/orders");
+        assert_eq!(
+            read("orders").unwrap_err().to_string(),
+            "`orders` names no namespace; write NAMESPACE/NAME"
+        );
+        for wrong in ["a/b/c", "/b", "a/", "a/.."] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -37,6 +37,16 @@ pub(super) struct Args {
     #[arg(short, long = "filename", required = true, value_name = "FILE")]
     filenames: Vec<String>,
 
+    #[command(flatten)]
+    manner: Manner,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// How objects are applied, whoever declared them.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Manner {
     /// Namespace for objects that name none
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
@@ -52,28 +62,36 @@ pub(super) struct Args {
     /// `json` and `yaml` show the objects as the server holds them
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: Format,
-
-    #[command(flatten)]
-    client: ClientArgs,
 }
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let documents = manifest::read(&args.filenames)?;
     let remote = Remote::connect(&args.client).await?;
-    if let Some(namespace) = &args.namespace {
+    all(&documents, remote, args.manner, world, terminal).await
+}
+
+/// Applies every document, and fails at the end when one could not be applied.
+pub(super) async fn all(
+    documents: &[Document],
+    remote: Remote,
+    manner: Manner,
+    world: &World,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
+    if let Some(namespace) = &manner.namespace {
         target::check_name(namespace)?;
     }
     let catalog = Catalog::discover(&remote).await?;
     let mut run = Run {
         remote,
-        args,
+        manner,
         world,
         catalog,
         definitions_applied: false,
     };
     let mut failures = Vec::new();
     let total = documents.len();
-    for document in &documents {
+    for document in documents {
         if let Err(error) = run.one(document, terminal).await {
             let error = error.context(document.origin.clone());
             // Without a server every further document fails alike.
@@ -92,7 +110,7 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
 
 struct Run<'a> {
     remote: Remote,
-    args: Args,
+    manner: Manner,
     world: &'a World,
     catalog: Catalog,
     /// New kinds may appear only after their definitions were applied.
@@ -127,8 +145,8 @@ impl Run<'_> {
             wanted["metadata"]["namespace"] = namespace.clone().into();
         }
         let params = PatchParams {
-            dry_run: self.args.dry_run,
-            force: self.args.force_conflicts,
+            dry_run: self.manner.dry_run,
+            force: self.manner.force_conflicts,
             field_manager: Some(FIELD_MANAGER.to_owned()),
             field_validation: Some(ValidationDirective::Strict),
         };
@@ -149,7 +167,7 @@ impl Run<'_> {
         let created = answer.code == StatusCode::CREATED;
         let after = answer.ok(&object)?;
         self.definitions_applied |=
-            document.kind() == "CustomResourceDefinition" && !self.args.dry_run;
+            document.kind() == "CustomResourceDefinition" && !self.manner.dry_run;
         self.report(
             &object,
             outcome(created, before.as_ref(), &after),
@@ -191,7 +209,7 @@ impl Run<'_> {
         if !resource.namespaced {
             return Ok(None);
         }
-        if let (Some(own), Some(asked)) = (document.namespace(), &self.args.namespace)
+        if let (Some(own), Some(asked)) = (document.namespace(), &self.manner.namespace)
             && own != asked
         {
             let object = resource.object(document.name());
@@ -202,7 +220,7 @@ impl Run<'_> {
         }
         let chosen = document
             .namespace()
-            .or(self.args.namespace.as_deref())
+            .or(self.manner.namespace.as_deref())
             .unwrap_or(&self.remote.namespace);
         target::check_name(chosen)?;
         Ok(Some(chosen.to_owned()))
@@ -216,7 +234,7 @@ impl Run<'_> {
         terminal: &mut Terminal,
     ) -> anyhow::Result<()> {
         output::hide_managed_fields(&mut after);
-        let text = match self.args.output {
+        let text = match self.manner.output {
             Format::Json => output::json(&after),
             Format::Yaml => format!("---\n{}", output::yaml(&after)),
             Format::Name => format!("{object}\n"),
@@ -228,7 +246,11 @@ impl Run<'_> {
                 };
                 format!(
                     "{object} {word}{}\n",
-                    if self.args.dry_run { " (dry run)" } else { "" }
+                    if self.manner.dry_run {
+                        " (dry run)"
+                    } else {
+                        ""
+                    }
                 )
             }
         };

@@ -1,0 +1,184 @@
+//! What the server knows about events: `/heddle/v1/`, asked with the token of the kubeconfig.
+//!
+//! One function per path; the bodies are those of `heddle_api::ledger`. A refusal becomes a
+//! [`Failure`] in the server's words, with its code, so that it can be looked up.
+
+use anyhow::Context as _;
+use heddle_api::ledger::{
+    Accounts, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken,
+    ExplainRequest, Explanation, Refusal, Trace,
+};
+use http::{Request, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Answer, Remote};
+use crate::failure::Failure;
+use crate::output::harmless;
+
+/// How many dead letters one answer holds.
+pub(crate) const PAGE_MAX: u64 = 500;
+
+/// The server's record of events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ledger<'a> {
+    remote: &'a Remote,
+}
+
+/// Which dead letters to list; all that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeadLetterQuery {
+    pub(crate) consumer: Option<String>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) type_: Option<String>,
+    pub(crate) source: Option<String>,
+    pub(crate) limit: u64,
+    /// The `next` of the page before.
+    pub(crate) after: Option<String>,
+}
+
+impl<'a> Ledger<'a> {
+    pub(crate) fn of(remote: &'a Remote) -> Self {
+        Self { remote }
+    }
+
+    pub(crate) async fn trace(&self, id: &str, source: Option<&str>) -> anyhow::Result<Trace> {
+        let query = query(&[("id", Some(id)), ("source", source)]);
+        self.get(&format!("/heddle/v1/trace{query}"), &format!("event {id}"))
+            .await
+    }
+
+    pub(crate) async fn dead_letters(
+        &self,
+        asked: &DeadLetterQuery,
+    ) -> anyhow::Result<DeadLetterPage> {
+        let limit = asked.limit.to_string();
+        let query = query(&[
+            ("consumer", asked.consumer.as_deref()),
+            ("namespace", asked.namespace.as_deref()),
+            ("type", asked.type_.as_deref()),
+            ("source", asked.source.as_deref()),
+            ("limit", Some(&limit)),
+            ("after", asked.after.as_deref()),
+        ]);
+        self.get(&format!("/heddle/v1/dead-letters{query}"), "dead letters")
+            .await
+    }
+
+    pub(crate) async fn dead_letter(&self, name: &str) -> anyhow::Result<DeadLetterDetail> {
+        let path = format!("/heddle/v1/dead-letters/{}", encoded(name));
+        self.get(&path, &format!("dead letter {name}")).await
+    }
+
+    pub(crate) async fn redrive(
+        &self,
+        selection: &DeadLetterSelection,
+    ) -> anyhow::Result<DeadLettersTaken> {
+        let path = "/heddle/v1/dead-letters/redrive";
+        self.post(path, selection, "dead letters").await
+    }
+
+    pub(crate) async fn discard(
+        &self,
+        selection: &DeadLetterSelection,
+    ) -> anyhow::Result<DeadLettersTaken> {
+        let path = "/heddle/v1/dead-letters/discard";
+        self.post(path, selection, "dead letters").await
+    }
+
+    pub(crate) async fn explain(&self, asked: &ExplainRequest) -> anyhow::Result<Explanation> {
+        self.post("/heddle/v1/explain", asked, &asked.entry).await
+    }
+
+    pub(crate) async fn accounts(&self) -> anyhow::Result<Accounts> {
+        self.get("/heddle/v1/accounts", "accounts").await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str, object: &str) -> anyhow::Result<T> {
+        let request = Request::get(path).body(Vec::new())?;
+        read(&self.remote.send(request).await?, object)
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        object: &str,
+    ) -> anyhow::Result<T> {
+        let request = Request::post(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(serde_json::to_vec(body)?)?;
+        read(&self.remote.send(request).await?, object)
+    }
+}
+
+fn read<T: DeserializeOwned>(answer: &Answer, object: &str) -> anyhow::Result<T> {
+    if !answer.code.is_success() {
+        return Err(refused(object, answer).into());
+    }
+    serde_json::from_slice(&answer.body)
+        .with_context(|| format!("{object}: the answer is not the JSON that was expected"))
+}
+
+/// What a refusal about `object` means, in the server's words.
+pub(crate) fn refused(object: &str, answer: &Answer) -> Failure {
+    // A door in front of the mesh (no token, no such path) answers with a Status instead.
+    let Some(refusal) = refusal(answer) else {
+        return answer.refusal(object);
+    };
+    let text = format!("{object}: {}", told(&refusal));
+    match answer.code {
+        StatusCode::NOT_FOUND => Failure::NotFound(text),
+        StatusCode::CONFLICT => Failure::Conflict(text),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Failure::Refused(text),
+        _ => Failure::Rejected(text),
+    }
+}
+
+/// The refusal in an answer, if it is one of the mesh's.
+pub(crate) fn refusal(answer: &Answer) -> Option<Refusal> {
+    serde_json::from_slice(&answer.body).ok()
+}
+
+/// Message first, then what a script or a search needs.
+pub(crate) fn told(refusal: &Refusal) -> String {
+    let mut facts = vec![format!("code {}", refusal.code)];
+    facts.extend((refusal.attribute.iter()).map(|attribute| format!("attribute {attribute}")));
+    facts.extend(
+        refusal
+            .index
+            .map(|index| format!("event {index} of the batch")),
+    );
+    facts.extend((refusal.details.iter()).map(|(name, value)| format!("{name} {value}")));
+    harmless(&format!("{} ({})", refusal.message, facts.join(", ")))
+}
+
+/// `?a=b&c=d` of what is given.
+fn query(pairs: &[(&str, Option<&str>)]) -> String {
+    let mut text = String::new();
+    for (name, value) in pairs {
+        if let Some(value) = value {
+            text.push(if text.is_empty() { '?' } else { '&' });
+            text.push_str(name);
+            text.push('=');
+            text.push_str(&encoded(value));
+        }
+    }
+    text
+}
+
+/// Percent-encoded down to what RFC 3986 reserves for nobody, fit for a path segment and a query alike.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+//! `heddle dead-letters`: events at rest, listed, looked at, sent on their way again or thrown away.
+//!
+//! Dead letters are picked by name or by what they have in common (`selection.rs`). Nothing that
+//! takes more than the named ones happens without `--yes` or somebody at the terminal who agrees.
+
+mod render;
+mod selection;
+
+use heddle_api::ledger::{DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken};
+
+use self::selection::{Filters, Selection};
+use crate::client::ledger::{Ledger, PAGE_MAX};
+use crate::client::{ClientArgs, Remote};
+use crate::failure::Failure;
+use crate::output::{ReportFormat, count};
+use crate::terminal::Terminal;
+use crate::wire::World;
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle dead-letters list                   everything at rest, oldest first
+  heddle dead-letters list --trigger team-a/orders --type order.created
+  heddle dead-letters show NAME              the event, the reason and the last answer
+  heddle dead-letters redrive NAME           send it on its way again
+  heddle dead-letters redrive --trigger team-a/orders --yes
+                                             all of a trigger, once its subscriber is well
+  heddle dead-letters discard -n team-a --type order.test --yes
+                                             throw away, for good; your name is kept with it";
+
+/// Look at events that could not be delivered, send them again or discard them
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, visible_alias = "dl", subcommand_required = true, arg_required_else_help = true)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List dead letters, oldest first
+    List(ListArgs),
+    /// Show dead letters with the events themselves
+    Show(ShowArgs),
+    /// Send dead letters on their way again
+    Redrive(TakeArgs),
+    /// Throw dead letters away
+    Discard(TakeArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    #[command(flatten)]
+    filters: Filters,
+
+    /// Show at most so many; 0 shows all
+    #[arg(long, default_value_t = 500, value_name = "N")]
+    limit: u64,
+
+    /// How to show them
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct ShowArgs {
+    /// Names, as `list` shows them
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+
+    /// How to show them
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct TakeArgs {
+    #[command(flatten)]
+    selection: Selection,
+
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+
+    /// How to show the result
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    let connect = async |client: &ClientArgs| Remote::connect(client).await;
+    match args.command {
+        Command::List(args) => {
+            let remote = connect(&args.client).await?;
+            list(&args, &remote, world, terminal).await
+        }
+        Command::Show(args) => {
+            let remote = connect(&args.client).await?;
+            show(&args, &remote, terminal).await
+        }
+        Command::Redrive(args) => {
+            // A wrong selection is said before anybody is asked.
+            args.selection.request()?;
+            let remote = connect(&args.client).await?;
+            take(&args, Verb::Redrive, &remote, terminal).await
+        }
+        Command::Discard(args) => {
+            args.selection.request()?;
+            let remote = connect(&args.client).await?;
+            take(&args, Verb::Discard, &remote, terminal).await
+        }
+    }
+}
+
+async fn list(
+    args: &ListArgs,
+    remote: &Remote,
+    world: &World,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
+    let limit = if args.limit == 0 {
+        u64::MAX
+    } else {
+        args.limit
+    };
+    let page = gather(&args.filters, limit, remote).await?;
+    let (now, colour) = (world.clock.now(), terminal.colour_out);
+    if page.items.is_empty() && args.output == ReportFormat::Table {
+        terminal.note("no dead letters");
+        return Ok(());
+    }
+    let text = args
+        .output
+        .render(&page, |page| render::table(page, now, colour));
+    terminal.out.write_all(text.as_bytes())?;
+    terminal.out.flush()?;
+    let shown = page.items.len() as u64;
+    if shown < page.total && args.output == ReportFormat::Table {
+        terminal.note(&format!(
+            "{shown} of {} shown; --limit 0 shows all",
+            page.total
+        ));
+    }
+    Ok(())
+}
+
+/// Pages until `limit` are found. The server knows no filter by id, so that one is applied here.
+async fn gather(filters: &Filters, limit: u64, remote: &Remote) -> anyhow::Result<DeadLetterPage> {
+    let mut query = filters.query();
+    let mut found = DeadLetterPage::default();
+    loop {
+        let left = limit - found.items.len() as u64;
+        query.limit = if filters.id.is_some() {
+            PAGE_MAX
+        } else {
+            left.min(PAGE_MAX)
+        };
+        let page = Ledger::of(remote).dead_letters(&query).await?;
+        found.total = page.total;
+        let wanted = page
+            .items
+            .into_iter()
+            .filter(|item| filters.id.as_ref().is_none_or(|id| *id == item.id));
+        found
+            .items
+            .extend(wanted.take(usize::try_from(left).unwrap_or(usize::MAX)));
+        found.next = page.next;
+        if found.next.is_none() || found.items.len() as u64 >= limit {
+            break;
+        }
+        query.after.clone_from(&found.next);
+    }
+    if filters.id.is_some() {
+        found.total = found.items.len() as u64;
+    }
+    Ok(found)
+}
+
+async fn show(args: &ShowArgs, remote: &Remote, terminal: &mut Terminal) -> anyhow::Result<()> {
+    for (index, name) in args.names.iter().enumerate() {
+        let detail = Ledger::of(remote).dead_letter(name).await?;
+        match (index, args.output) {
+            (_, ReportFormat::Yaml) => terminal.say("---")?,
+            (1.., ReportFormat::Table) => terminal.say("")?,
+            _ => {}
+        }
+        let colour = terminal.colour_out;
+        let text = (args.output).render(&detail, |detail: &DeadLetterDetail| {
+            render::detail(detail, colour)
+        });
+        terminal.out.write_all(text.as_bytes())?;
+    }
+    Ok(terminal.out.flush()?)
+}
+
+/// What is done with the chosen ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Redrive,
+    Discard,
+}
+
+impl Verb {
+    fn now(self) -> &'static str {
+        match self {
+            Self::Redrive => "redrive",
+            Self::Discard => "discard",
+        }
+    }
+
+    fn done(self) -> &'static str {
+        match self {
+            Self::Redrive => "redriven",
+            Self::Discard => "discarded",
+        }
+    }
+}
+
+async fn take(
+    args: &TakeArgs,
+    verb: Verb,
+    remote: &Remote,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
+    let request = args.selection.request()?;
+    if !args.yes && request.names.is_empty() && !agreed(args, verb, remote, terminal).await? {
+        terminal.note("nothing was changed");
+        return Ok(());
+    }
+    let taken = send(verb, &request, remote).await?;
+    let text = args.output.render(&taken, |taken| {
+        format!("{} {}\n", count(taken.count, "dead letter"), verb.done())
+    });
+    terminal.out.write_all(text.as_bytes())?;
+    terminal.out.flush()?;
+    let named = request.names.len() as u64;
+    if taken.count < named {
+        let text = format!(
+            "{} of {} were not there to {}; `heddle dead-letters list` shows what is",
+            named - taken.count,
+            count(named, "named dead letter"),
+            verb.now()
+        );
+        return Err(Failure::NotFound(text).into());
+    }
+    Ok(())
+}
+
+async fn send(
+    verb: Verb,
+    request: &DeadLetterSelection,
+    remote: &Remote,
+) -> anyhow::Result<DeadLettersTaken> {
+    match verb {
+        Verb::Redrive => Ledger::of(remote).redrive(request).await,
+        Verb::Discard => Ledger::of(remote).discard(request).await,
+    }
+}
+
+/// Asks whoever is at the terminal, saying how many would be taken.
+async fn agreed(
+    args: &TakeArgs,
+    verb: Verb,
+    remote: &Remote,
+    terminal: &mut Terminal,
+) -> anyhow::Result<bool> {
+    let filters = &args.selection.filters;
+    let limit = if filters.id.is_some() { u64::MAX } else { 1 };
+    let total = gather(filters, limit, remote).await?.total;
+    if total == 0 {
+        terminal.note("no dead letters");
+        return Ok(false);
+    }
+    let what = format!(
+        "{} {}{}",
+        verb.now(),
+        count(total, "dead letter"),
+        filters.words()
+    );
+    match terminal.agrees(&format!("{what}?"))? {
+        Some(agreed) => Ok(agreed),
+        None => Err(Failure::Usage(format!("this would {what}; pass --yes to do it")).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

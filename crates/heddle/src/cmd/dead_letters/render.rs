@@ -1,0 +1,83 @@
+//! Dead letters as people read them.
+
+use heddle_api::ledger::{DeadLetter, DeadLetterDetail, DeadLetterPage};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::output::{self, Table, age, count, harmless, moment, span};
+use crate::terminal::{Tone, paint};
+
+/// One line each.
+pub(super) fn table(page: &DeadLetterPage, now: Timestamp, colour: bool) -> String {
+    let headers = [
+        "NAME", "CONSUMER", "TYPE", "ID", "ATTEMPTS", "REDRIVES", "AGE", "REASON",
+    ];
+    let row = |letter: &DeadLetter| {
+        vec![
+            harmless(&letter.name),
+            harmless(&letter.consumer),
+            harmless(&letter.type_),
+            harmless(&letter.id),
+            letter.attempts.to_string(),
+            letter.redrives.to_string(),
+            span(age(letter.dead_at, now)),
+            harmless(&letter.reason),
+        ]
+    };
+    let table = Table {
+        headers: headers.map(str::to_owned).to_vec(),
+        rows: page.items.iter().map(row).collect(),
+    };
+    table.render(&table.widths(&[]), true, colour)
+}
+
+/// Everything about one, the event last.
+pub(super) fn detail(detail: &DeadLetterDetail, colour: bool) -> String {
+    let letter = &detail.summary;
+    let mut text = format!("{}\n", paint(colour, Tone::Strong, &harmless(&letter.name)));
+    let mut line = |name: &str, value: &str| {
+        text.push_str(&format!("  {name:10} {}\n", harmless(value)));
+    };
+    line("consumer", &letter.consumer);
+    line(
+        "event",
+        &format!(
+            "{} from {}, place {} in the log",
+            letter.id, letter.source, letter.offset
+        ),
+    );
+    line("type", &letter.type_);
+    line("accepted", &moment(letter.accepted_at));
+    line("dead since", &moment(letter.dead_at));
+    line("reason", &letter.reason);
+    let answer = letter
+        .status
+        .map_or_else(|| "none".to_owned(), |status| status.to_string());
+    line("answer", &answer);
+    line(
+        "tried",
+        &format!(
+            "{}, redriven {}",
+            count(letter.attempts.into(), "time"),
+            count(letter.redrives.into(), "time")
+        ),
+    );
+    if let Some(sink) = &letter.sink {
+        line("sink", sink);
+    }
+    if let Some(answer) = &detail.answer {
+        line("said", answer);
+    }
+    text.push('\n');
+    text.push_str(&block(&detail.event));
+    text
+}
+
+/// JSON escapes what could move a cursor, except for the few controls above ASCII.
+fn block(event: &Value) -> String {
+    let lines = output::json(event);
+    lines
+        .lines()
+        .map(|line| format!("  {}\n", harmless(line)))
+        .collect()
+}

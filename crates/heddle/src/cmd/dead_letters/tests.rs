@@ -1,0 +1,302 @@
+//! Which dead letters are meant, what is asked before they are taken, and how they look.
+
+use clap::Parser as _;
+use heddle_api::ledger::DeadLetter;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::client::stand_in::StandIn;
+use crate::cmd::testing::{Screen, world};
+use crate::failure::exit_code;
+
+#[derive(Debug, clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+fn command(line: &str) -> Result<Command, clap::Error> {
+    let words = ["dead-letters"].into_iter().chain(line.split_whitespace());
+    Line::try_parse_from(words).map(|line| line.args.command)
+}
+
+fn taking(line: &str) -> TakeArgs {
+    match command(line).unwrap() {
+        Command::Redrive(args) | Command::Discard(args) => args,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn request(line: &str) -> Result<Value, String> {
+    let request = taking(line).selection.request();
+    request
+        .map(|request| serde_json::to_value(request).unwrap())
+        .map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn the_command_line_becomes_the_selection() {
+    let check = |line: &str, expected: Value| assert_eq!(request(line), Ok(expected), "{line}");
+    check("redrive b a b", json!({"names": ["a", "b"]}));
+    check("discard --all", json!({"all": true}));
+    check(
+        "redrive --trigger a/b --type t",
+        json!({"consumer": "trigger/a/b", "type": "t"}),
+    );
+    check(
+        "redrive --subscription a/b --source s --id i -n a",
+        json!({"consumer": "subscription/a/b", "source": "s", "id": "i", "namespace": "a"}),
+    );
+    let said = request("discard").unwrap_err();
+    assert!(said.starts_with("which dead letters?"), "{said}");
+    for wrong in [
+        "discard x --all",
+        "discard x -n a",
+        "discard --all --type t",
+        "redrive --trigger a/b --subscription a/b",
+        "redrive --trigger b",
+        "redrive -n a/b",
+        "show",
+    ] {
+        assert!(command(wrong).is_err(), "{wrong}");
+    }
+}
+
+fn letter(name: &str, id: &str) -> DeadLetter {
+    DeadLetter {
+        name: name.to_owned(),
+        consumer: "trigger/team-a/orders".to_owned(),
+        offset: 42,
+        source: "/shop".to_owned(),
+        id: id.to_owned(),
+        type_: "order.created".to_owned(),
+        accepted_at: "2026-01-01T10:00:00Z".parse().unwrap(),
+        dead_at: "2026-01-01T10:05:00Z".parse().unwrap(),
+        reason: "503 after 3 attempts\x07".to_owned(),
+        status: Some(503),
+        attempts: 3,
+        redrives: 1,
+        sink: None,
+    }
+}
+
+fn page(items: Vec<DeadLetter>, total: u64, next: Option<&str>) -> Value {
+    let next = next.map(str::to_owned);
+    serde_json::to_value(DeadLetterPage { items, total, next }).unwrap()
+}
+
+async fn server_with_two_pages() -> StandIn {
+    let server = StandIn::start().await;
+    server
+        .answers(
+            "GET /heddle/v1/dead-letters",
+            200,
+            &page(vec![letter("a", "1"), letter("b", "2")], 3, Some("b")),
+        )
+        .answers(
+            "GET /heddle/v1/dead-letters",
+            200,
+            &page(vec![letter("c", "2")], 3, None),
+        );
+    server
+}
+
+fn listing(line: &str) -> ListArgs {
+    match command(line).unwrap() {
+        Command::List(args) => args,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_list_goes_over_pages_and_says_what_it_left_out() {
+    let server = server_with_two_pages().await;
+    let screen = Screen::default();
+    let args = listing("list --limit 0 --trigger team-a/orders -o json");
+    list(&args, &server.remote(), &world(), &mut screen.terminal())
+        .await
+        .unwrap();
+    let shown: DeadLetterPage = serde_json::from_str(&screen.out()).unwrap();
+    assert_eq!(shown.items.len(), 3);
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /heddle/v1/dead-letters?consumer=trigger%2Fteam-a%2Forders&limit=500",
+            "GET /heddle/v1/dead-letters?consumer=trigger%2Fteam-a%2Forders&limit=500&after=b",
+        ]
+    );
+
+    let (server, screen) = (server_with_two_pages().await, Screen::default());
+    list(
+        &listing("list --limit 2"),
+        &server.remote(),
+        &world(),
+        &mut screen.terminal(),
+    )
+    .await
+    .unwrap();
+    assert_eq!(screen.err(), "2 of 3 shown; --limit 0 shows all\n");
+    assert_eq!(screen.out().lines().count(), 3, "{}", screen.out());
+
+    let (server, screen) = (server_with_two_pages().await, Screen::default());
+    list(
+        &listing("list --id 2 -o json"),
+        &server.remote(),
+        &world(),
+        &mut screen.terminal(),
+    )
+    .await
+    .unwrap();
+    let shown: DeadLetterPage = serde_json::from_str(&screen.out()).unwrap();
+    assert_eq!((shown.items.len(), shown.total), (2, 2));
+}
+
+#[test]
+fn a_dead_letter_reads_well_alone_and_in_a_table() {
+    let page = DeadLetterPage {
+        items: vec![letter("a", "1")],
+        total: 1,
+        next: None,
+    };
+    let now = "2026-01-01T10:15:00Z".parse().unwrap();
+    insta::assert_snapshot!(render::table(&page, now, false), @r"
+    NAME   CONSUMER                TYPE            ID   ATTEMPTS   REDRIVES   AGE      REASON
+    a      trigger/team-a/orders   order.created   1    3          1          10 min   503 after 3 attempts
+    ");
+    let detail = DeadLetterDetail {
+        summary: letter("a", "1"),
+        event: json!({"id": "1", "data": {"order": 17}}),
+        answer: Some("overloaded".to_owned()),
+    };
+    insta::assert_snapshot!(render::detail(&detail, false), @r#"
+    a
+      consumer   trigger/team-a/orders
+      event      1 from /shop, place 42 in the log
+      type       order.created
+      accepted   2026-01-01T10:00:00.000Z
+      dead since 2026-01-01T10:05:00.000Z
+      reason     503 after 3 attempts 
+      answer     503
+      tried      3 times, redriven 1 time
+      said       overloaded
+
+      {
+        "data": {
+          "order": 17
+        },
+        "id": "1"
+      }
+    "#);
+}
+
+async fn server_that_takes(count: u64) -> StandIn {
+    let server = StandIn::start().await;
+    server
+        .answers(
+            "GET /heddle/v1/dead-letters",
+            200,
+            &page(vec![letter("a", "1")], 2, Some("a")),
+        )
+        .answers(
+            "POST /heddle/v1/dead-letters/redrive",
+            200,
+            &json!({"count": count}),
+        )
+        .answers(
+            "POST /heddle/v1/dead-letters/discard",
+            200,
+            &json!({"count": count}),
+        );
+    server
+}
+
+#[tokio::test]
+async fn many_are_taken_only_when_somebody_agrees() {
+    let server = server_that_takes(2).await;
+    let args = taking("discard --trigger team-a/orders");
+    let screen = Screen::default();
+    let error = take(
+        &args,
+        Verb::Discard,
+        &server.remote(),
+        &mut screen.terminal(),
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(exit_code(&error), 2);
+    assert_eq!(
+        error.to_string(),
+        "this would discard 2 dead letters of trigger/team-a/orders; pass --yes to do it"
+    );
+    for refusal in ["n\n", "", "yep\n"] {
+        take(
+            &args,
+            Verb::Discard,
+            &server.remote(),
+            &mut screen.answered(refusal),
+        )
+        .await
+        .unwrap();
+    }
+    assert!(
+        server.lines().iter().all(|line| line.starts_with("GET ")),
+        "nothing was discarded"
+    );
+    assert_eq!(screen.out(), "");
+
+    take(
+        &args,
+        Verb::Discard,
+        &server.remote(),
+        &mut screen.answered("Y\n"),
+    )
+    .await
+    .unwrap();
+    assert_eq!(screen.out(), "2 dead letters discarded\n");
+    let asked = server.asked();
+    let last = asked.last().unwrap();
+    assert_eq!(last.line, "POST /heddle/v1/dead-letters/discard");
+    assert_eq!(last.json(), json!({"consumer": "trigger/team-a/orders"}));
+}
+
+#[tokio::test]
+async fn named_ones_and_yes_are_not_asked_about() {
+    let server = server_that_takes(1).await;
+    let screen = Screen::default();
+    take(
+        &taking("discard a"),
+        Verb::Discard,
+        &server.remote(),
+        &mut screen.terminal(),
+    )
+    .await
+    .unwrap();
+    take(
+        &taking("redrive --all --yes"),
+        Verb::Redrive,
+        &server.remote(),
+        &mut screen.terminal(),
+    )
+    .await
+    .unwrap();
+    assert_eq!(
+        server.lines(),
+        [
+            "POST /heddle/v1/dead-letters/discard",
+            "POST /heddle/v1/dead-letters/redrive"
+        ]
+    );
+    assert_eq!(
+        screen.out(),
+        "1 dead letter discarded\n1 dead letter redriven\n"
+    );
+    let error = take(
+        &taking("redrive a b"),
+        Verb::Redrive,
+        &server.remote(),
+        &mut screen.terminal(),
+    )
+    .await
+    .unwrap_err();
+    assert_eq!(exit_code(&error), 3, "{error}");
+}

@@ -1,0 +1,284 @@
+//! What the facts mean: pure, the worst first.
+
+use std::time::Duration;
+
+use heddle_api::Condition;
+use heddle_api::conditions::Status;
+use heddle_api::ledger::{Account, Accounts, LogFacts};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::output::{age, count, span};
+
+/// A backoff of the usual length is over by then; whoever waits longer waits for somebody.
+const PENDING_AGE_MAX: Duration = Duration::from_secs(10 * 60);
+/// What a matcher is behind while it is merely busy.
+const UNMATCHED_MAX: u64 = 10_000;
+/// What the log calls itself when it is well.
+const SERVING: &str = "serving";
+
+/// Everything that was found out.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// Empty when the server is ready.
+    pub(super) unready_because: Vec<String>,
+    /// Or why there are none.
+    pub(super) accounts: Result<Accounts, String>,
+    /// How many objects were looked at.
+    pub(super) objects: u64,
+    pub(super) unready: Vec<Unready>,
+}
+
+/// An object that is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unready {
+    pub(super) object: String,
+    /// Whether it is certain, or only not known to be ready.
+    pub(super) certain: bool,
+    pub(super) reason: String,
+}
+
+impl Unready {
+    /// Nothing, when the condition holds.
+    pub(super) fn unless_true(object: String, ready: Option<Condition>) -> Option<Self> {
+        let ready = ready.unwrap_or_else(|| Condition {
+            message: Some("no controller has looked at it yet".to_owned()),
+            ..Condition::default()
+        });
+        if ready.status == Status::True {
+            return None;
+        }
+        let words = [ready.reason, ready.message];
+        Some(Self {
+            object,
+            certain: ready.status == Status::False,
+            reason: words.into_iter().flatten().collect::<Vec<_>>().join(": "),
+        })
+    }
+}
+
+/// How bad a finding is; the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    Bad,
+    Warn,
+    Ok,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) level: Level,
+    pub(super) about: String,
+    pub(super) what: String,
+    /// Empty when there is nothing to do.
+    pub(super) remedy: String,
+}
+
+impl Finding {
+    fn ok(about: &str, what: String) -> Self {
+        Self::new(Level::Ok, about, what, "")
+    }
+
+    fn new(level: Level, about: &str, what: String, remedy: impl Into<String>) -> Self {
+        Self {
+            level,
+            about: about.to_owned(),
+            what,
+            remedy: remedy.into(),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let level = match self.level {
+            Level::Bad => "bad",
+            Level::Warn => "warn",
+            Level::Ok => "ok",
+        };
+        json!({"level": level, "about": self.about, "what": self.what, "remedy": self.remedy})
+    }
+}
+
+/// All findings, the worst first, otherwise in the order of an event's way.
+pub(super) fn of(facts: &Facts, now: Timestamp) -> Vec<Finding> {
+    let mut findings = server(&facts.unready_because);
+    match &facts.accounts {
+        Ok(accounts) => {
+            findings.extend(log(&accounts.log));
+            findings.push(matching(accounts));
+            findings.extend(balance(&accounts.consumers));
+            findings.extend(
+                accounts
+                    .consumers
+                    .iter()
+                    .flat_map(|account| consumer(account, now)),
+            );
+        }
+        Err(reason) => {
+            let remedy = "nothing can be said about them; look at the server's log";
+            findings.push(Finding::new(Level::Bad, "events", reason.clone(), remedy));
+        }
+    }
+    findings.extend(objects(facts));
+    findings.sort_by_key(|finding| finding.level);
+    findings
+}
+
+fn server(unready_because: &[String]) -> Vec<Finding> {
+    if unready_because.is_empty() {
+        return vec![Finding::ok("server", "ready".to_owned())];
+    }
+    let remedy =
+        "a full disk needs room, a failed one a restart; otherwise look at the server's log";
+    let finding = |reason: &String| {
+        Finding::new(Level::Bad, "server", format!("not ready: {reason}"), remedy)
+    };
+    unready_because.iter().map(finding).collect()
+}
+
+fn log(log: &LogFacts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if log.health != SERVING {
+        let what = format!("no event is accepted: {}", log.health);
+        findings.push(Finding::new(
+            Level::Bad,
+            "log",
+            what,
+            "make room on the disk, or replace it and restart",
+        ));
+    }
+    if log.damaged > 0 {
+        let what = format!("{} damaged and kept aside", count(log.damaged, "record"));
+        findings.push(Finding::new(Level::Bad, "log", what, "the disk returned other bytes than were written: check it, and keep a copy of the data directory"));
+    }
+    if findings.is_empty() {
+        let held = log.next.saturating_sub(log.first);
+        let what = format!(
+            "serving, {} in {}, {} MiB, no damage",
+            count(held, "event"),
+            count(log.segments, "segment"),
+            log.bytes >> 20
+        );
+        findings.push(Finding::ok("log", what));
+    }
+    findings
+}
+
+fn matching(accounts: &Accounts) -> Finding {
+    let behind = accounts.log.next.saturating_sub(accounts.matched_up_to);
+    let what = format!("{} not matched with triggers yet", count(behind, "event"));
+    if behind > UNMATCHED_MAX {
+        let remedy = "ask again; if the number does not fall, the machine is too busy or matching has stopped";
+        return Finding::new(Level::Warn, "matching", what, remedy);
+    }
+    Finding::ok("matching", what)
+}
+
+/// Every matched event has ended or is pending, for everybody.
+fn balance(consumers: &[Account]) -> Vec<Finding> {
+    let off = consumers.iter().filter(|account| account.difference() != 0);
+    let findings: Vec<Finding> = off
+        .map(|account| {
+            let what = format!(
+                "{} of {} matched events are unaccounted for",
+                account.difference(),
+                account.matched
+            );
+            Finding::new(
+                Level::Bad,
+                &account.consumer,
+                what,
+                "this must never happen: keep the data directory and report it",
+            )
+        })
+        .collect();
+    if !findings.is_empty() {
+        return findings;
+    }
+    let matched: u64 = consumers.iter().map(|account| account.matched).sum();
+    let what = format!(
+        "{} for {}, all accounted for",
+        count(matched, "matched event"),
+        count(consumers.len() as u64, "consumer")
+    );
+    vec![Finding::ok("accounts", what)]
+}
+
+/// What one consumer suffers from.
+fn consumer(account: &Account, now: Timestamp) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut warn = |what: String, remedy: String| {
+        findings.push(Finding::new(Level::Warn, &account.consumer, what, remedy));
+    };
+    if let Some(held) = &account.held {
+        let what = format!("nothing is sent: {held}");
+        warn(
+            what,
+            format!(
+                "{} waiting; look at its conditions and its subscriber",
+                count(account.pending, "event")
+            ),
+        );
+    }
+    if account.dead_letters > 0 {
+        let what = format!("{} at rest", count(account.dead_letters, "dead letter"));
+        warn(what, dead_letters_command(&account.consumer));
+    }
+    let oldest = account.oldest_pending_at.map(|at| age(at, now));
+    if let Some(oldest) = oldest.filter(|oldest| *oldest > PENDING_AGE_MAX) {
+        let what = format!(
+            "the oldest of {} has waited for {}",
+            count(account.pending, "pending event"),
+            span(oldest)
+        );
+        let to = account
+            .destination
+            .as_deref()
+            .unwrap_or("a subscriber without an address");
+        warn(
+            what,
+            format!("it is meant for {to}; {} retrying", account.retrying),
+        );
+    }
+    findings
+}
+
+/// `trigger/team-a/orders` as the filter of `heddle dead-letters list`.
+fn dead_letters_command(consumer: &str) -> String {
+    match consumer.split_once('/') {
+        Some((kind @ ("trigger" | "subscription"), name)) => {
+            format!("heddle dead-letters list --{kind} {name}")
+        }
+        _ => "heddle dead-letters list".to_owned(),
+    }
+}
+
+fn objects(facts: &Facts) -> Vec<Finding> {
+    if facts.unready.is_empty() {
+        let what = format!("{} ready", count(facts.objects, "object"));
+        return vec![Finding::ok("resources", what)];
+    }
+    let finding = |unready: &Unready| {
+        let level = if unready.certain {
+            Level::Bad
+        } else {
+            Level::Warn
+        };
+        let what = format!("not ready: {}", unready.reason);
+        Finding::new(level, &unready.object, what, get_command(&unready.object))
+    };
+    facts.unready.iter().map(finding).collect()
+}
+
+/// `trigger/team-a/orders` as what `heddle get` shows it with.
+fn get_command(object: &str) -> String {
+    let parts: Vec<&str> = object.split('/').collect();
+    match parts.as_slice() {
+        // Kyma's Subscription and Knative's share a name.
+        ["subscription", namespace, name] => {
+            format!("heddle get subscriptions.messaging.knative.dev/{name} -n {namespace} -o yaml")
+        }
+        [kind, namespace, name] => format!("heddle get {kind}/{name} -n {namespace} -o yaml"),
+        _ => format!("heddle get {object} -o yaml"),
+    }
+}

@@ -1,0 +1,322 @@
+//! What is found, how it reads, and which exit code it earns.
+
+use heddle_api::ledger::{Account, Accounts, LogFacts};
+use jiff::Timestamp;
+
+use super::*;
+use crate::client::stand_in::StandIn;
+use crate::cmd::testing::{Screen, world};
+
+fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().unwrap()
+}
+
+fn healthy() -> Facts {
+    let log = LogFacts {
+        first: 10,
+        next: 110,
+        bytes: 5 << 20,
+        segments: 2,
+        health: "serving".to_owned(),
+        damaged: 0,
+    };
+    let account = Account {
+        consumer: "trigger/team-a/orders".to_owned(),
+        matched: 5,
+        delivered: 4,
+        pending: 1,
+        oldest_pending_at: Some("2026-01-01T11:59:00Z".parse().unwrap()),
+        ..Account::default()
+    };
+    Facts {
+        unready_because: Vec::new(),
+        accounts: Ok(Accounts {
+            log,
+            matched_up_to: 110,
+            consumers: vec![account],
+        }),
+        objects: 6,
+        unready: Vec::new(),
+    }
+}
+
+fn accounts(facts: &mut Facts) -> &mut Accounts {
+    facts.accounts.as_mut().unwrap()
+}
+
+/// The findings that are not fine.
+fn complaints(spoil: impl FnOnce(&mut Facts)) -> Vec<(Level, String, String)> {
+    let mut facts = healthy();
+    spoil(&mut facts);
+    let findings = findings::of(&facts, now()).into_iter();
+    let complaints = findings.filter(|finding| finding.level != Level::Ok);
+    complaints
+        .map(|finding| (finding.level, finding.about, finding.what))
+        .collect()
+}
+
+#[test]
+fn a_healthy_server_has_no_complaints() {
+    assert_eq!(complaints(|_| {}), []);
+    insta::assert_snapshot!(text(&findings::of(&healthy(), now()), false), @r"
+    ok    server: ready
+    ok    log: serving, 100 events in 2 segments, 5 MiB, no damage
+    ok    matching: 0 events not matched with triggers yet
+    ok    accounts: 5 matched events for 1 consumer, all accounted for
+    ok    resources: 6 objects ready
+    ");
+}
+
+#[test]
+fn every_ill_is_found_with_its_level() {
+    let check = |spoil: fn(&mut Facts), level: Level, about: &str, what: &str| {
+        let expected = (level, about.to_owned(), what.to_owned());
+        assert_eq!(complaints(spoil), [expected], "for {about}: {what}");
+    };
+    let orders = "trigger/team-a/orders";
+    check(
+        |facts| {
+            facts
+                .unready_because
+                .push("store: the disk is full".to_owned())
+        },
+        Level::Bad,
+        "server",
+        "not ready: store: the disk is full",
+    );
+    check(
+        |facts| facts.accounts = Err("accounts: no".to_owned()),
+        Level::Bad,
+        "events",
+        "accounts: no",
+    );
+    check(
+        |facts| accounts(facts).log.health = "the disk failed".to_owned(),
+        Level::Bad,
+        "log",
+        "no event is accepted: the disk failed",
+    );
+    check(
+        |facts| accounts(facts).log.damaged = 1,
+        Level::Bad,
+        "log",
+        "1 record damaged and kept aside",
+    );
+    check(
+        |facts| accounts(facts).log.next = 20_000,
+        Level::Warn,
+        "matching",
+        "19890 events not matched with triggers yet",
+    );
+    check(
+        |facts| accounts(facts).consumers[0].delivered = 3,
+        Level::Bad,
+        orders,
+        "1 of 5 matched events are unaccounted for",
+    );
+    check(
+        |facts| accounts(facts).consumers[0].delivered = 6,
+        Level::Bad,
+        orders,
+        "-2 of 5 matched events are unaccounted for",
+    );
+    check(
+        |facts| accounts(facts).consumers[0].held = Some("it is paused".to_owned()),
+        Level::Warn,
+        orders,
+        "nothing is sent: it is paused",
+    );
+    check(
+        |facts| accounts(facts).consumers[0].dead_letters = 2,
+        Level::Warn,
+        orders,
+        "2 dead letters at rest",
+    );
+    check(
+        |facts| {
+            accounts(facts).consumers[0].oldest_pending_at =
+                Some("2026-01-01T11:00:00Z".parse().unwrap())
+        },
+        Level::Warn,
+        orders,
+        "the oldest of 1 pending event has waited for 60 min",
+    );
+    let unready = |certain| Unready {
+        object: "trigger/team-a/orders".to_owned(),
+        certain,
+        reason: "BrokerNotFound: no broker".to_owned(),
+    };
+    assert_eq!(
+        complaints(|facts| facts.unready = vec![unready(false), unready(true)])
+            .iter()
+            .map(|found| found.0)
+            .collect::<Vec<_>>(),
+        [Level::Bad, Level::Warn],
+        "the worst comes first"
+    );
+}
+
+#[test]
+fn every_complaint_names_a_remedy() {
+    let mut facts = healthy();
+    facts.unready_because.push("x".to_owned());
+    facts.unready = ["trigger/a/b", "subscription/a/b", "application/b"]
+        .map(|object| Unready {
+            object: object.to_owned(),
+            certain: true,
+            reason: "Some: reason".to_owned(),
+        })
+        .to_vec();
+    let all = accounts(&mut facts);
+    (all.log.damaged, all.log.health, all.log.next) = (1, "full".to_owned(), 1 << 40);
+    let account = &mut all.consumers[0];
+    (
+        account.dead_letters,
+        account.held,
+        account.oldest_pending_at,
+    ) = (3, Some("paused".to_owned()), Some(Timestamp::UNIX_EPOCH));
+    account.matched = 77;
+    let found = findings::of(&facts, now());
+    assert_eq!(
+        found
+            .iter()
+            .filter(|finding| finding.level != Level::Ok && finding.remedy.is_empty())
+            .count(),
+        0
+    );
+    insta::assert_snapshot!(text(&found, false), @r"
+    bad   server: not ready: x
+          a full disk needs room, a failed one a restart; otherwise look at the server's log
+    bad   log: no event is accepted: full
+          make room on the disk, or replace it and restart
+    bad   log: 1 record damaged and kept aside
+          the disk returned other bytes than were written: check it, and keep a copy of the data directory
+    bad   trigger/team-a/orders: 72 of 77 matched events are unaccounted for
+          this must never happen: keep the data directory and report it
+    bad   trigger/a/b: not ready: Some: reason
+          heddle get trigger/b -n a -o yaml
+    bad   subscription/a/b: not ready: Some: reason
+          heddle get subscriptions.messaging.knative.dev/b -n a -o yaml
+    bad   application/b: not ready: Some: reason
+          heddle get application/b -o yaml
+    warn  matching: 1099511627666 events not matched with triggers yet
+          ask again; if the number does not fall, the machine is too busy or matching has stopped
+    warn  trigger/team-a/orders: nothing is sent: paused
+          1 event waiting; look at its conditions and its subscriber
+    warn  trigger/team-a/orders: 3 dead letters at rest
+          heddle dead-letters list --trigger team-a/orders
+    warn  trigger/team-a/orders: the oldest of 1 pending event has waited for 20454 d
+          it is meant for a subscriber without an address; 0 retrying
+    ");
+}
+
+#[test]
+fn an_object_is_unready_until_its_condition_says_otherwise() {
+    let object = |conditions: Value| json!({"metadata": {"name": "b", "namespace": "a"}, "status": {"conditions": conditions}});
+    let reason = |conditions: Value| {
+        unready_of("trigger", &object(conditions)).map(|unready| (unready.certain, unready.reason))
+    };
+    assert_eq!(
+        reason(json!([{"type": "X", "status": "False"}, {"type": "Ready", "status": "True"}])),
+        None
+    );
+    assert_eq!(
+        reason(json!([{"type": "Ready", "status": "False", "reason": "R", "message": "m"}])),
+        Some((true, "R: m".to_owned()))
+    );
+    assert_eq!(
+        reason(json!([])),
+        Some((false, "no controller has looked at it yet".to_owned()))
+    );
+    let cluster = unready_of("application", &json!({"metadata": {"name": "shop"}})).unwrap();
+    assert_eq!(cluster.object, "application/shop");
+}
+
+const LISTS: [&str; 5] = [
+    "/apis/applicationconnector.kyma-project.io/v1alpha1/applications",
+    "/apis/messaging.knative.dev/v1/channels",
+    "/apis/messaging.knative.dev/v1/subscriptions",
+    "/apis/eventing.knative.dev/v1/brokers",
+    "/apis/eventing.knative.dev/v1/triggers",
+];
+
+#[tokio::test]
+async fn the_exit_code_tells_whether_anything_is_bad() {
+    for (ready, damaged, expected) in [(200, 0, Ok(())), (503, 0, Err(1)), (200, 2, Err(1))] {
+        let server = StandIn::start().await;
+        let mut facts = healthy();
+        accounts(&mut facts).log.damaged = damaged;
+        server.answers("GET /readyz", ready, &json!("starting"));
+        server.answers(
+            "GET /heddle/v1/accounts",
+            200,
+            &serde_json::to_value(facts.accounts.unwrap()).unwrap(),
+        );
+        for list in LISTS {
+            let object = json!({"metadata": {"name": "x"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+            server
+                .answers(
+                    &format!("GET {list}"),
+                    200,
+                    &json!({"metadata": {"continue": "more"}, "items": [object]}),
+                )
+                .answers(
+                    &format!("GET {list}"),
+                    200,
+                    &json!({"metadata": {}, "items": [object]}),
+                );
+        }
+        let screen = Screen::default();
+        let done = examine(
+            ReportFormat::Table,
+            &server.remote(),
+            &world(),
+            &mut screen.terminal(),
+        )
+        .await;
+        assert_eq!(
+            done.map_err(|error| exit_code(&error)),
+            expected,
+            "{}",
+            screen.out()
+        );
+        assert!(
+            screen.out().contains("resources: 10 objects ready"),
+            "{}",
+            screen.out()
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_no_accounts_is_a_finding_and_no_token_is_a_failure() {
+    let server = StandIn::start().await;
+    server.answers("GET /readyz", 200, &json!("ok"));
+    for list in LISTS {
+        server.answers(&format!("GET {list}"), 200, &json!({"items": []}));
+    }
+    let screen = Screen::default();
+    let done = examine(
+        ReportFormat::Json,
+        &server.remote(),
+        &world(),
+        &mut screen.terminal(),
+    )
+    .await;
+    assert_eq!(exit_code(&done.unwrap_err()), 1);
+    let report: Value = serde_json::from_str(&screen.out()).unwrap();
+    assert_eq!(report["findings"][0]["about"], "events", "{report}");
+    server.answers(
+        "GET /heddle/v1/accounts",
+        401,
+        &json!({"kind": "Status", "message": "who are you"}),
+    );
+    let done = examine(
+        ReportFormat::Json,
+        &server.remote(),
+        &world(),
+        &mut screen.terminal(),
+    )
+    .await;
+    assert_eq!(exit_code(&done.unwrap_err()), 5);
+}

@@ -1,0 +1,150 @@
+//! An explanation as people read it.
+
+use heddle_api::conditions::Status;
+use heddle_api::filter::Filter;
+use heddle_api::ledger::{Account, ExplainedEvent};
+
+use super::Report;
+use crate::output::{Table, count, harmless};
+use crate::terminal::{Tone, paint};
+
+pub(super) fn text(report: &Report, colour: bool) -> String {
+    let proposal = &report.proposal;
+    let (entry, explanation) = (proposal.entry(), &report.explanation);
+    let mut text = String::new();
+    let mut line = |line: &str| {
+        text.push_str(line);
+        text.push('\n');
+    };
+    if let Some(name) = &proposal.existing {
+        line(&paint(colour, Tone::Strong, &format!("trigger/{name}")));
+        facts(report, &mut |name, value| {
+            line(&format!("  {name:9} {}", harmless(value)))
+        });
+        line("");
+    }
+    let filters: Vec<String> = proposal.filters.iter().map(filter_text).collect();
+    let filters = if filters.is_empty() {
+        "no filter".to_owned()
+    } else {
+        filters.join(" and ")
+    };
+    line(&format!("{} on {entry}", harmless(&filters)));
+    if explanation.examined == 0 {
+        line(&format!("no stored event has reached {entry}"));
+        return text;
+    }
+    let matched = paint(colour, Tone::Strong, &explanation.matched.to_string());
+    line(&format!(
+        "would have matched {matched} of the newest {}",
+        count(explanation.examined, "event")
+    ));
+    for (title, events) in [
+        ("newest matches", &explanation.matches),
+        ("newest misses", &explanation.misses),
+    ] {
+        if !events.is_empty() {
+            text.push_str(&format!("\n{title}\n"));
+            text.push_str(&events_text(events, colour));
+        }
+    }
+    text
+}
+
+/// What is known about an existing trigger besides its filter.
+fn facts(report: &Report, fact: &mut impl FnMut(&str, &str)) {
+    match &report.proposal.ready {
+        None => fact("ready", "no controller has looked at it yet"),
+        Some(ready) if ready.status == Status::True => fact("ready", "yes"),
+        Some(ready) => {
+            let words = [ready.reason.as_deref(), ready.message.as_deref()];
+            fact(
+                "ready",
+                &format!(
+                    "no: {}",
+                    words.into_iter().flatten().collect::<Vec<_>>().join(": ")
+                ),
+            );
+        }
+    }
+    let Some(account) = &report.account else {
+        fact("account", "none; it is not part of the routes");
+        return;
+    };
+    fact("account", &account_text(account));
+    if let Some(held) = &account.held {
+        fact("held", held);
+    }
+    if !account.schedule.is_empty() {
+        fact("schedule", &account.schedule);
+    }
+    fact(
+        "goes to",
+        account
+            .destination
+            .as_deref()
+            .unwrap_or("nowhere; the subscriber has no address"),
+    );
+}
+
+fn account_text(account: &Account) -> String {
+    let mut text = format!(
+        "matched {}: delivered {}, dead-lettered {}, expired {}, removed {}, pending {}",
+        account.matched,
+        account.delivered,
+        account.dead_lettered,
+        account.expired,
+        account.removed,
+        account.pending
+    );
+    if account.pending > 0 {
+        text.push_str(&format!(
+            " ({} in flight, {} retrying)",
+            account.in_flight, account.retrying
+        ));
+    }
+    if account.difference() != 0 {
+        text.push_str(&format!("; {} unaccounted for", account.difference()));
+    }
+    text
+}
+
+/// A filter as one would write it on the command line; what is nested stays JSON.
+fn filter_text(filter: &Filter) -> String {
+    let maps = [
+        ("", &filter.exact),
+        ("prefix ", &filter.prefix),
+        ("suffix ", &filter.suffix),
+    ];
+    let mut terms: Vec<String> = Vec::new();
+    for (dialect, map) in maps {
+        terms.extend(
+            map.iter()
+                .map(|(name, value)| format!("{dialect}{name}={value}")),
+        );
+    }
+    terms.extend(filter.cesql.clone());
+    if filter.not.is_some() || !filter.all.is_empty() || !filter.any.is_empty() || terms.is_empty()
+    {
+        return serde_json::to_string(filter).expect("a filter has string keys only");
+    }
+    terms.join(" and ")
+}
+
+fn events_text(events: &[ExplainedEvent], colour: bool) -> String {
+    let headers = ["  PLACE", "ID", "TYPE", "SOURCE", "REASON"];
+    let row = |event: &ExplainedEvent| {
+        vec![
+            format!("  {}", event.offset),
+            harmless(&event.id),
+            harmless(&event.type_),
+            harmless(&event.source),
+            harmless(&event.reason),
+        ]
+    };
+    let table = Table {
+        headers: headers.map(str::to_owned).to_vec(),
+        rows: events.iter().map(row).collect(),
+    };
+    table.render(&table.widths(&[]), true, colour)
+}
