@@ -5,6 +5,8 @@
 //! [`Nested::read`], so that a malformed filter deep inside one object can never stop the objects around it from being read.
 //! Deciding whether an event matches is left to the mesh.
 
+pub mod demand;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
