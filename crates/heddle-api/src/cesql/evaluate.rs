@@ -40,31 +40,47 @@ pub(super) fn evaluate<'a>(node: &'a Node, event: &'a dyn Attributes) -> Outcome
     match node {
         Node::Text(text) => Ok(Operand::Text(Cow::Borrowed(text))),
         Node::Integer(integer) => Ok(Operand::Integer(*integer)),
-        Node::Boolean(boolean) => Ok(Operand::Boolean(*boolean)),
         Node::Attribute(attribute) => read(attribute, event),
-        Node::Exists(name) => Ok(Operand::Boolean(event.text(name).is_some())),
         Node::Not(operand) => not(operand, event),
         Node::Negate(operand) => negate(operand, event),
         Node::Arithmetic(operator, operands) => arithmetic(*operator, operands, event)
             .map(Operand::Integer)
             .map_err(|failure| failure.with(Type::Integer)),
-        Node::Compare(operator, operands) => boolean(compare(*operator, operands, event)),
-        Node::Logic(chain) => boolean(logic(chain, event)),
-        Node::Like(like) => boolean(
-            evaluate(&like.operand, event)
-                .and_then(Operand::into_text)
-                .map(|text| like.pattern.matches(&text) != like.negated),
-        ),
-        Node::In(in_) => boolean(is_in(in_, event).map(|found| found != in_.negated)),
         Node::Call(function, arguments) => functions::call(function, arguments, event),
+        Node::Boolean(_)
+        | Node::Exists(_)
+        | Node::Compare(..)
+        | Node::Logic(_)
+        | Node::Like(_)
+        | Node::In(_) => truth(node, event).map(Operand::Boolean),
     }
 }
 
-/// Whatever fails below an operator that gives a boolean, the operator gives `false`.
-fn boolean<'a>(outcome: Outcome<'a, bool>) -> Outcome<'a> {
-    outcome
-        .map(Operand::Boolean)
-        .map_err(|failure| failure.with(Type::Boolean))
+/// The value as a boolean. Whatever fails below an operator that gives a boolean, the operator gives `false`.
+fn truth<'a>(node: &'a Node, event: &'a dyn Attributes) -> Outcome<'a, bool> {
+    match node {
+        Node::Boolean(boolean) => Ok(*boolean),
+        Node::Exists(name) => Ok(event.text(name).is_some()),
+        Node::Compare(operator, operands) => compare(*operator, operands, event),
+        Node::Logic(chain) => logic(chain, event),
+        Node::Like(like) => {
+            text(&like.operand, event).map(|text| like.pattern.matches(&text) != like.negated)
+        }
+        Node::In(in_) => is_in(in_, event).map(|found| found != in_.negated),
+        other => evaluate(other, event).and_then(Operand::into_boolean),
+    }
+    .map_err(|failure| failure.with(Type::Boolean))
+}
+
+/// The value as text. An attribute has its text already, whatever its type.
+fn text<'a>(node: &'a Node, event: &'a dyn Attributes) -> Outcome<'a, Cow<'a, str>> {
+    match node {
+        Node::Attribute(Attribute { name, .. }) => event
+            .text(name)
+            .map(Cow::Borrowed)
+            .ok_or_else(|| Fault::MissingAttribute(name).with(Type::Text)),
+        other => evaluate(other, event).and_then(Operand::into_text),
+    }
 }
 
 fn read<'a>(attribute: &'a Attribute, event: &'a dyn Attributes) -> Outcome<'a> {
@@ -139,6 +155,12 @@ fn compare<'a>(
     operands: &'a [Node; 2],
     event: &'a dyn Attributes,
 ) -> Outcome<'a, bool> {
+    let equality = matches!(operator, Comparison::Equal | Comparison::NotEqual);
+    if let (true, [left, Node::Text(right)]) = (equality, operands) {
+        // The one that nearly every filter has.
+        let equal = *text(left, event)? == **right;
+        return Ok(equal == (operator == Comparison::Equal));
+    }
     let [left, right] = [
         evaluate(&operands[0], event)?,
         evaluate(&operands[1], event)?,
@@ -160,11 +182,10 @@ fn compare<'a>(
 
 /// Walks the chain from the left and stops where the rest can change nothing.
 fn logic<'a>(chain: &'a Chain, event: &'a dyn Attributes) -> Outcome<'a, bool> {
-    let truth = |node| evaluate(node, event).and_then(Operand::into_boolean);
     // Whether an odd number of true operands of XOR was passed: what the rest gives is then turned around.
     let mut turned = false;
     for (operand, logic) in &chain.before {
-        let operand = truth(operand)?;
+        let operand = truth(operand, event)?;
         match logic {
             Logic::And if !operand => return Ok(turned),
             Logic::Or if operand => return Ok(!turned),
@@ -172,7 +193,7 @@ fn logic<'a>(chain: &'a Chain, event: &'a dyn Attributes) -> Outcome<'a, bool> {
             Logic::Xor => turned ^= operand,
         }
     }
-    Ok(truth(&chain.last)? ^ turned)
+    Ok(truth(&chain.last, event)? ^ turned)
 }
 
 /// Elements are looked at one after the other, up to the first that is equal.

@@ -14,7 +14,11 @@
 use super::index::{Posting, Postings};
 
 #[derive(Debug)]
-pub(super) struct Affixes(Vec<Node>);
+pub(super) struct Affixes {
+    nodes: Vec<Node>,
+    /// The length of the longest text.
+    bytes_max: usize,
+}
 
 #[derive(Debug)]
 struct Node {
@@ -44,33 +48,41 @@ impl Affixes {
                 postings,
             });
         }
-        Self(nodes)
+        Self {
+            bytes_max: nodes.iter().map(|node| node.text.len()).max().unwrap_or(0),
+            nodes,
+        }
+    }
+
+    /// Of the texts put in back to front, those that `text` ends with, as [`Self::of`].
+    pub(super) fn of_reversed(&self, text: &[u8], found: impl FnMut(&[Posting])) {
+        // More of the end than the longest text has cannot matter, and most texts are short.
+        let end = &text[text.len().saturating_sub(self.bytes_max)..];
+        let mut buffer = [0; 128];
+        if let Some(reversed) = buffer.get_mut(..end.len()) {
+            reversed.copy_from_slice(end);
+            reversed.reverse();
+            self.of(reversed, found);
+        } else {
+            let reversed: Vec<u8> = end.iter().rev().copied().collect();
+            self.of(&reversed, found);
+        }
     }
 
     /// What is filed under every text that `text` starts with, the longest first.
-    pub(super) fn of(
-        &self,
-        text: impl Iterator<Item = u8> + Clone,
-        mut found: impl FnMut(&[Posting]),
-    ) {
-        let behind = self
-            .0
-            .partition_point(|node| node.text.iter().copied().le(text.clone()));
+    pub(super) fn of(&self, text: &[u8], mut found: impl FnMut(&[Posting])) {
+        let behind = self.nodes.partition_point(|node| *node.text <= *text);
         let Some(last) = behind.checked_sub(1) else {
             return;
         };
-        let shared = self.0[last]
-            .text
-            .iter()
-            .zip(text)
-            .take_while(|(one, other)| **one == *other)
-            .count();
-        let mut next = Some(&self.0[last]);
+        let pairs = self.nodes[last].text.iter().zip(text);
+        let shared = pairs.take_while(|(one, other)| one == other).count();
+        let mut next = Some(&self.nodes[last]);
         while let Some(node) = next {
             if node.text.len() <= shared {
                 found(&node.postings);
             }
-            next = node.parent.map(|parent| &self.0[parent as usize]);
+            next = node.parent.map(|parent| &self.nodes[parent as usize]);
         }
     }
 }

@@ -97,14 +97,14 @@ impl Index {
         }
         for (attribute, prefixes) in &self.prefixes {
             if let Some(text) = event.text(attribute) {
-                prefixes.of(text.bytes(), |postings| {
+                prefixes.of(text.as_bytes(), |postings| {
                     intersect(postings, reach, &mut found);
                 });
             }
         }
         for (attribute, suffixes) in &self.suffixes {
             if let Some(text) = event.text(attribute) {
-                suffixes.of(text.bytes().rev(), |postings| {
+                suffixes.of_reversed(text.as_bytes(), |postings| {
                     intersect(postings, reach, &mut found);
                 });
             }

@@ -251,3 +251,22 @@ fn triggers_that_do_not_match_cost_nothing() {
     check(sql("order.paid.v1"), &|n| sql(&format!("order.paid.{n}")));
     check(any("order.paid.v1"), &|n| any(&format!("order.paid.{n}")));
 }
+
+#[test]
+fn texts_of_any_length_are_found_by_their_ends() {
+    let lengths = [1, 2, 127, 128, 129, 200, 5000];
+    let world = lengths.iter().fold(brokers(), |world, length| {
+        let filters = json!([{"suffix": {"type": "x".repeat(*length)}}]);
+        let spec = json!({"spec": {"broker": "b0", "filters": filters}});
+        world.trigger("team", &format!("t{length}"), spec)
+    });
+    let table = world.compile();
+    let mut out = Vec::new();
+    for length in lengths {
+        let event = event(&[("type", &format!("y{}", "x".repeat(length)))]);
+        table.matches("broker/team/b0", &event, &mut out);
+        let expected = lengths.iter().filter(|other| **other <= length).count();
+        assert_eq!(out.len(), expected, "{length}");
+        assert_eq!(out, by_asking_everyone(&table, "broker/team/b0", &event));
+    }
+}
