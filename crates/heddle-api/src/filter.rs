@@ -3,12 +3,19 @@
 //! A filter is written in exactly one dialect. `all`, `any` and `not` contain further filters, and a structural schema
 //! cannot describe a shape that contains itself; what is nested is therefore kept as it was sent ([`Nested`]) and read by
 //! [`Nested::read`], so that a malformed filter deep inside one object can never stop the objects around it from being read.
-//! Deciding whether an event matches is left to the mesh.
+//! What is wrong with a filter is said by [`check`]; deciding whether an event matches is left to the mesh.
+
+mod check;
+pub mod demand;
+
+pub use check::{Fault, NESTING_MAX, check};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+use crate::trigger::TriggerSpec;
 
 /// One condition on the attributes of an event, in one dialect.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
@@ -40,6 +47,49 @@ pub struct Filter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub cesql: Option<String>,
+}
+
+/// What a consumer asked for, in whichever way it was written.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub enum FilterSource {
+    /// Nothing was asked for, so everything is wanted.
+    #[default]
+    Everything,
+    /// Exact values; an empty one asks only that the attribute is there.
+    Attributes(BTreeMap<String, String>),
+    /// Filters that must all match.
+    Filters(Vec<Filter>),
+}
+
+impl From<&TriggerSpec> for FilterSource {
+    /// `filters` wins over `filter`.
+    fn from(spec: &TriggerSpec) -> Self {
+        match &spec.filter {
+            _ if !spec.filters.is_empty() => Self::Filters(spec.filters.clone()),
+            Some(filter) if !filter.attributes.is_empty() => {
+                Self::Attributes(filter.attributes.clone())
+            }
+            _ => Self::Everything,
+        }
+    }
+}
+
+impl FilterSource {
+    /// Everything that is wrong with it; the paths are those below the spec of a Trigger.
+    #[must_use]
+    pub fn check(&self) -> Vec<Fault> {
+        let (field, faults) = match self {
+            Self::Everything => return Vec::new(),
+            Self::Attributes(attributes) => ("filter", check::attributes(attributes)),
+            Self::Filters(filters) => ("filters", check(filters)),
+        };
+        let below = |fault: Fault| Fault {
+            path: format!("{field}{}", fault.path),
+            ..fault
+        };
+        faults.into_iter().map(below).collect()
+    }
 }
 
 /// A filter inside another one, not yet looked at.

@@ -26,6 +26,7 @@ pub mod attributes;
 pub mod broker;
 pub mod bundle;
 pub mod bundle_revision;
+pub mod cesql;
 pub mod channel;
 pub mod conditions;
 pub mod duck;

@@ -39,3 +39,19 @@ pub mod field_manager {
     /// The command line, unless a user names another.
     pub const CLI: &str = "heddle";
 }
+
+/// Annotations of Triggers and Subscriptions that say how events are handed over, beyond what `spec.delivery` can say.
+pub mod annotation {
+    /// `true` keeps events until it is taken away again.
+    pub const PAUSED: &str = "heddle.dev/paused";
+    /// `ordered` or `unordered`.
+    pub const DELIVERY_ORDER: &str = "heddle.dev/delivery-order";
+    /// The same by another name, which existing manifests use.
+    pub const KAFKA_DELIVERY_ORDER: &str = "kafka.eventing.knative.dev/delivery.order";
+    /// How many deliveries may be under way at once, from 1 to 1000.
+    pub const MAX_IN_FLIGHT: &str = "heddle.dev/max-in-flight";
+    /// Where a new consumer starts: `new`, `earliest`, a time in RFC 3339, or `event:SOURCE#ID`.
+    pub const START: &str = "heddle.dev/start";
+    /// How often dead letters are sent on their way again without being asked, from 0 to 10.
+    pub const AUTO_REDRIVE: &str = "heddle.dev/auto-redrive";
+}

@@ -1,1 +1,197 @@
 //! The compiled table: from where an event came in to who wants it.
+//!
+//! ```text
+//!   entry                    reach                           index                        predicate
+//!   channel/ns/shop ──> itself, and every place  ──> consumers of these places ──> those that do want it
+//!   broker/ns/default   that links lead to           that might want the event
+//! ```
+//! A *place* is a Channel or a Broker; each is an *entry* where events come in. A Subscription from a place to a place is a
+//! *link*; everything else that receives events is a [`Consumer`] at one place. A table is made by [`compile`], which is
+//! pure, and never changes. It promises that a consumer gets an event once however many links lead to it, and that
+//! consumers which do not want an event cost it nothing. Swapping tables and following them are left to others.
+
+mod affix;
+mod compile;
+mod doors;
+mod fingerprint;
+mod index;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod topology;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use heddle_api::attributes::Attributes;
+use heddle_api::duck::DeliverySpec;
+use heddle_api::filter::FilterSource;
+use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger};
+
+use crate::path::trigger::Predicate;
+use index::Index;
+
+pub use compile::{compile, recompile};
+pub use settings::{Settings, Start};
+
+/// Everything that a table is made of.
+#[derive(Clone, Debug, Default)]
+pub struct Resources {
+    pub applications: Vec<Arc<Application>>,
+    pub http_sources: Vec<Arc<HTTPSource>>,
+    pub channels: Vec<Arc<Channel>>,
+    pub subscriptions: Vec<Arc<Subscription>>,
+    pub brokers: Vec<Arc<Broker>>,
+    pub triggers: Vec<Arc<Trigger>>,
+}
+
+/// Who wants which events. Consumers are numbered in the order of their keys.
+#[derive(Debug, Default)]
+pub struct Table {
+    consumers: Vec<Arc<Consumer>>,
+    numbers: HashMap<Arc<str>, u32>,
+    entries: HashMap<Arc<str>, Entry>,
+    doors: HashMap<String, Door>,
+    index: Index,
+    rejected: Vec<Rejected>,
+    faults: Vec<Rejected>,
+}
+
+/// A Trigger, or a Subscription with a subscriber of its own.
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    /// `trigger/NAMESPACE/NAME` or `subscription/NAMESPACE/NAME`.
+    pub key: Arc<str>,
+    pub uid: String,
+    pub generation: i64,
+    /// Every entry from which an event can reach it, in the order of their names.
+    pub feeds: Arc<[Feed]>,
+    pub predicate: Arc<Predicate>,
+    /// What the predicate was compiled from.
+    pub filters: FilterSource,
+    pub destination: Target,
+    pub reply: Reply,
+    pub delivery: DeliverySpec,
+    /// Where undeliverable events go besides the internal store; `None` when nothing is configured.
+    pub dead_letter_sink: Option<Target>,
+    /// Certificates, in PEM, of the destination.
+    pub ca_certs: Option<String>,
+    /// Certificates, in PEM, of the dead-letter sink.
+    pub dead_letter_ca_certs: Option<String>,
+    pub settings: Settings,
+    /// A hash of feeds and filters that no restart and no version changes: as long as it is the same, the same events are
+    /// wanted.
+    pub fingerprint: u64,
+}
+
+/// An entry from which events reach a consumer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feed {
+    /// `channel/NAMESPACE/NAME` or `broker/NAMESPACE/NAME`.
+    pub entry: Arc<str>,
+    /// The hops between the entry and the consumer.
+    pub via: Vec<String>,
+}
+
+/// Where events go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// It has no address yet.
+    Unresolved,
+    Url(String),
+    /// A place of this mesh: what goes there is appended, not sent.
+    Entry(Arc<str>),
+}
+
+/// Where answers go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nobody asked for them.
+    None,
+    /// Somebody did, and has no address yet.
+    Unresolved,
+    Url(String),
+    Entry(Arc<str>),
+}
+
+/// The door through which an Application publishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Door {
+    Open { entry: Arc<str> },
+    NotReady { reason: String },
+}
+
+/// A place where events come in: every Channel and Broker that is not being deleted.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub name: Arc<str>,
+    /// The numbers of the places that an event from here reaches, itself included, in ascending order.
+    reach: Box<[u32]>,
+}
+
+/// An object that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// The key of the consumer it is, or would have been.
+    pub key: String,
+    pub reason: String,
+}
+
+impl Table {
+    /// A table that leads nowhere.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    #[must_use]
+    pub fn consumers(&self) -> &[Arc<Consumer>] {
+        &self.consumers
+    }
+
+    /// A consumer and its number.
+    #[must_use]
+    pub fn consumer(&self, key: &str) -> Option<(u32, &Arc<Consumer>)> {
+        let number = *self.numbers.get(key)?;
+        Some((number, &self.consumers[number as usize]))
+    }
+
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name)
+    }
+
+    /// The door of an Application; `None` when there is no such Application.
+    #[must_use]
+    pub fn application(&self, application: &str) -> Option<&Door> {
+        self.doors.get(application)
+    }
+
+    /// Consumers that are not in the table because what they ask for cannot be understood.
+    #[must_use]
+    pub fn rejected(&self) -> &[Rejected] {
+        &self.rejected
+    }
+
+    /// Consumers that are in the table, but not quite as they ask for.
+    #[must_use]
+    pub fn faults(&self) -> &[Rejected] {
+        &self.faults
+    }
+
+    /// Puts the numbers of the consumers that want an event into `out`, which is emptied first, in ascending order.
+    pub fn matches(&self, entry: &str, event: &dyn Attributes, out: &mut Vec<u32>) {
+        out.clear();
+        let Some(entry) = self.entries.get(entry) else {
+            return;
+        };
+        self.index.candidates(&entry.reach, event, |number| {
+            if self.consumers[number as usize].predicate.matches(event) {
+                out.push(number);
+            }
+        });
+        // A filter with alternatives may be found by more than one of them.
+        out.sort_unstable();
+        out.dedup();
+    }
+}

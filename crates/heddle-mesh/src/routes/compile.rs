@@ -1,0 +1,306 @@
+//! Resources in, table out. No IO, no clock, and the same table whatever the order of the resources.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use heddle_api::duck::{DeliverySpec, Destination};
+use heddle_api::filter::FilterSource;
+use heddle_api::{Broker, Channel, Subscription, Trigger};
+use kube::{Resource, ResourceExt as _};
+
+use super::doors::doors;
+use super::fingerprint;
+use super::index::{Index, Posting};
+use super::topology::{Topology, name_of, primary, stays};
+use super::{Consumer, Entry, Feed, Rejected, Reply, Resources, Settings, Table, Target};
+use crate::path::trigger::Predicate;
+
+/// The table that these resources describe.
+#[must_use]
+pub fn compile(resources: &Resources) -> Table {
+    recompile(resources, &Table::empty())
+}
+
+/// The same table as [`compile`] makes, sooner: filters that the table before knows are not read again.
+#[must_use]
+pub fn recompile(resources: &Resources, before: &Table) -> Table {
+    let topology = Topology::new(resources);
+    let places = 0..u32::try_from(topology.names().len()).expect("places are counted in 32 bits");
+    let reached: Vec<_> = places.map(|place| topology.reached_from(place)).collect();
+    let feeds = topology.feeds(&reached);
+    let mut compiler = Compiler {
+        brokers: resources
+            .brokers
+            .iter()
+            .map(|broker| (name_of(&**broker), &**broker))
+            .collect(),
+        channels: resources
+            .channels
+            .iter()
+            .map(|channel| (name_of(&**channel), &**channel))
+            .collect(),
+        feed_hashes: feeds
+            .iter()
+            .map(|feeds| fingerprint::of_feeds(feeds))
+            .collect(),
+        feeds,
+        topology: &topology,
+        before,
+        consumers: BTreeMap::new(),
+        rejected: Vec::new(),
+        faults: Vec::new(),
+    };
+    for trigger in resources.triggers.iter().filter(|one| stays(&***one)) {
+        compiler.trigger(trigger);
+    }
+    for subscription in resources.subscriptions.iter().filter(|one| stays(&***one)) {
+        compiler.subscription(subscription);
+    }
+    let entries = topology.names().iter().zip(&reached);
+    let entries = entries.map(|(name, reached)| {
+        let mut reach: Box<[u32]> = reached.iter().map(|reached| reached.place).collect();
+        reach.sort_unstable();
+        let name = name.clone();
+        (name.clone(), Entry { name, reach })
+    });
+    let mut table = compiler.table();
+    table.entries = entries.collect();
+    table.doors = doors(resources, &topology);
+    table
+}
+
+struct Compiler<'a> {
+    topology: &'a Topology,
+    /// Per place.
+    feeds: Vec<Arc<[Feed]>>,
+    feed_hashes: Vec<u64>,
+    brokers: BTreeMap<String, &'a Broker>,
+    channels: BTreeMap<String, &'a Channel>,
+    before: &'a Table,
+    consumers: BTreeMap<Arc<str>, (u32, Arc<Consumer>)>,
+    rejected: Vec<Rejected>,
+    faults: Vec<Rejected>,
+}
+
+impl Compiler<'_> {
+    fn trigger(&mut self, trigger: &Trigger) {
+        let key: Arc<str> = name_of(trigger).into();
+        let filters = FilterSource::from(&trigger.spec);
+        let Some(predicate) = self.predicate(&key, &filters) else {
+            return;
+        };
+        let namespace = trigger.namespace().unwrap_or_default();
+        let broker_name = format!("broker/{namespace}/{}", trigger.spec.broker);
+        let Some(place) = self.topology.place(&broker_name) else {
+            return;
+        };
+        let broker = self.brokers[&broker_name];
+        let status = trigger.status.as_ref();
+        let own = set(trigger.spec.delivery.as_ref());
+        let delivery = own.or(broker.spec.delivery.as_ref());
+        // Whose delivery it is, theirs is the resolved address.
+        let trigger_sink = status.and_then(|status| status.dead_letter_sink_uri.as_ref());
+        let broker_status = broker.status.as_ref();
+        let broker_sink = broker_status.and_then(|status| status.dead_letter_sink_uri.as_ref());
+        let (sink_url, sink_ca_certs) = if own.is_some() || broker_sink.is_none() {
+            (
+                trigger_sink,
+                status.and_then(|status| status.dead_letter_sink_ca_certs.clone()),
+            )
+        } else {
+            (
+                broker_sink,
+                broker_status.and_then(|status| status.dead_letter_sink_ca_certs.clone()),
+            )
+        };
+        let subscriber = &trigger.spec.subscriber;
+        let subscriber_url = status.and_then(|status| status.subscriber_uri.as_ref());
+        let resolved_certs = status.and_then(|status| status.subscriber_ca_certs.clone());
+        let consumer = Consumer {
+            destination: self.topology.target(&namespace, subscriber, subscriber_url),
+            reply: Reply::Entry(self.topology.names()[place as usize].clone()),
+            dead_letter_sink: self.sink(&namespace, delivery, sink_url),
+            delivery: delivery.cloned().unwrap_or_default(),
+            ca_certs: resolved_certs.or_else(|| subscriber.ca_certs.clone()),
+            dead_letter_ca_certs: sink_ca_certs.or_else(|| sink_certs(delivery)),
+            ..self.consumer(trigger, key, place, predicate, filters)
+        };
+        self.add(place, consumer);
+    }
+
+    fn subscription(&mut self, subscription: &Subscription) {
+        let Some(place) = self.topology.channel_of(subscription) else {
+            return;
+        };
+        let (Some(destination), url) = primary(subscription) else {
+            return;
+        };
+        if self.topology.is_link(subscription) {
+            return;
+        }
+        let namespace = subscription.namespace().unwrap_or_default();
+        let resolved = subscription
+            .status
+            .as_ref()
+            .and_then(|status| status.physical_subscription.clone())
+            .unwrap_or_default();
+        let channel = self.channels[&*self.topology.names()[place as usize]];
+        let own = set(subscription.spec.delivery.as_ref());
+        let delivery = own.or(channel.spec.delivery.as_ref());
+        let channel_status = channel.status.as_ref();
+        let channel_sink = channel_status.and_then(|status| status.dead_letter_sink_uri.as_ref());
+        let sink_url = match own {
+            Some(_) => resolved.dead_letter_sink_uri.as_ref(),
+            None => resolved.dead_letter_sink_uri.as_ref().or(channel_sink),
+        };
+        let (reply, resolved_certs) =
+            match (&subscription.spec.subscriber, &subscription.spec.reply) {
+                // Without a subscriber there is nobody who could answer.
+                (None, _) => (Reply::None, resolved.reply_ca_certs),
+                (Some(_), None) => (Reply::None, resolved.subscriber_ca_certs),
+                (Some(_), Some(reply)) => (
+                    self.topology
+                        .target(&namespace, reply, resolved.reply_uri.as_ref())
+                        .into(),
+                    resolved.subscriber_ca_certs,
+                ),
+            };
+        let key: Arc<str> = name_of(subscription).into();
+        let everything = Arc::new(Predicate::everything());
+        let consumer = Consumer {
+            destination: self.topology.target(&namespace, destination, url),
+            reply,
+            dead_letter_sink: self.sink(&namespace, delivery, sink_url),
+            delivery: delivery.cloned().unwrap_or_default(),
+            ca_certs: resolved_certs.or_else(|| destination.ca_certs.clone()),
+            dead_letter_ca_certs: resolved
+                .dead_letter_sink_ca_certs
+                .or_else(|| sink_certs(delivery)),
+            ..self.consumer(
+                subscription,
+                key,
+                place,
+                everything,
+                FilterSource::Everything,
+            )
+        };
+        self.add(place, consumer);
+    }
+
+    /// The predicate, or nothing: a filter that cannot be understood lets nothing pass.
+    fn predicate(&mut self, key: &Arc<str>, filters: &FilterSource) -> Option<Arc<Predicate>> {
+        if let Some((_, before)) = self.before.consumer(key)
+            && before.filters == *filters
+        {
+            return Some(before.predicate.clone());
+        }
+        match Predicate::compile(filters) {
+            Ok(predicate) => Some(Arc::new(predicate)),
+            Err(invalid) => {
+                self.rejected.push(Rejected {
+                    key: key.to_string(),
+                    reason: invalid.to_string(),
+                });
+                None
+            }
+        }
+    }
+
+    /// What all consumers have in common; where events go is still to be said.
+    fn consumer<K: Resource>(
+        &mut self,
+        object: &K,
+        key: Arc<str>,
+        place: u32,
+        predicate: Arc<Predicate>,
+        filters: FilterSource,
+    ) -> Consumer {
+        let faults = &mut self.faults;
+        let settings = Settings::read(object.meta().annotations.as_ref(), |reason| {
+            faults.push(Rejected {
+                key: key.to_string(),
+                reason,
+            });
+        });
+        let place = place as usize;
+        Consumer {
+            key,
+            uid: object.uid().unwrap_or_default(),
+            generation: object.meta().generation.unwrap_or_default(),
+            feeds: self.feeds[place].clone(),
+            fingerprint: fingerprint::of_filters(self.feed_hashes[place], &filters),
+            predicate,
+            filters,
+            destination: Target::Unresolved,
+            reply: Reply::None,
+            delivery: DeliverySpec::default(),
+            dead_letter_sink: None,
+            ca_certs: None,
+            dead_letter_ca_certs: None,
+            settings,
+        }
+    }
+
+    fn sink(
+        &self,
+        namespace: &str,
+        delivery: Option<&DeliverySpec>,
+        url: Option<&String>,
+    ) -> Option<Target> {
+        let sink = delivery?.dead_letter_sink.as_ref()?;
+        Some(self.topology.target(namespace, sink, url))
+    }
+
+    fn add(&mut self, place: u32, consumer: Consumer) {
+        self.consumers
+            .insert(consumer.key.clone(), (place, Arc::new(consumer)));
+    }
+
+    fn table(mut self) -> Table {
+        let numbered = || (0_u32..).zip(&self.consumers);
+        let index = Index::new(numbered().map(|(number, (_, (place, consumer)))| {
+            let posting = Posting {
+                place: *place,
+                consumer: number,
+            };
+            (posting, &*consumer.predicate)
+        }));
+        let numbers = numbered()
+            .map(|(number, (key, _))| (key.clone(), number))
+            .collect();
+        self.rejected.sort_by(|one, other| one.key.cmp(&other.key));
+        self.faults.sort_by(|one, other| one.key.cmp(&other.key));
+        Table {
+            index,
+            numbers,
+            consumers: self
+                .consumers
+                .into_values()
+                .map(|(_, consumer)| consumer)
+                .collect(),
+            rejected: self.rejected,
+            faults: self.faults,
+            ..Table::default()
+        }
+    }
+}
+
+impl From<Target> for Reply {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Unresolved => Self::Unresolved,
+            Target::Url(url) => Self::Url(url),
+            Target::Entry(entry) => Self::Entry(entry),
+        }
+    }
+}
+
+/// Delivery settings count as a whole as soon as one of them is given.
+fn set(delivery: Option<&DeliverySpec>) -> Option<&DeliverySpec> {
+    delivery.filter(|delivery| **delivery != DeliverySpec::default())
+}
+
+fn sink_certs(delivery: Option<&DeliverySpec>) -> Option<String> {
+    let sink: &Destination = delivery?.dead_letter_sink.as_ref()?;
+    sink.ca_certs.clone()
+}
