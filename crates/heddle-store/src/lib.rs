@@ -1,4 +1,4 @@
-//! Durable bytes: revisioned resources behind one write-ahead discipline.
+//! Durable bytes: revisioned resources and, in [`events`], a log, behind one write-ahead discipline.
 //!
 //! *Write, sync, then acknowledge; after a failed sync acknowledge nothing more until a restart.*
 //! Objects are kept whole in memory and on disk. Every change gets the next version of one global
@@ -15,6 +15,7 @@
 
 pub mod engine;
 mod error;
+pub mod events;
 mod format;
 mod group;
 mod history;

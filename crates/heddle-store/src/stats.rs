@@ -47,10 +47,10 @@ pub struct Histogram {
     pub sum: f64,
 }
 
-const WRITES: &[f64] = &[
+pub(crate) const WRITES: &[f64] = &[
     1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0,
 ];
-const SECONDS: &[f64] = &[
+pub(crate) const SECONDS: &[f64] = &[
     0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0,
 ];
 
@@ -61,7 +61,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    fn new(bounds: &'static [f64]) -> Self {
+    pub(crate) fn new(bounds: &'static [f64]) -> Self {
         Self {
             bounds,
             counts: vec![0; bounds.len() + 1],
@@ -69,7 +69,7 @@ impl Histogram {
         }
     }
 
-    fn add(&mut self, value: f64) {
+    pub(crate) fn add(&mut self, value: f64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket] += 1;
         self.sum += value;

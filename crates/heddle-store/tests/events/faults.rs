@@ -1,0 +1,170 @@
+//! Disks that fail and disks that are full, at every operation.
+
+use std::sync::Arc;
+
+use heddle_rt::MemoryVfs;
+use heddle_rt::vfs::{Fault, PowerLoss};
+use heddle_store::Health;
+use heddle_store::events::{AppendError, EventLog};
+
+use crate::story::{Promises, Step, steps};
+use crate::support::*;
+use crate::twist::{Twist, TwistedVfs};
+
+/// Only appends, so that every refusal is one of an append.
+fn story(seed: u64) -> Vec<Step> {
+    let mut steps = steps(seed, 18);
+    steps.retain(|step| !matches!(step, Step::RemoveOldest));
+    steps
+}
+
+/// Tells the story with one fault. `None` when the log could not be opened.
+async fn with_fault(
+    operation: u64,
+    fault: Fault,
+    story: &[Step],
+) -> (MemoryVfs, Promises, Option<EventLog>) {
+    let vfs = MemoryVfs::new();
+    vfs.fail_at(operation, fault);
+    let mut promises = Promises::default();
+    let log = try_open(&vfs).ok();
+    if let Some(log) = &log {
+        promises.tell(log, story).await;
+    }
+    (vfs, promises, log)
+}
+
+async fn operations(story: &[Step]) -> u64 {
+    with_fault(u64::MAX, Fault::Eio, story).await.0.operations()
+}
+
+#[tokio::test]
+async fn after_a_failure_of_the_disk_nothing_is_acknowledged_until_a_restart() {
+    let mut poisoned = 0;
+    for seed in 0..4 {
+        let story = story(seed);
+        for operation in 1..=operations(&story).await {
+            let context = format!("seed {seed}, operation {operation}");
+            let (vfs, promises, log) = with_fault(operation, Fault::Eio, &story).await;
+            if let Some(log) = log {
+                if promises.refused_count > 0 {
+                    assert!(matches!(log.health(), Health::Poisoned(_)), "{context}");
+                }
+                if log.health() != Health::Serving {
+                    poisoned += 1;
+                    let refused = one(&log, "later").await.unwrap_err();
+                    assert!(matches!(refused, AppendError::Poisoned(_)), "{context}");
+                }
+                promises
+                    .judge(&log)
+                    .unwrap_or_else(|error| panic!("{context}, serving: {error}"));
+            }
+            for seed in 0..3 {
+                let after = vfs.power_loss(PowerLoss::Arbitrary { seed });
+                promises
+                    .judge(&open(&after))
+                    .unwrap_or_else(|error| panic!("{context}, power {seed}: {error}"));
+            }
+            let restarted = open(&vfs.kill());
+            promises
+                .judge(&restarted)
+                .unwrap_or_else(|error| panic!("{context}, restarted: {error}"));
+            one(&restarted, "again").await.unwrap();
+        }
+    }
+    assert!(poisoned > 50, "only {poisoned} failures were noticed");
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
+    let mut refused = 0;
+    for seed in 10..14 {
+        let story = story(seed);
+        for operation in 1..=operations(&story).await {
+            let context = format!("seed {seed}, operation {operation}");
+            let (mut vfs, mut promises, log) = with_fault(operation, Fault::Enospc, &story).await;
+            refused += promises.refused_count;
+            let log = match log {
+                Some(log) => log,
+                None => {
+                    vfs = vfs.kill();
+                    open(&vfs)
+                }
+            };
+            promises.append(&log, &[b"there is room".to_vec()]).await;
+            assert_eq!(log.health(), Health::Serving, "{context}");
+            promises
+                .judge(&log)
+                .unwrap_or_else(|error| panic!("{context}: {error}"));
+            for seed in 0..3 {
+                let after = vfs.power_loss(PowerLoss::Arbitrary { seed });
+                promises
+                    .judge(&open(&after))
+                    .unwrap_or_else(|error| panic!("{context}, power {seed}: {error}"));
+            }
+        }
+    }
+    assert!(refused > 50, "only {refused} appends were refused");
+}
+
+#[tokio::test]
+async fn what_was_refused_never_appears_even_when_most_of_it_was_written() {
+    let story = story(20);
+    let mut refused = 0;
+    for number in 1..60 {
+        let vfs = MemoryVfs::new();
+        let twisted = || {
+            EventLog::open(options_on(Arc::new(TwistedVfs {
+                inner: vfs.shared(),
+                twist: Arc::new(Twist::ShortWrite {
+                    number,
+                    seen: 0.into(),
+                }),
+            })))
+        };
+        let Ok(log) = twisted() else { continue };
+        let mut promises = Promises::default();
+        for step in &story {
+            promises.tell(&log, std::slice::from_ref(step)).await;
+            // At once, and before anything is written over it.
+            for after in [
+                vfs.kill(),
+                vfs.power_loss(PowerLoss::Arbitrary { seed: number }),
+            ] {
+                promises
+                    .judge(&open(&after))
+                    .unwrap_or_else(|error| panic!("write {number}: {error}"));
+            }
+        }
+        refused += promises.refused_count;
+    }
+    assert!(refused > 10, "only {refused} appends were refused");
+}
+
+#[tokio::test]
+async fn removing_a_segment_makes_room_on_a_disk_that_has_none_at_all() {
+    let vfs = MemoryVfs::new();
+    let log = open(&vfs);
+    while log.segments().len() < 3 {
+        one(&log, &"x".repeat(200)).await.unwrap();
+    }
+    vfs.set_capacity(Some(vfs.used_bytes()));
+    let mut taken = 0;
+    let refusal = loop {
+        match one(&log, &"y".repeat(200)).await {
+            Ok(_) => taken += 1,
+            Err(error) => break error,
+        }
+        assert!(taken < 100, "the disk is never full");
+    };
+    assert_eq!(refusal, AppendError::Full);
+    assert_eq!(log.health(), Health::Full);
+    vfs.set_capacity(Some(vfs.used_bytes()));
+    let first = log.first();
+    log.remove_segment(first).await.unwrap();
+    one(&log, "z").await.unwrap();
+    assert_eq!(log.health(), Health::Serving);
+    let reopened = open(&vfs.kill());
+    assert_eq!(reopened.damage(), []);
+    assert!(reopened.first() > first);
+}
