@@ -53,6 +53,11 @@ impl Listener {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// The next connection, for whoever speaks something other than HTTP or wants to speak it badly.
+    pub async fn accept(&self) -> io::Result<TcpStream> {
+        Ok(self.inner.accept().await?.0)
+    }
 }
 
 /// Binds a port; 0 picks a free one.
