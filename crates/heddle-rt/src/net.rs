@@ -4,7 +4,11 @@
 //! served only on a loopback address and only when the caller allows it. A door bounds what a
 //! stranger can hold: connections, header bytes, streams, and the time until the first request.
 //! Who is at the other end ([`Peer`]) travels in the request's extensions; what they may do is
-//! decided elsewhere.
+//! decided elsewhere. Going out to somebody else's door is left to [`dial`].
+
+pub mod dial;
+pub mod egress;
+pub mod trust;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -48,6 +52,11 @@ impl Listener {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The next connection, for whoever speaks something other than HTTP or wants to speak it badly.
+    pub async fn accept(&self) -> io::Result<TcpStream> {
+        Ok(self.inner.accept().await?.0)
     }
 }
 

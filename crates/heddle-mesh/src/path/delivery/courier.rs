@@ -1,0 +1,426 @@
+//! The courier: carries one event to one place and reports what became of it.
+//!
+//! One call is one attempt. It has one time limit, from waiting for a connection to the last byte of the answer, and it
+//! always ends with a [`Report`]: nothing a destination does makes it wait longer, take more memory than an event may
+//! have, or go elsewhere, for redirects are not followed. Of what came with an event only the event travels on; no
+//! credential that was shown to heddle is shown to anybody else.
+//!
+//! A connection that rested and turns out to be closed is replaced without a word, once, and only if nothing was heard on
+//! it. That may deliver twice what a destination took without answering, which at-least-once delivery allows.
+//! When to try, how often, and what follows is left to the dispatcher; the rules for it are in
+//! [`policy`](super::policy).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use heddle_api::duck::DeliveryFormat;
+use heddle_rt::net::dial::{Connect, Place};
+use heddle_rt::{Clock, OnError, Tasks};
+use http::header::{HOST, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use tokio::sync::SemaphorePermit;
+
+use super::address::Parsed;
+pub use super::address::{Address, BadAddress};
+use super::answer::{DRAIN_TIME_MAX, End, Reader, Verdict, verdict};
+use super::pool::{Body, Limits, Line, Means, Pool, Unanswered};
+use super::retry_after::retry_after;
+use crate::event::http as ce;
+use crate::event::{Event, Form};
+
+static PREFER: HeaderName = HeaderName::from_static("prefer");
+static REPLY: HeaderValue = HeaderValue::from_static("reply");
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+static HEDDLE: HeaderValue = HeaderValue::from_static("heddle");
+
+/// What a courier works with.
+#[derive(Clone, Debug)]
+pub struct CourierOptions {
+    /// Owns the connections: cancelling it ends them.
+    pub tasks: Tasks,
+    pub clock: Clock,
+    pub connect: Arc<dyn Connect>,
+    pub limits: Limits,
+    /// What a reply may be.
+    pub replies: ce::Limits,
+}
+
+/// Carries events. Cheap to clone; clones share connections.
+#[derive(Clone, Debug)]
+pub struct Courier {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    means: Means,
+    replies: ce::Limits,
+    /// One pool for each origin that somebody has an address of.
+    pools: Mutex<HashMap<Place, Weak<Pool>>>,
+}
+
+/// What is sent besides the event.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extra<'a> {
+    /// W3C trace context. Text that cannot be a header is left out.
+    pub traceparent: Option<&'a str>,
+    pub tracestate: Option<&'a str>,
+    /// Says that an event in the answer is welcome.
+    pub prefer_reply: bool,
+    /// Headers that belong to the destination, such as `WebHook-Request-Origin`.
+    pub headers: &'a [(HeaderName, HeaderValue)],
+}
+
+/// What became of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub outcome: Outcome,
+    pub latency: Duration,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Delivered.
+    Accepted { status: u16, reply: Reply },
+    /// Answered, and not with success.
+    Refused {
+        status: u16,
+        /// Whether this status may be different next time.
+        retry: bool,
+        /// What a 429 or 503 asked for.
+        retry_after: Option<Duration>,
+        /// The beginning of the body, at most [`ANSWER_BYTES_MAX`](super::answer::ANSWER_BYTES_MAX) bytes.
+        answer: Bytes,
+    },
+    /// The destination wants no more events, ever (410).
+    Gone,
+    /// No answer, or none that could be understood: to be tried again.
+    Failed { error: String },
+}
+
+/// What came with the success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    None,
+    Event(Event),
+    /// Something that says it is an event and is not. Asking again would not make it one.
+    Bad(String),
+}
+
+impl Outcome {
+    /// Whether the destination did its part, be it to say no: what a [`Breaker`](super::breaker::Breaker) counts as success.
+    #[must_use]
+    pub fn answered(&self) -> bool {
+        match self {
+            Self::Accepted { .. } | Self::Gone => true,
+            Self::Refused { retry, .. } => !retry,
+            Self::Failed { .. } => false,
+        }
+    }
+}
+
+/// An answer whose body is still to be read.
+struct Answer<'a> {
+    head: response::Parts,
+    body: Incoming,
+    line: Line,
+    /// Held until the body is read.
+    _turn: SemaphorePermit<'a>,
+}
+
+impl Courier {
+    /// A courier, and a task that closes connections which rest for too long.
+    #[must_use]
+    pub fn new(options: CourierOptions) -> Self {
+        let inner = Arc::new(Inner {
+            means: Means {
+                tasks: options.tasks.clone(),
+                clock: options.clock.clone(),
+                connect: options.connect,
+                limits: options.limits,
+            },
+            replies: options.replies,
+            pools: Mutex::default(),
+        });
+        let courier = Arc::downgrade(&inner);
+        let pause = (options.limits.idle_timeout / 2).max(Duration::from_millis(100));
+        let sweeping = async move {
+            loop {
+                options.clock.sleep(pause).await;
+                let Some(inner) = courier.upgrade() else {
+                    return;
+                };
+                inner.sweep();
+            }
+        };
+        options
+            .tasks
+            .spawn("close idle connections", OnError::Report, sweeping);
+        Self { inner }
+    }
+
+    /// Reads an address once for all deliveries to it. Whoever holds it keeps its connections open.
+    pub fn address(&self, url: &str, ca_certs: Option<&str>) -> Result<Arc<Address>, BadAddress> {
+        let parsed = Parsed::new(url, ca_certs)?;
+        let pool = self.inner.pool(&parsed.place);
+        Ok(Arc::new(parsed.with(pool)))
+    }
+
+    /// Makes one attempt. Without `form` the event is sent in the form in which it came.
+    pub async fn send(
+        &self,
+        to: &Address,
+        event: &Event,
+        form: Option<DeliveryFormat>,
+        extra: &Extra<'_>,
+        timeout: Duration,
+    ) -> Report {
+        let clock = &self.inner.means.clock;
+        let start = clock.monotonic();
+        let outcome = match clock.timeout(timeout, ask(to, event, form, extra)).await {
+            Ok(Ok(answer)) => {
+                let left = timeout.saturating_sub(clock.monotonic().saturating_sub(start));
+                self.inner.judge(to, answer, left).await
+            }
+            Ok(Err(error)) => Outcome::Failed { error },
+            Err(late) => Outcome::Failed {
+                error: format!("no answer within {:?}", late.0),
+            },
+        };
+        let latency = clock.monotonic().saturating_sub(start);
+        Report { outcome, latency }
+    }
+}
+
+/// Sends the event and waits for the head of the answer.
+async fn ask<'a>(
+    to: &'a Address,
+    event: &Event,
+    form: Option<DeliveryFormat>,
+    extra: &Extra<'_>,
+) -> Result<Answer<'a>, String> {
+    let turn = to.pool.turn().await;
+    let mut line = to.pool.line().await.map_err(|error| in_words(&error))?;
+    // A new connection is never stale, so this ends.
+    let response = loop {
+        let request = request(to, event, form, extra, &mut line);
+        match line.send(request).await {
+            Ok(response) => break response,
+            Err(Unanswered::Failed(error)) => return Err(in_words(&error)),
+            Err(Unanswered::Stale) => {
+                line = to.pool.fresh().await.map_err(|error| in_words(&error))?;
+            }
+        }
+    };
+    let (head, body) = response.into_parts();
+    Ok(Answer {
+        head,
+        body,
+        line,
+        _turn: turn,
+    })
+}
+
+fn request(
+    to: &Address,
+    event: &Event,
+    form: Option<DeliveryFormat>,
+    extra: &Extra<'_>,
+    line: &mut Line,
+) -> Request<Body> {
+    let mut headers = line.headers();
+    let structured = match form {
+        Some(form) => form == DeliveryFormat::Json,
+        None => event.form() == Form::Structured,
+    };
+    let body = if structured {
+        ce::write_structured(event, &mut headers)
+    } else {
+        ce::write_binary(event, &mut headers)
+    };
+    add(extra, &mut headers);
+    let uri = match line {
+        Line::Single(_) => {
+            headers.insert(HOST, to.host.clone());
+            to.path.clone()
+        }
+        Line::Shared(_) => to.whole.clone(),
+    };
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    request
+}
+
+fn add(extra: &Extra<'_>, headers: &mut HeaderMap) {
+    headers.insert(USER_AGENT, HEDDLE.clone());
+    if extra.prefer_reply {
+        headers.insert(PREFER.clone(), REPLY.clone());
+    }
+    let trace = [
+        (&TRACEPARENT, extra.traceparent),
+        (&TRACESTATE, extra.tracestate),
+    ];
+    for (name, text) in trace {
+        if let Some(Ok(value)) = text.map(HeaderValue::from_str) {
+            headers.insert(name.clone(), value);
+        }
+    }
+    for (name, value) in extra.headers {
+        headers.insert(name.clone(), value.clone());
+    }
+}
+
+impl Inner {
+    /// Reads what the answer's status makes worth reading and says what it means.
+    async fn judge(&self, to: &Address, answer: Answer<'_>, left: Duration) -> Outcome {
+        let status = answer.head.status.as_u16();
+        // The status says it all already; the rest of the answer does not get all the time there is.
+        let patience = left.min(DRAIN_TIME_MAX);
+        match verdict(status) {
+            Verdict::Delivered { may_reply } => {
+                // What is no event by its head does not become one by its body.
+                let claims = || ce::reply(&answer.head.headers, &Bytes::new(), &self.replies);
+                if may_reply && !matches!(claims(), Ok(None)) {
+                    return self.judge_reply(to, answer, left).await;
+                }
+                self.read(to, answer, Reader::drain, patience).await;
+                let reply = Reply::None;
+                Outcome::Accepted { status, reply }
+            }
+            Verdict::Gone => {
+                self.read(to, answer, Reader::drain, patience).await;
+                Outcome::Gone
+            }
+            Verdict::Refused { retry } => {
+                let retry_after = self.retry_after(&answer.head);
+                let reader = self.read(to, answer, Reader::beginning, patience).await;
+                Outcome::Refused {
+                    status,
+                    retry,
+                    retry_after,
+                    // A copy, for a slice would hold on to the whole buffer of the connection.
+                    answer: Bytes::copy_from_slice(&reader.kept()),
+                }
+            }
+        }
+    }
+
+    /// Delivered, with a reply. A reply that was cut off is asked for again: nobody else knows what it was.
+    async fn judge_reply(&self, to: &Address, answer: Answer<'_>, left: Duration) -> Outcome {
+        let Answer { head, body, .. } = answer;
+        let mode = ce::mode(&head.headers);
+        let bytes_max = mode.map_or(0, |mode| self.replies.body_bytes_max(mode));
+        let mut reader = Reader::whole(body, bytes_max);
+        let end = self.read_within(&mut reader, left).await;
+        let failed = |error| Outcome::Failed { error };
+        let reply = match &end {
+            Some(End::Whole) => self.reply(&head.headers, &reader.kept()),
+            // An answer that no event can be in is refused without a look at its body.
+            Some(End::TooLong) if bytes_max == 0 => self.reply(&head.headers, &Bytes::new()),
+            Some(End::TooLong) => Reply::Bad(format!("the reply has more than {bytes_max} bytes")),
+            Some(End::Broken(error)) => {
+                return failed(format!("the reply was cut off: {}", in_words(error)));
+            }
+            None => return failed("the reply did not end in time".to_owned()),
+        };
+        let status = head.status.as_u16();
+        rest(to, answer.line, head, end.as_ref());
+        Outcome::Accepted { status, reply }
+    }
+
+    fn reply(&self, headers: &HeaderMap, body: &Bytes) -> Reply {
+        match ce::reply(headers, body, &self.replies) {
+            Ok(event) => event.map_or(Reply::None, Reply::Event),
+            Err(refused) => Reply::Bad(refused.to_string()),
+        }
+    }
+
+    /// Reads a body that changes nothing about the outcome.
+    async fn read(
+        &self,
+        to: &Address,
+        answer: Answer<'_>,
+        reader: impl FnOnce(Incoming) -> Reader,
+        patience: Duration,
+    ) -> Reader {
+        let mut reader = reader(answer.body);
+        let end = self.read_within(&mut reader, patience).await;
+        rest(to, answer.line, answer.head, end.as_ref());
+        reader
+    }
+
+    /// Reads a body; without an end when the time was up.
+    async fn read_within(&self, reader: &mut Reader, patience: Duration) -> Option<End> {
+        if reader.is_at_end() {
+            return Some(End::Whole);
+        }
+        let reading = self.means.clock.timeout(patience, reader.read());
+        reading.await.ok()
+    }
+
+    fn retry_after(&self, head: &response::Parts) -> Option<Duration> {
+        let asks = [
+            StatusCode::TOO_MANY_REQUESTS,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ];
+        if !asks.contains(&head.status) {
+            return None;
+        }
+        retry_after(head.headers.get(RETRY_AFTER)?, self.means.clock.now())
+    }
+
+    fn pool(&self, place: &Place) -> Arc<Pool> {
+        let mut pools = self.pools.lock();
+        if let Some(pool) = pools.get(place).and_then(Weak::upgrade) {
+            return pool;
+        }
+        let pool = Arc::new(Pool::new(self.means.clone(), place.clone()));
+        pools.insert(place.clone(), Arc::downgrade(&pool));
+        pool
+    }
+
+    fn sweep(&self) {
+        let mut pools = Vec::new();
+        self.pools.lock().retain(|_, pool| {
+            pools.extend(pool.upgrade());
+            pool.strong_count() > 0
+        });
+        for pool in pools {
+            pool.sweep();
+        }
+    }
+}
+
+/// Lets a connection rest whose answer was read to the end. One that changed its protocol is of no use to us.
+fn rest(to: &Address, line: Line, head: response::Parts, end: Option<&End>) {
+    let usable = head.status != StatusCode::SWITCHING_PROTOCOLS;
+    if usable && matches!(end, Some(End::Whole)) {
+        to.pool.rest(line, head.headers);
+    }
+}
+
+/// An error with its causes, for whoever looks after the destination.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        // Some errors already speak for their cause.
+        if text.contains(&cause) {
+            text
+        } else {
+            format!("{text}: {cause}")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Connections are used again, replaced when they are stale, and bounded.
+
+use super::*;
+
+const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+
+#[tokio::test]
+async fn one_delivery_after_another_uses_one_connection() {
+    // Answers of every sort leave the connection usable when they end.
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    let server = Server::start(move |asked| match asked.request % 3 {
+        0 => Act::say(NO_CONTENT),
+        1 => Act::say("HTTP/1.1 500 Oops\r\ncontent-length: 5\r\n\r\nwrong"),
+        _ => Act::say(chunked),
+    })
+    .await;
+    let courier = courier(Limits::default());
+    let address = courier.address(&server.url(), None).unwrap();
+    for _ in 0..30 {
+        send(&courier, &address, PATIENT).await;
+    }
+    assert_eq!((server.connections(), server.requests().len()), (1, 30));
+}
+
+#[tokio::test]
+async fn addresses_of_one_origin_share_its_connections() {
+    let server = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let courier = courier(Limits::default());
+    let paths = ["", "/a", "/b?c"];
+    let addresses = paths.map(|path| {
+        let url = format!("http://{}{path}", server.address());
+        courier.address(&url, None).unwrap()
+    });
+    for address in &addresses {
+        assert_eq!(send(&courier, address, PATIENT).await, accepted(204));
+    }
+    assert_eq!((server.connections(), server.requests().len()), (1, 3));
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_it_rested_is_replaced_without_a_word() {
+    // The second request of each connection meets a peer that has just hung up.
+    let server = Server::start(|asked| match asked.request {
+        1 => Act::say(NO_CONTENT),
+        _ => Act::say_and_close(""),
+    })
+    .await;
+    let courier = courier(Limits::default());
+    let address = courier.address(&server.url(), None).unwrap();
+    for _ in 0..5 {
+        assert_eq!(send(&courier, &address, PATIENT).await, accepted(204));
+    }
+    assert_eq!(server.connections(), 5);
+    assert_eq!(server.requests().len(), 9, "all but the first went twice");
+}
+
+#[tokio::test]
+async fn an_answer_that_began_is_never_replaced_silently() {
+    let server = Server::start(|asked| match asked.request {
+        1 => Act::say(NO_CONTENT),
+        _ => Act::say_and_close("HTTP/1.1 2"),
+    })
+    .await;
+    let courier = courier(Limits::default());
+    let address = courier.address(&server.url(), None).unwrap();
+    assert_eq!(send(&courier, &address, PATIENT).await, accepted(204));
+    let error = error_of(send(&courier, &address, PATIENT).await);
+    assert_eq!(error, "connection closed before message completed");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_destination_that_always_hangs_up_is_asked_once_for_each_attempt() {
+    let server = Server::start(|_| Act::say_and_close("")).await;
+    let courier = courier(Limits::default());
+    let address = courier.address(&server.url(), None).unwrap();
+    for _ in 0..3 {
+        error_of(send(&courier, &address, PATIENT).await);
+    }
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn connections_that_cannot_be_used_again_are_not() {
+    let acts = [
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\nuntil the end",
+        "HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n",
+    ];
+    for act in acts {
+        let server = Server::start(move |_| Act::say_and_close(act)).await;
+        let courier = courier(Limits::default());
+        let address = courier.address(&server.url(), None).unwrap();
+        for _ in 0..3 {
+            assert_eq!(send(&courier, &address, PATIENT).await, accepted(200));
+        }
+        assert_eq!((server.connections(), server.requests().len()), (3, 3));
+    }
+}
+
+#[tokio::test]
+async fn no_more_connections_rest_than_are_allowed_and_none_for_too_long() {
+    let none = Limits {
+        idle_max: 0,
+        ..Limits::default()
+    };
+    let no_time = Limits {
+        idle_timeout: Duration::ZERO,
+        ..Limits::default()
+    };
+    for limits in [none, no_time] {
+        let server = Server::start(|_| Act::say(NO_CONTENT)).await;
+        let courier = courier(limits);
+        let address = courier.address(&server.url(), None).unwrap();
+        for _ in 0..3 {
+            send(&courier, &address, PATIENT).await;
+        }
+        assert_eq!(server.connections(), 3, "{limits:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_rests_too_long_is_closed() {
+    let server = Server::start(|_| Act::hang(NO_CONTENT)).await;
+    let courier = courier(Limits {
+        idle_timeout: HASTY,
+        ..Limits::default()
+    });
+    let address = courier.address(&server.url(), None).unwrap();
+    assert_eq!(send(&courier, &address, PATIENT).await, accepted(204));
+    server.let_go().await;
+}
+
+#[tokio::test]
+async fn an_origin_without_an_address_keeps_no_connection() {
+    let server = Server::start(|_| Act::hang(NO_CONTENT)).await;
+    let courier = courier(Limits::default());
+    let address = courier.address(&server.url(), None).unwrap();
+    assert_eq!(send(&courier, &address, PATIENT).await, accepted(204));
+    drop(address);
+    server.let_go().await;
+}
+
+#[tokio::test]
+async fn no_more_deliveries_are_open_than_are_allowed() {
+    let server = Server::start(|asked| match asked.connection {
+        1 => Act::hang(""),
+        _ => Act::say(NO_CONTENT),
+    })
+    .await;
+    let courier = courier(Limits {
+        open_max: 1,
+        ..Limits::default()
+    });
+    let address = courier.address(&server.url(), None).unwrap();
+    let order = Mutex::new(Vec::new());
+    let first = async {
+        let error = error_of(send(&courier, &address, HASTY).await);
+        order.lock().push("first");
+        error
+    };
+    let second = async {
+        let ended = send(&courier, &address, PATIENT).await;
+        order.lock().push("second");
+        ended
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!(first, "no answer within 100ms");
+    assert_eq!(second, accepted(204));
+    assert_eq!(
+        *order.lock(),
+        ["first", "second"],
+        "one waits for the other"
+    );
+}
+
+#[tokio::test]
+async fn a_cancelled_courier_lets_go_of_its_connections() {
+    let server = Server::start(|_| Act::hang("")).await;
+    let courier = courier(Limits::default());
+    let address = courier.address(&server.url(), None).unwrap();
+    let cancelling = async {
+        while server.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        courier.inner.means.tasks.cancel();
+        server.let_go().await;
+        courier.inner.means.tasks.join().await;
+    };
+    let (ended, ()) = tokio::join!(send(&courier, &address, PATIENT), cancelling);
+    assert!(!error_of(ended).is_empty());
+}

@@ -1,0 +1,206 @@
+//! Going out: how a connection to somebody else's server is made.
+//!
+//! [`Network`] asks for the addresses of a name, shows each to the [`Egress`] policy and connects to the very address that
+//! was allowed, so that a name which changes its mind between the question and the connection gains nothing. TLS is
+//! verified against the name in the URL. A simulation puts its own [`Connect`] in place.
+//! What is said on the connection, and how long all of this may take, is left to the caller.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::egress::Egress;
+use super::rustls;
+use super::trust::{Roots, Trust};
+use crate::Clock;
+
+/// How long an address may keep us when the name has more of them. The last one has all the time that is left.
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// A name, or an address without brackets.
+    pub host: String,
+    pub port: u16,
+    /// The roots that count beside the system's; `None` speaks without TLS.
+    pub tls: Option<Roots>,
+}
+
+/// What both sides agreed to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// An open connection.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
+    /// HTTP/1 unless the handshake said otherwise.
+    fn protocol(&self) -> Protocol {
+        Protocol::Http1
+    }
+}
+
+impl Stream for TcpStream {}
+
+impl Stream for TlsStream<TcpStream> {
+    fn protocol(&self) -> Protocol {
+        match self.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Protocol::Http2,
+            _ => Protocol::Http1,
+        }
+    }
+}
+
+/// A connection that is being made.
+pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
+
+/// Makes connections: over the machine's network, or a simulated one.
+pub trait Connect: Send + Sync + Debug {
+    fn connect(&self, place: &Place) -> Connecting;
+}
+
+/// The addresses of a name, being asked for.
+pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+
+/// Knows the addresses of names. Every answer is checked by the policy, so it need not be trusted.
+pub trait Resolve: Send + Sync + Debug {
+    fn resolve(&self, host: &str, port: u16) -> Resolving;
+}
+
+/// The machine's network.
+#[derive(Clone, Debug)]
+pub struct Network {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    clock: Clock,
+    egress: Egress,
+    resolve: Box<dyn Resolve>,
+    trust: Trust,
+}
+
+impl Network {
+    /// Asks the system's resolver.
+    #[must_use]
+    pub fn new(clock: Clock, egress: Egress) -> Self {
+        Self::resolving(clock, egress, Box::new(SystemResolver))
+    }
+
+    /// Asks `resolve` instead.
+    #[must_use]
+    pub fn resolving(clock: Clock, egress: Egress, resolve: Box<dyn Resolve>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                clock,
+                egress,
+                resolve,
+                trust: Trust::default(),
+            }),
+        }
+    }
+}
+
+impl Connect for Network {
+    fn connect(&self, place: &Place) -> Connecting {
+        let (inner, place) = (self.inner.clone(), place.clone());
+        Box::pin(async move { inner.connect(&place).await })
+    }
+}
+
+impl Inner {
+    async fn connect(&self, place: &Place) -> io::Result<Box<dyn Stream>> {
+        let addresses = self.allowed(place).await?;
+        let stream = self.reach(&addresses).await?;
+        // Deliveries are written whole: waiting for more to fill a packet only delays them.
+        stream.set_nodelay(true)?;
+        let Some(roots) = &place.tls else {
+            return Ok(Box::new(stream));
+        };
+        let name = ServerName::try_from(place.host.clone())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let config = self.trust.client(roots).await?;
+        let secured = TlsConnector::from(config).connect(name, stream).await?;
+        Ok(Box::new(secured))
+    }
+
+    /// The addresses of a place that the policy allows; an error when there are none.
+    async fn allowed(&self, place: &Place) -> io::Result<Vec<SocketAddr>> {
+        let mut addresses = self.addresses(place).await?;
+        let mut denied = None;
+        addresses.retain(|address| match self.egress.check(address.ip()) {
+            Ok(()) => true,
+            Err(denial) => {
+                denied = Some(denial);
+                false
+            }
+        });
+        match denied {
+            _ if !addresses.is_empty() => Ok(addresses),
+            Some(denial) => Err(io::Error::new(io::ErrorKind::PermissionDenied, denial)),
+            None => {
+                let text = format!("{} has no address", place.host);
+                Err(io::Error::new(io::ErrorKind::NotFound, text))
+            }
+        }
+    }
+
+    async fn addresses(&self, place: &Place) -> io::Result<Vec<SocketAddr>> {
+        let resolved = self.resolve.resolve(&place.host, place.port).await;
+        resolved.map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("cannot resolve {}: {error}", place.host),
+            )
+        })
+    }
+
+    /// Connects to the first address that answers.
+    async fn reach(&self, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+        let mut failure = None;
+        for (index, address) in addresses.iter().enumerate() {
+            let connecting = super::connect(*address);
+            let connected = if index + 1 == addresses.len() {
+                connecting.await
+            } else {
+                let patience = self.clock.timeout(ADDRESS_PATIENCE, connecting).await;
+                patience.unwrap_or_else(|late| Err(io::Error::new(io::ErrorKind::TimedOut, late)))
+            };
+            match connected {
+                Ok(stream) => return Ok(stream),
+                Err(error) => {
+                    let text = format!("cannot connect to {address}: {error}");
+                    failure = Some(io::Error::new(error.kind(), text));
+                }
+            }
+        }
+        Err(failure.expect("there is at least one address"))
+    }
+}
+
+/// What the operating system answers, from its files and its name servers.
+#[derive(Debug)]
+struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, host: &str, port: u16) -> Resolving {
+        let host = host.to_owned();
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+    }
+}
+
+#[cfg(test)]
+mod tests;
