@@ -12,7 +12,23 @@
 //!
 //! The mesh never asks the API server while an event waits: it reads an immutable table that was compiled beforehand.
 
+mod codec;
+pub mod envelope;
 pub mod event;
 pub mod hop;
+mod housekeeping;
+pub mod journal;
+pub mod ledger;
+pub mod log;
+mod mesh;
+mod metrics;
 pub mod path;
+pub mod questions;
+mod recovery;
 pub mod routes;
+mod shared;
+
+pub use codec::Unreadable;
+pub use housekeeping::Retention;
+pub use mesh::{Mesh, Options, Routed};
+pub use recovery::Error as OpenError;

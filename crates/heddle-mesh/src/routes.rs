@@ -52,6 +52,8 @@ pub struct Table {
     numbers: HashMap<Arc<str>, u32>,
     entries: HashMap<Arc<str>, Entry>,
     doors: HashMap<String, Door>,
+    /// Subscriptions that lead from place to place, with the uid and generation they were compiled from.
+    links: HashMap<String, (String, i64)>,
     index: Index,
     rejected: Vec<Rejected>,
     faults: Vec<Rejected>,
@@ -159,6 +161,27 @@ impl Table {
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.get(name)
+    }
+
+    /// The uid and generation of a Subscription that is a link, not a consumer.
+    #[must_use]
+    pub fn link(&self, key: &str) -> Option<(&str, i64)> {
+        let (uid, generation) = self.links.get(key)?;
+        Some((uid, *generation))
+    }
+
+    /// The entries from which an event reaches a place, that place included, in the order of their names.
+    #[must_use]
+    pub fn reaching(&self, name: &str) -> Vec<Arc<str>> {
+        let Some(target) = self.entries.get(name) else {
+            return Vec::new();
+        };
+        // Reaching is transitive: whoever reaches a place reaches everything that place does, itself included.
+        let reaches = |entry: &&Entry| target.reach.iter().all(|place| entry.reach.contains(place));
+        let reaching = self.entries.values().filter(reaches);
+        let mut names: Vec<Arc<str>> = reaching.map(|entry| Arc::clone(&entry.name)).collect();
+        names.sort();
+        names
     }
 
     /// The door of an Application; `None` when there is no such Application.

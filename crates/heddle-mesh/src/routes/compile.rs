@@ -1,6 +1,6 @@
 //! Resources in, table out. No IO, no clock, and the same table whatever the order of the resources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use heddle_api::duck::{DeliverySpec, Destination};
@@ -47,6 +47,7 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
         topology: &topology,
         before,
         consumers: BTreeMap::new(),
+        links: HashMap::new(),
         rejected: Vec::new(),
         faults: Vec::new(),
     };
@@ -63,7 +64,9 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
         let name = name.clone();
         (name.clone(), Entry { name, reach })
     });
+    let links = std::mem::take(&mut compiler.links);
     let mut table = compiler.table();
+    table.links = links;
     table.entries = entries.collect();
     table.doors = doors(resources, &topology);
     table
@@ -78,6 +81,7 @@ struct Compiler<'a> {
     channels: BTreeMap<String, &'a Channel>,
     before: &'a Table,
     consumers: BTreeMap<Arc<str>, (u32, Arc<Consumer>)>,
+    links: HashMap<String, (String, i64)>,
     rejected: Vec<Rejected>,
     faults: Vec<Rejected>,
 }
@@ -135,6 +139,12 @@ impl Compiler<'_> {
         let (Some(destination), url) = primary(subscription) else {
             return;
         };
+        if self.topology.leads_to_a_place(subscription) {
+            let uid = subscription.uid().unwrap_or_default();
+            let generation = subscription.metadata.generation.unwrap_or_default();
+            self.links.insert(name_of(subscription), (uid, generation));
+            return;
+        }
         if self.topology.is_link(subscription) {
             return;
         }

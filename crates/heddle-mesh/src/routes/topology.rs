@@ -98,6 +98,11 @@ impl Topology {
         }
     }
 
+    /// Whether it is a link to a place that exists.
+    pub(super) fn leads_to_a_place(&self, subscription: &Subscription) -> bool {
+        self.link_of(subscription).is_some()
+    }
+
     /// Whether a Subscription leads to a place, be it one that does not exist yet: then it never is a consumer.
     pub(super) fn is_link(&self, subscription: &Subscription) -> bool {
         let (destination, url) = primary(subscription);

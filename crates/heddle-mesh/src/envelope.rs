@@ -1,0 +1,128 @@
+//! What is kept beside an event: where it came in, on whose behalf, and how much further it may go.
+//!
+//! ```text
+//!   u8 layout │ u8 hops left │ u8 flags │ entry │ [cause] │ [trace context] │ the event, to the end
+//! ```
+//! The head is small and written anew for every event; the event's own bytes follow as they are, so that an append copies
+//! each byte once.
+
+use bytes::Bytes;
+
+use crate::codec::{Put, Take, Unreadable};
+use crate::event::Event;
+use crate::log::Offset;
+
+const LAYOUT: u8 = 1;
+const HAS_CAUSE: u8 = 1;
+const HAS_TRACE: u8 = 2;
+
+/// How many times an event and the replies it causes may pass a broker. The number is Knative's.
+pub const HOPS_MAX: u8 = 255;
+
+/// An event with what is known about its coming.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// `channel/NAMESPACE/NAME` or `broker/NAMESPACE/NAME`.
+    pub entry: Box<str>,
+    pub hops_left: u8,
+    /// The event this one is a reply to.
+    pub cause: Option<Cause>,
+    /// The trace context of the request it came with.
+    pub trace: Option<TraceContext>,
+    pub event: Event,
+}
+
+/// Where a reply came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub offset: Offset,
+    /// The consumer whose subscriber replied.
+    pub consumer: Box<str>,
+}
+
+/// W3C trace context, as it stood in the headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    pub parent: Box<str>,
+    pub state: Box<str>,
+}
+
+impl Envelope {
+    /// Everything before the event's own bytes.
+    pub fn head(&self) -> Vec<u8> {
+        let mut head = Vec::with_capacity(16 + self.entry.len());
+        head.u8(LAYOUT);
+        head.u8(self.hops_left);
+        let cause = if self.cause.is_some() { HAS_CAUSE } else { 0 };
+        let trace = if self.trace.is_some() { HAS_TRACE } else { 0 };
+        head.u8(cause | trace);
+        head.str(&self.entry);
+        if let Some(cause) = &self.cause {
+            head.u64(cause.offset);
+            head.str(&cause.consumer);
+        }
+        if let Some(trace) = &self.trace {
+            head.str(&trace.parent);
+            head.str(&trace.state);
+        }
+        head
+    }
+
+    /// The envelope in the payload of a record.
+    pub fn decode(payload: &Bytes) -> Result<Self, Unreadable> {
+        let mut take = Take(payload);
+        if take.u8()? != LAYOUT {
+            return Err(Unreadable("an envelope of an unknown layout"));
+        }
+        let hops_left = take.u8()?;
+        let flags = take.u8()?;
+        let entry = take.str()?.into();
+        let cause = if flags & HAS_CAUSE != 0 {
+            Some(Cause {
+                offset: take.u64()?,
+                consumer: take.str()?.into(),
+            })
+        } else {
+            None
+        };
+        let trace = if flags & HAS_TRACE != 0 {
+            Some(TraceContext {
+                parent: take.str()?.into(),
+                state: take.str()?.into(),
+            })
+        } else {
+            None
+        };
+        let event = payload.slice(payload.len() - take.0.len()..);
+        let event = Event::decode(event).map_err(|_| Unreadable("an envelope without an event"))?;
+        Ok(Self {
+            entry,
+            hops_left,
+            cause,
+            trace,
+            event,
+        })
+    }
+}
+
+/// The entry an event came in at, and the event, without the rest: what matching needs.
+pub fn entry_and_event(payload: &Bytes) -> Result<(&str, Event), Unreadable> {
+    let mut take = Take(payload);
+    if take.u8()? != LAYOUT {
+        return Err(Unreadable("an envelope of an unknown layout"));
+    }
+    take.u8()?;
+    let flags = take.u8()?;
+    let entry = take.str()?;
+    if flags & HAS_CAUSE != 0 {
+        take.u64()?;
+        take.str()?;
+    }
+    if flags & HAS_TRACE != 0 {
+        take.str()?;
+        take.str()?;
+    }
+    let event = payload.slice(payload.len() - take.0.len()..);
+    let event = Event::decode(event).map_err(|_| Unreadable("an envelope without an event"))?;
+    Ok((entry, event))
+}

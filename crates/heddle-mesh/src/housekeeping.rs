@@ -1,0 +1,162 @@
+//! Snapshots of the journal, and forgetting what nobody needs.
+//!
+//! A stretch of the log goes when retention no longer asks for it *and* no consumer has anything unfinished in it. A
+//! stretch of the journal goes when two snapshots sum it up, no dead letter rests in it, and the events it speaks of are
+//! gone from the log too, for until then somebody may ask where they went.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::journal::Snapshot;
+use crate::log::{Offset, Stretch};
+use crate::path::delivery::consumer::JobKind;
+use crate::recovery;
+use crate::shared::Shared;
+
+const EVERY: Duration = Duration::from_secs(30);
+/// Records of the journal since the last snapshot that make another one worth while.
+const SNAPSHOT_RECORDS: u64 = 20_000;
+
+/// How long finished events are kept, so that people can ask about them and triggers can start in the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    pub age_max: Duration,
+    /// Of the log as a whole; unfinished events stay even beyond it.
+    pub bytes_max: u64,
+}
+
+impl Default for Retention {
+    /// Three days, or ten gibibytes.
+    fn default() -> Self {
+        Self {
+            age_max: Duration::from_secs(72 * 3600),
+            bytes_max: 10 << 30,
+        }
+    }
+}
+
+pub(crate) async fn run(shared: Arc<Shared>, retention: Retention, mut last: Snapshot) {
+    let mut before_last: Offset = 1;
+    loop {
+        shared.clock.sleep(EVERY).await;
+        let next = shared.log.journal().bounds().end;
+        if next.saturating_sub(last.journal_next) >= SNAPSHOT_RECORDS {
+            let previous = last.journal_next;
+            match snapshot(&shared, last.clone()) {
+                Ok(snapshot) => {
+                    before_last = previous;
+                    last = snapshot;
+                }
+                Err(error) => tracing::warn!(%error, "no snapshot of the journal could be kept"),
+            }
+        }
+        if let Err(error) = trim(&shared, &retention, before_last).await {
+            tracing::warn!(%error, "old events could not be removed");
+        }
+    }
+}
+
+/// Sums up what is safe in the journal, not what this process believes.
+fn snapshot(shared: &Shared, last: Snapshot) -> Result<Snapshot, recovery::Error> {
+    let journal = shared.log.journal();
+    let snapshot = recovery::fold(journal, last)?;
+    journal.keep_snapshot(snapshot.journal_next, &snapshot.encode())?;
+    Ok(snapshot)
+}
+
+async fn trim(
+    shared: &Arc<Shared>,
+    retention: &Retention,
+    journal_before: Offset,
+) -> Result<(), crate::log::Unreachable> {
+    let stretches = shared.log.stretches();
+    let needed = needed(shared);
+    for first in removable(&stretches, retention, &needed, shared.clock.now()) {
+        shared.log.trim(first).await?;
+    }
+    let oldest = shared.log.stretches().first().map(|stretch| stretch.first);
+    let oldest_at = match oldest {
+        Some(first) => shared.log.get(first)?.map(|record| record.at),
+        None => None,
+    };
+    let resting: BTreeSet<Offset> = shared.dead.lock().records().collect();
+    let journal = shared.log.journal();
+    let old: Vec<Offset> = journal
+        .stretches()
+        .into_iter()
+        .filter(|stretch| {
+            stretch.sealed
+                && stretch.next <= journal_before
+                && oldest_at.is_some_and(|at| stretch.last_at < at)
+                && resting.range(stretch.first..stretch.next).next().is_none()
+        })
+        .map(|stretch| stretch.first)
+        .collect();
+    for first in old {
+        shared.log.journal().trim(first).await?;
+    }
+    Ok(())
+}
+
+/// What consumers still need: single offsets, and everything from a floor on.
+#[derive(Debug, Default)]
+pub(crate) struct Needed {
+    single: BTreeSet<Offset>,
+    from: Offset,
+}
+
+fn needed(shared: &Shared) -> Needed {
+    let scanned = shared.scanned();
+    let mut needed = Needed {
+        single: BTreeSet::new(),
+        from: scanned,
+    };
+    for consumer in shared.consumers.read().by_id.values() {
+        let state = consumer.lock();
+        needed.from = needed.from.min(state.floor(scanned));
+        // A deleted consumer may come back and go on where it left.
+        if let Some((left, _)) = state.unrouted {
+            needed.from = needed.from.min(left);
+        }
+        let from_log = state
+            .retrying
+            .iter()
+            .filter(|(_, retry)| retry.redriven.is_none());
+        needed.single.extend(from_log.map(|(offset, _)| *offset));
+        let again = state.again.iter().filter(|job| job.kind == JobKind::Event);
+        needed.single.extend(again.map(|job| job.offset));
+    }
+    needed
+}
+
+/// The stretches that may go, oldest first.
+pub(crate) fn removable(
+    stretches: &[Stretch],
+    retention: &Retention,
+    needed: &Needed,
+    now: Timestamp,
+) -> Vec<Offset> {
+    let age_max = SignedDuration::try_from(retention.age_max).unwrap_or(SignedDuration::MAX);
+    let mut bytes: u64 = stretches.iter().map(|stretch| stretch.bytes).sum();
+    let mut gone = Vec::new();
+    for stretch in stretches {
+        let old = now.duration_since(stretch.last_at) > age_max;
+        let unfinished = stretch.next > needed.from
+            || needed
+                .single
+                .range(stretch.first..stretch.next)
+                .next()
+                .is_some();
+        if stretch.sealed && !unfinished && (old || bytes > retention.bytes_max) {
+            bytes -= stretch.bytes;
+            gone.push(stretch.first);
+        }
+    }
+    gone
+}
+
+#[cfg(test)]
+mod tests;

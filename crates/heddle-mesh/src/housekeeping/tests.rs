@@ -1,0 +1,53 @@
+//! Nothing unfinished is ever forgotten, however old or large.
+
+use super::*;
+
+fn stretches(count: u64) -> Vec<Stretch> {
+    (0..count)
+        .map(|number| Stretch {
+            first: number * 10 + 1,
+            next: number * 10 + 11,
+            last_at: Timestamp::from_second(i64::try_from(number).unwrap() * 3600).unwrap(),
+            bytes: 100,
+            sealed: number + 1 < count,
+        })
+        .collect()
+}
+
+fn check(age_hours: u64, bytes_max: u64, single: &[Offset], from: Offset, expected: &[Offset]) {
+    let retention = Retention {
+        age_max: Duration::from_secs(age_hours * 3600),
+        bytes_max,
+    };
+    let needed = Needed {
+        single: single.iter().copied().collect(),
+        from,
+    };
+    let now = Timestamp::from_second(10 * 3600).unwrap();
+    assert_eq!(removable(&stretches(5), &retention, &needed, now), expected);
+}
+
+#[test]
+fn old_and_finished_stretches_go() {
+    check(7, u64::MAX, &[], 1000, &[1, 11, 21]);
+}
+
+#[test]
+fn the_stretch_in_use_stays() {
+    check(0, 0, &[], 1000, &[1, 11, 21, 31]);
+}
+
+#[test]
+fn one_unfinished_event_keeps_its_stretch_and_no_other() {
+    check(0, 0, &[15], 1000, &[1, 21, 31]);
+}
+
+#[test]
+fn a_consumer_behind_keeps_everything_from_its_floor_on() {
+    check(0, 0, &[], 25, &[1, 11]);
+}
+
+#[test]
+fn a_full_log_lets_the_oldest_go_first_and_only_as_many_as_needed() {
+    check(1000, 350, &[], 1000, &[1, 11]);
+}

@@ -1,0 +1,482 @@
+//! One line of the journal, and its bytes.
+
+use jiff::Timestamp;
+
+use crate::codec::{Put, Take, Unreadable};
+use crate::log::Offset;
+
+/// Names a consumer in the journal. Given out once per key, never used again.
+pub type ConsumerId = u32;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    /// A consumer takes part from an offset on, with these feeds and filters.
+    Routed(Box<Routed>),
+    /// It no longer takes part; its name keeps its place for a while.
+    Unrouted {
+        consumer: ConsumerId,
+        at: Offset,
+        when: Timestamp,
+    },
+    /// Its name's place is given up: whatever it had not finished was removed by whoever deleted it.
+    Forgotten {
+        consumer: ConsumerId,
+        when: Timestamp,
+    },
+    /// An attempt failed and another will follow.
+    Failed {
+        attempted: Attempted,
+        error: Box<str>,
+        next_at: Timestamp,
+    },
+    Delivered(Attempted),
+    /// Trying has ended; the event rests here, with all its bytes.
+    Dead(Box<Dead>),
+    /// Ended by a declared policy.
+    Expired {
+        consumer: ConsumerId,
+        offset: Offset,
+        at: Timestamp,
+        reason: Box<str>,
+    },
+    /// A dead letter is on its way again.
+    Redriven {
+        consumer: ConsumerId,
+        offset: Offset,
+        name: u64,
+        at: Timestamp,
+        by: Box<str>,
+    },
+    /// A dead letter was thrown away.
+    Discarded {
+        consumer: ConsumerId,
+        offset: Offset,
+        name: u64,
+        at: Timestamp,
+        by: Box<str>,
+    },
+    /// The external sink has the dead letter, or will not get it.
+    Sunk {
+        consumer: ConsumerId,
+        offset: Offset,
+        name: u64,
+        at: Timestamp,
+        status: u16,
+        error: Box<str>,
+    },
+    /// Deliveries stopped (`reason`) or go on (empty).
+    Held {
+        consumer: ConsumerId,
+        reason: Box<str>,
+    },
+    Mark(Mark),
+}
+
+/// A consumer and what decides which events are its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Routed {
+    pub consumer: ConsumerId,
+    pub key: String,
+    pub uid: String,
+    pub generation: i64,
+    /// The first offset this revision decides about.
+    pub from: Offset,
+    /// Events from `from` up to here were matched by nobody yet; the consumer reads and counts them itself.
+    pub backfill_to: Offset,
+    pub fingerprint: u64,
+    /// Entry and the hops between.
+    pub feeds: Vec<(String, Vec<String>)>,
+    /// The filters, as JSON.
+    pub filters: String,
+}
+
+/// One attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempted {
+    pub consumer: ConsumerId,
+    pub offset: Offset,
+    /// Counts from 1.
+    pub number: u32,
+    pub at: Timestamp,
+    pub latency_us: u32,
+    /// 0 when there was no answer.
+    pub status: u16,
+}
+
+/// An event at rest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dead {
+    pub attempted: Attempted,
+    /// Names this dead letter, and no other, for ever.
+    pub name: u64,
+    pub redrives: u32,
+    pub accepted_at: Timestamp,
+    pub reason: String,
+    /// The start of the last answer's body.
+    pub answer: Vec<u8>,
+    /// Whether an external sink is to have it too.
+    pub sink: bool,
+    /// The payload of the event's record.
+    pub record: bytes::Bytes,
+}
+
+/// How far everything is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Every event below was matched against the table.
+    pub scanned: Offset,
+    /// The consumers for which something changed since the last mark.
+    pub consumers: Vec<Marked>,
+}
+
+/// How far one consumer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marked {
+    pub consumer: ConsumerId,
+    /// How many events were its own so far.
+    pub matched: u64,
+    /// Below this every event of its own has ended or has a failed attempt on record.
+    pub floor: Offset,
+    /// While it catches up by itself: events below this are counted in `matched`. Otherwise 0: all that were scanned are.
+    pub counted_to: Offset,
+}
+
+const ROUTED: u8 = 1;
+const UNROUTED: u8 = 2;
+const FORGOTTEN: u8 = 3;
+const FAILED: u8 = 4;
+const DELIVERED: u8 = 5;
+const DEAD: u8 = 6;
+const EXPIRED: u8 = 7;
+const REDRIVEN: u8 = 8;
+const DISCARDED: u8 = 9;
+const SUNK: u8 = 10;
+const HELD: u8 = 11;
+const MARK: u8 = 12;
+
+impl Line {
+    /// The event it speaks of, if it is about one.
+    #[must_use]
+    pub fn offset(&self) -> Option<Offset> {
+        match self {
+            Self::Failed { attempted, .. } | Self::Delivered(attempted) => Some(attempted.offset),
+            Self::Dead(dead) => Some(dead.attempted.offset),
+            Self::Expired { offset, .. }
+            | Self::Redriven { offset, .. }
+            | Self::Discarded { offset, .. }
+            | Self::Sunk { offset, .. } => Some(*offset),
+            Self::Routed(_)
+            | Self::Unrouted { .. }
+            | Self::Forgotten { .. }
+            | Self::Held { .. }
+            | Self::Mark(_) => None,
+        }
+    }
+
+    /// The consumer it speaks of; a mark speaks of many.
+    #[must_use]
+    pub fn consumer(&self) -> Option<ConsumerId> {
+        match self {
+            Self::Failed { attempted, .. } | Self::Delivered(attempted) => Some(attempted.consumer),
+            Self::Dead(dead) => Some(dead.attempted.consumer),
+            Self::Routed(routed) => Some(routed.consumer),
+            Self::Expired { consumer, .. }
+            | Self::Redriven { consumer, .. }
+            | Self::Discarded { consumer, .. }
+            | Self::Sunk { consumer, .. }
+            | Self::Unrouted { consumer, .. }
+            | Self::Forgotten { consumer, .. }
+            | Self::Held { consumer, .. } => Some(*consumer),
+            Self::Mark(_) => None,
+        }
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Routed(routed) => encode_routed(routed, out),
+            Self::Unrouted { consumer, at, when } => {
+                out.u8(UNROUTED);
+                out.u32(*consumer);
+                out.u64(*at);
+                out.time(*when);
+            }
+            Self::Forgotten { consumer, when } => {
+                out.u8(FORGOTTEN);
+                out.u32(*consumer);
+                out.time(*when);
+            }
+            Self::Failed {
+                attempted,
+                error,
+                next_at,
+            } => {
+                out.u8(FAILED);
+                attempted.encode(out);
+                out.str(error);
+                out.time(*next_at);
+            }
+            Self::Delivered(attempted) => {
+                out.u8(DELIVERED);
+                attempted.encode(out);
+            }
+            Self::Dead(dead) => dead.encode(out),
+            Self::Expired {
+                consumer,
+                offset,
+                at,
+                reason,
+            } => {
+                encode_about(EXPIRED, *consumer, *offset, *at, out);
+                out.str(reason);
+            }
+            Self::Redriven {
+                consumer,
+                offset,
+                name,
+                at,
+                by,
+            } => {
+                encode_about(REDRIVEN, *consumer, *offset, *at, out);
+                out.u64(*name);
+                out.str(by);
+            }
+            Self::Discarded {
+                consumer,
+                offset,
+                name,
+                at,
+                by,
+            } => {
+                encode_about(DISCARDED, *consumer, *offset, *at, out);
+                out.u64(*name);
+                out.str(by);
+            }
+            Self::Sunk {
+                consumer,
+                offset,
+                name,
+                at,
+                status,
+                error,
+            } => {
+                encode_about(SUNK, *consumer, *offset, *at, out);
+                out.u64(*name);
+                out.u16(*status);
+                out.str(error);
+            }
+            Self::Held { consumer, reason } => {
+                out.u8(HELD);
+                out.u32(*consumer);
+                out.str(reason);
+            }
+            Self::Mark(mark) => mark.encode(out),
+        }
+    }
+
+    pub(super) fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
+        Ok(match take.u8()? {
+            ROUTED => Self::Routed(Box::new(decode_routed(take)?)),
+            UNROUTED => Self::Unrouted {
+                consumer: take.u32()?,
+                at: take.u64()?,
+                when: take.time()?,
+            },
+            FORGOTTEN => Self::Forgotten {
+                consumer: take.u32()?,
+                when: take.time()?,
+            },
+            FAILED => Self::Failed {
+                attempted: Attempted::decode(take)?,
+                error: take.str()?.into(),
+                next_at: take.time()?,
+            },
+            DELIVERED => Self::Delivered(Attempted::decode(take)?),
+            DEAD => Self::Dead(Box::new(Dead::decode(take)?)),
+            EXPIRED => {
+                let (consumer, offset, at) = decode_about(take)?;
+                let reason = take.str()?.into();
+                Self::Expired {
+                    consumer,
+                    offset,
+                    at,
+                    reason,
+                }
+            }
+            REDRIVEN => {
+                let (consumer, offset, at) = decode_about(take)?;
+                let (name, by) = (take.u64()?, take.str()?.into());
+                Self::Redriven {
+                    consumer,
+                    offset,
+                    name,
+                    at,
+                    by,
+                }
+            }
+            DISCARDED => {
+                let (consumer, offset, at) = decode_about(take)?;
+                let (name, by) = (take.u64()?, take.str()?.into());
+                Self::Discarded {
+                    consumer,
+                    offset,
+                    name,
+                    at,
+                    by,
+                }
+            }
+            SUNK => {
+                let (consumer, offset, at) = decode_about(take)?;
+                let (name, status) = (take.u64()?, take.u16()?);
+                let error = take.str()?.into();
+                Self::Sunk {
+                    consumer,
+                    offset,
+                    name,
+                    at,
+                    status,
+                    error,
+                }
+            }
+            HELD => Self::Held {
+                consumer: take.u32()?,
+                reason: take.str()?.into(),
+            },
+            MARK => Self::Mark(Mark::decode(take)?),
+            _ => return Err(Unreadable("a line of an unknown kind")),
+        })
+    }
+}
+
+/// The front that lines about one event and one consumer share.
+fn encode_about(kind: u8, consumer: ConsumerId, offset: Offset, at: Timestamp, out: &mut Vec<u8>) {
+    out.u8(kind);
+    out.u32(consumer);
+    out.u64(offset);
+    out.time(at);
+}
+
+fn decode_about(take: &mut Take<'_>) -> Result<(ConsumerId, Offset, Timestamp), Unreadable> {
+    Ok((take.u32()?, take.u64()?, take.time()?))
+}
+
+impl Attempted {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.u32(self.consumer);
+        out.u64(self.offset);
+        out.u32(self.number);
+        out.time(self.at);
+        out.u32(self.latency_us);
+        out.u16(self.status);
+    }
+
+    fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
+        Ok(Self {
+            consumer: take.u32()?,
+            offset: take.u64()?,
+            number: take.u32()?,
+            at: take.time()?,
+            latency_us: take.u32()?,
+            status: take.u16()?,
+        })
+    }
+}
+
+impl Dead {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.u8(DEAD);
+        self.attempted.encode(out);
+        out.u64(self.name);
+        out.u32(self.redrives);
+        out.time(self.accepted_at);
+        out.str(&self.reason);
+        out.bytes(&self.answer);
+        out.u8(u8::from(self.sink));
+        out.bytes(&self.record);
+    }
+
+    fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
+        Ok(Self {
+            attempted: Attempted::decode(take)?,
+            name: take.u64()?,
+            redrives: take.u32()?,
+            accepted_at: take.time()?,
+            reason: take.string()?,
+            answer: take.bytes()?.to_vec(),
+            sink: take.u8()? != 0,
+            record: bytes::Bytes::copy_from_slice(take.bytes()?),
+        })
+    }
+}
+
+impl Mark {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.u8(MARK);
+        out.u64(self.scanned);
+        out.u32(u32::try_from(self.consumers.len()).expect("consumers are counted in 32 bits"));
+        for marked in &self.consumers {
+            out.u32(marked.consumer);
+            out.u64(marked.matched);
+            out.u64(marked.floor);
+            out.u64(marked.counted_to);
+        }
+    }
+
+    fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
+        let scanned = take.u64()?;
+        let count = take.u32()?;
+        let mut consumers = Vec::new();
+        for _ in 0..count {
+            consumers.push(Marked {
+                consumer: take.u32()?,
+                matched: take.u64()?,
+                floor: take.u64()?,
+                counted_to: take.u64()?,
+            });
+        }
+        Ok(Self { scanned, consumers })
+    }
+}
+
+fn encode_routed(routed: &Routed, out: &mut Vec<u8>) {
+    out.u8(ROUTED);
+    out.u32(routed.consumer);
+    out.str(&routed.key);
+    out.str(&routed.uid);
+    out.i64(routed.generation);
+    out.u64(routed.from);
+    out.u64(routed.backfill_to);
+    out.u64(routed.fingerprint);
+    out.str(&routed.filters);
+    out.u32(u32::try_from(routed.feeds.len()).expect("feeds are counted in 32 bits"));
+    for (entry, via) in &routed.feeds {
+        out.str(entry);
+        out.u32(u32::try_from(via.len()).expect("hops are counted in 32 bits"));
+        for hop in via {
+            out.str(hop);
+        }
+    }
+}
+
+fn decode_routed(take: &mut Take<'_>) -> Result<Routed, Unreadable> {
+    let mut routed = Routed {
+        consumer: take.u32()?,
+        key: take.string()?,
+        uid: take.string()?,
+        generation: take.i64()?,
+        from: take.u64()?,
+        backfill_to: take.u64()?,
+        fingerprint: take.u64()?,
+        filters: take.string()?,
+        feeds: Vec::new(),
+    };
+    for _ in 0..take.u32()? {
+        let entry = take.string()?;
+        let mut via = Vec::new();
+        for _ in 0..take.u32()? {
+            via.push(take.string()?);
+        }
+        routed.feeds.push((entry, via));
+    }
+    Ok(routed)
+}

@@ -1,0 +1,370 @@
+//! The state that follows from the journal: where every consumer is, what it owes, what rests.
+//!
+//! Pure: lines in, state out. The mesh starts from this after a restart, a snapshot is this written down, and traces read
+//! from it. While the mesh runs it keeps its own account; a line is only ever written for what it has already done.
+//!
+//! An event is *on record* for a consumer when a failed attempt, a dead letter or a redrive names it. All others are
+//! found again by reading the log from the consumer's floor, skipping what has ended.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+
+use super::line::{ConsumerId, Dead, Line, Marked, Routed};
+use crate::log::Offset;
+
+/// Everything the journal says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Positions {
+    /// Every event below was matched.
+    pub scanned: Offset,
+    pub consumers: BTreeMap<ConsumerId, Position>,
+    /// Dead letters by name.
+    pub dead: BTreeMap<u64, Rest>,
+    /// The highest name given to a dead letter so far.
+    pub dead_name_last: u64,
+    /// The highest id given to a consumer so far.
+    pub consumer_last: ConsumerId,
+    /// Lines that speak of a consumer or a dead letter nobody introduced: what introduced them was damaged.
+    pub strays: u64,
+}
+
+/// Where one consumer is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Position {
+    pub key: String,
+    pub revisions: Vec<Revision>,
+    /// Since when it takes no part.
+    pub unrouted: Option<(Offset, Timestamp)>,
+    /// Below this nothing is unfinished but what is on record.
+    pub floor: Offset,
+    /// Ended at or above the floor.
+    pub ended: BTreeSet<Offset>,
+    /// Unfinished and on record.
+    pub retrying: BTreeMap<Offset, Retry>,
+    /// While it catches up by itself, events below this are counted.
+    pub counted_to: Option<Offset>,
+    pub tally: Tally,
+    /// Why nothing is sent.
+    pub held: Option<String>,
+}
+
+/// Which events are a consumer's own, from an offset on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Revision {
+    pub from: Offset,
+    pub uid: String,
+    pub generation: i64,
+    pub fingerprint: u64,
+    pub feeds: Vec<(String, Vec<String>)>,
+    pub filters: String,
+    /// The consumer took no part from here on, until the next revision.
+    pub until: Option<Offset>,
+}
+
+/// An event that was tried and will be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts that failed so far.
+    pub attempts: u32,
+    pub next_at: Timestamp,
+    /// The dead letter it was before, whose record holds the event.
+    pub redriven: Option<u64>,
+}
+
+/// What became of a consumer's events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub matched: u64,
+    pub delivered: u64,
+    pub dead: u64,
+    pub expired: u64,
+    pub removed: u64,
+}
+
+impl Tally {
+    /// What has neither ended nor rests.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        let ended = self.delivered + self.dead + self.expired + self.removed;
+        self.matched.saturating_sub(ended)
+    }
+}
+
+/// A dead letter, without its bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rest {
+    pub consumer: ConsumerId,
+    pub offset: Offset,
+    /// The record of the journal that holds the event.
+    pub journal: Offset,
+    pub at: Timestamp,
+    pub accepted_at: Timestamp,
+    pub reason: String,
+    pub status: u16,
+    pub attempts: u32,
+    pub redrives: u32,
+    pub sink: Sink,
+    /// It left when it was redriven, and is kept only because the retry needs its record.
+    pub left: bool,
+    pub source: String,
+    pub id: String,
+    pub type_: String,
+}
+
+/// How a dead letter stands with the external sink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sink {
+    None,
+    Waiting,
+    Sent,
+    Failed(String),
+}
+
+impl Positions {
+    /// Takes in the lines of one record, in order. `journal` is the record's own offset.
+    pub fn apply(&mut self, journal: Offset, line: &Line) {
+        match line {
+            Line::Routed(routed) => self.routed(routed),
+            Line::Mark(mark) => {
+                self.scanned = self.scanned.max(mark.scanned);
+                for marked in &mark.consumers {
+                    self.marked(marked);
+                }
+            }
+            Line::Redriven {
+                name, at, offset, ..
+            } => self.redriven(*name, *offset, *at),
+            Line::Discarded { name, .. } => self.discarded(*name),
+            Line::Sunk {
+                name,
+                status,
+                error,
+                ..
+            } => {
+                let Some(rest) = self.dead.get_mut(name) else {
+                    self.strays += 1;
+                    return;
+                };
+                rest.sink = if (200..300).contains(status) {
+                    Sink::Sent
+                } else {
+                    Sink::Failed(error.to_string())
+                };
+            }
+            other => self.about_consumer(journal, other),
+        }
+    }
+
+    fn about_consumer(&mut self, journal: Offset, line: &Line) {
+        let id = line.consumer().unwrap_or_default();
+        let Some(position) = self.consumers.get_mut(&id) else {
+            self.strays += 1;
+            return;
+        };
+        match line {
+            Line::Unrouted { at, when, .. } => {
+                position.unrouted = Some((*at, *when));
+                if let Some(revision) = position.revisions.last_mut() {
+                    revision.until = Some(*at);
+                }
+            }
+            Line::Forgotten { .. } => {
+                position.tally.removed += position.tally.pending();
+                let left: Vec<u64> = position
+                    .retrying
+                    .values()
+                    .filter_map(|r| r.redriven)
+                    .collect();
+                position.retrying.clear();
+                position.ended.clear();
+                position.revisions.clear();
+                position.unrouted = None;
+                position.counted_to = None;
+                for name in left {
+                    self.dead.remove(&name);
+                }
+                let rests = self.dead.values().any(|rest| rest.consumer == id);
+                if !rests {
+                    self.consumers.remove(&id);
+                }
+            }
+            Line::Failed {
+                attempted, next_at, ..
+            } => {
+                let before = position.retrying.get(&attempted.offset);
+                let redriven = before.and_then(|retry| retry.redriven);
+                let retry = Retry {
+                    attempts: attempted.number,
+                    next_at: *next_at,
+                    redriven,
+                };
+                position.retrying.insert(attempted.offset, retry);
+            }
+            Line::Delivered(attempted) => {
+                position.tally.delivered += 1;
+                let left = position.end(attempted.offset);
+                self.forget_record(left);
+            }
+            Line::Expired { offset, .. } => {
+                position.tally.expired += 1;
+                let left = position.end(*offset);
+                self.forget_record(left);
+            }
+            Line::Dead(dead) => {
+                position.tally.dead += 1;
+                let left = position.end(dead.attempted.offset);
+                self.forget_record(left);
+                self.dead_name_last = self.dead_name_last.max(dead.name);
+                self.dead.insert(dead.name, Rest::new(journal, dead));
+            }
+            Line::Held { reason, .. } => {
+                position.held = (!reason.is_empty()).then(|| reason.to_string());
+            }
+            Line::Routed(_)
+            | Line::Redriven { .. }
+            | Line::Discarded { .. }
+            | Line::Sunk { .. }
+            | Line::Mark(_) => unreachable!("taken care of before"),
+        }
+    }
+
+    fn routed(&mut self, routed: &Routed) {
+        self.consumer_last = self.consumer_last.max(routed.consumer);
+        let position = self
+            .consumers
+            .entry(routed.consumer)
+            .or_insert_with(|| Position {
+                key: routed.key.clone(),
+                floor: routed.from,
+                ..Position::default()
+            });
+        position.unrouted = None;
+        position.held = None;
+        // Whatever the last revision said from here on was never used.
+        position
+            .revisions
+            .retain(|revision| revision.from < routed.from);
+        if let Some(last) = position.revisions.last_mut() {
+            last.until = last.until.filter(|until| *until < routed.from);
+        }
+        position.revisions.push(Revision {
+            from: routed.from,
+            uid: routed.uid.clone(),
+            generation: routed.generation,
+            fingerprint: routed.fingerprint,
+            feeds: routed.feeds.clone(),
+            filters: routed.filters.clone(),
+            until: None,
+        });
+        if routed.backfill_to > routed.from {
+            position.counted_to = Some(routed.from);
+            position.floor = position.floor.min(routed.from);
+        }
+    }
+
+    fn marked(&mut self, marked: &Marked) {
+        let Some(position) = self.consumers.get_mut(&marked.consumer) else {
+            self.strays += 1;
+            return;
+        };
+        position.tally.matched = marked.matched;
+        position.floor = marked.floor;
+        position.counted_to = (marked.counted_to > 0).then_some(marked.counted_to);
+        position.ended = position.ended.split_off(&marked.floor);
+    }
+
+    fn redriven(&mut self, name: u64, offset: Offset, at: Timestamp) {
+        let Some(rest) = self.dead.get_mut(&name).filter(|rest| !rest.left) else {
+            self.strays += 1;
+            return;
+        };
+        rest.left = true;
+        let Some(position) = self.consumers.get_mut(&rest.consumer) else {
+            self.strays += 1;
+            return;
+        };
+        position.tally.dead -= 1;
+        position.ended.remove(&offset);
+        let retry = Retry {
+            attempts: 0,
+            next_at: at,
+            redriven: Some(name),
+        };
+        position.retrying.insert(offset, retry);
+    }
+
+    fn discarded(&mut self, name: u64) {
+        let Some(rest) = self.dead.remove(&name) else {
+            self.strays += 1;
+            return;
+        };
+        if let Some(position) = self.consumers.get_mut(&rest.consumer) {
+            position.tally.dead -= 1;
+            position.tally.removed += 1;
+        }
+    }
+
+    /// A redriven event has ended: the record it was kept in is needed no longer.
+    fn forget_record(&mut self, redriven: Option<u64>) {
+        if let Some(name) = redriven {
+            self.dead.remove(&name);
+        }
+    }
+
+    /// The consumers by key.
+    #[must_use]
+    pub fn by_key(&self) -> HashMap<&str, ConsumerId> {
+        let keys = self.consumers.iter();
+        keys.map(|(id, position)| (position.key.as_str(), *id))
+            .collect()
+    }
+}
+
+impl Position {
+    /// Notes that an event has ended; gives the dead letter it was redriven from.
+    fn end(&mut self, offset: Offset) -> Option<u64> {
+        let retry = self.retrying.remove(&offset);
+        if offset >= self.floor {
+            self.ended.insert(offset);
+        }
+        retry.and_then(|retry| retry.redriven)
+    }
+
+    /// The revision that decides about an event.
+    #[must_use]
+    pub fn revision_at(&self, offset: Offset) -> Option<&Revision> {
+        let mut newest = self.revisions.iter().rev();
+        newest
+            .find(|revision| revision.from <= offset)
+            .filter(|revision| revision.until.is_none_or(|until| offset < until))
+    }
+}
+
+impl Rest {
+    pub(crate) fn new(journal: Offset, dead: &Dead) -> Self {
+        let event = crate::envelope::entry_and_event(&dead.record).ok();
+        let part = |of: fn(&crate::event::Event) -> &str| {
+            event
+                .as_ref()
+                .map(|(_, event)| of(event).to_owned())
+                .unwrap_or_default()
+        };
+        Self {
+            consumer: dead.attempted.consumer,
+            offset: dead.attempted.offset,
+            journal,
+            at: dead.attempted.at,
+            accepted_at: dead.accepted_at,
+            reason: dead.reason.clone(),
+            status: dead.attempted.status,
+            attempts: dead.attempted.number,
+            redrives: dead.redrives,
+            sink: if dead.sink { Sink::Waiting } else { Sink::None },
+            left: false,
+            source: part(crate::event::Event::source),
+            id: part(crate::event::Event::id),
+            type_: part(crate::event::Event::type_),
+        }
+    }
+}

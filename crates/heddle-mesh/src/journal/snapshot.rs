@@ -1,0 +1,280 @@
+//! The state of the journal, written down, so that a restart need not read it all.
+//!
+//! ```text
+//!   magic │ layout │ crc32c of the rest │ next record of the journal │ positions
+//! ```
+//! A snapshot is a shortcut and never the only truth: the records it sums up are kept until the next one is safe, so a
+//! damaged snapshot is passed over for the one before it.
+
+use jiff::Timestamp;
+
+use super::line::ConsumerId;
+use super::positions::{Position, Positions, Rest, Retry, Revision, Sink, Tally};
+use crate::codec::{Put, Take, Unreadable};
+use crate::log::Offset;
+
+const MAGIC: &[u8; 8] = b"heddleps";
+const LAYOUT: u32 = 1;
+const HEAD_BYTES: usize = 16;
+
+/// A fold of the journal up to a record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// The first record that is not part of it.
+    pub journal_next: Offset,
+    pub positions: Positions,
+}
+
+/// Why a snapshot cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    #[error("it is damaged: {0}")]
+    Damaged(&'static str),
+    /// Reading it anyway could misplace every consumer.
+    #[error("it was written by a newer version (layout {0})")]
+    Newer(u32),
+}
+
+impl From<Unreadable> for SnapshotError {
+    fn from(Unreadable(what): Unreadable) -> Self {
+        Self::Damaged(what)
+    }
+}
+
+impl Snapshot {
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        body.u64(self.journal_next);
+        let positions = &self.positions;
+        body.u64(positions.scanned);
+        body.u64(positions.dead_name_last);
+        body.u32(positions.consumer_last);
+        body.u64(positions.strays);
+        count(&mut body, positions.consumers.len());
+        for (id, position) in &positions.consumers {
+            put_position(&mut body, *id, position);
+        }
+        count(&mut body, positions.dead.len());
+        for (name, rest) in &positions.dead {
+            put_rest(&mut body, *name, rest);
+        }
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len());
+        bytes.put(MAGIC);
+        bytes.u32(LAYOUT);
+        bytes.u32(crate::log::checksum(&body));
+        bytes.put(&body);
+        bytes
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        let mut take = Take(bytes);
+        if take.take(MAGIC.len())? != MAGIC {
+            return Err(SnapshotError::Damaged("it does not begin like one"));
+        }
+        let layout = take.u32()?;
+        let sum = take.u32()?;
+        if layout > LAYOUT {
+            return Err(SnapshotError::Newer(layout));
+        }
+        if crate::log::checksum(take.0) != sum {
+            return Err(SnapshotError::Damaged("its checksum is wrong"));
+        }
+        let journal_next = take.u64()?;
+        let mut positions = Positions {
+            scanned: take.u64()?,
+            dead_name_last: take.u64()?,
+            consumer_last: take.u32()?,
+            strays: take.u64()?,
+            ..Positions::default()
+        };
+        for _ in 0..take.u64()? {
+            let (id, position) = take_position(&mut take)?;
+            positions.consumers.insert(id, position);
+        }
+        for _ in 0..take.u64()? {
+            let (name, rest) = take_rest(&mut take)?;
+            positions.dead.insert(name, rest);
+        }
+        Ok(Self {
+            journal_next,
+            positions,
+        })
+    }
+}
+
+fn count(out: &mut Vec<u8>, count: usize) {
+    out.u64(count as u64);
+}
+
+fn put_position(out: &mut Vec<u8>, id: ConsumerId, position: &Position) {
+    out.u32(id);
+    out.str(&position.key);
+    count(out, position.revisions.len());
+    for revision in &position.revisions {
+        put_revision(out, revision);
+    }
+    let (at, when) = position.unrouted.unwrap_or((0, Timestamp::UNIX_EPOCH));
+    out.u8(u8::from(position.unrouted.is_some()));
+    out.u64(at);
+    out.time(when);
+    out.u64(position.floor);
+    count(out, position.ended.len());
+    for offset in &position.ended {
+        out.u64(*offset);
+    }
+    count(out, position.retrying.len());
+    for (offset, retry) in &position.retrying {
+        out.u64(*offset);
+        out.u32(retry.attempts);
+        out.time(retry.next_at);
+        out.u64(retry.redriven.unwrap_or(0));
+    }
+    out.u64(position.counted_to.unwrap_or(0));
+    let tally = &position.tally;
+    for number in [
+        tally.matched,
+        tally.delivered,
+        tally.dead,
+        tally.expired,
+        tally.removed,
+    ] {
+        out.u64(number);
+    }
+    out.str(position.held.as_deref().unwrap_or_default());
+}
+
+fn take_position(take: &mut Take<'_>) -> Result<(ConsumerId, Position), Unreadable> {
+    let id = take.u32()?;
+    let mut position = Position {
+        key: take.string()?,
+        ..Position::default()
+    };
+    for _ in 0..take.u64()? {
+        position.revisions.push(take_revision(take)?);
+    }
+    let unrouted = take.u8()? != 0;
+    let (at, when) = (take.u64()?, take.time()?);
+    position.unrouted = unrouted.then_some((at, when));
+    position.floor = take.u64()?;
+    for _ in 0..take.u64()? {
+        position.ended.insert(take.u64()?);
+    }
+    for _ in 0..take.u64()? {
+        let offset = take.u64()?;
+        let retry = Retry {
+            attempts: take.u32()?,
+            next_at: take.time()?,
+            redriven: Some(take.u64()?).filter(|name| *name > 0),
+        };
+        position.retrying.insert(offset, retry);
+    }
+    position.counted_to = Some(take.u64()?).filter(|offset| *offset > 0);
+    position.tally = Tally {
+        matched: take.u64()?,
+        delivered: take.u64()?,
+        dead: take.u64()?,
+        expired: take.u64()?,
+        removed: take.u64()?,
+    };
+    position.held = Some(take.string()?).filter(|reason| !reason.is_empty());
+    Ok((id, position))
+}
+
+fn put_revision(out: &mut Vec<u8>, revision: &Revision) {
+    out.u64(revision.from);
+    out.str(&revision.uid);
+    out.i64(revision.generation);
+    out.u64(revision.fingerprint);
+    out.str(&revision.filters);
+    out.u8(u8::from(revision.until.is_some()));
+    out.u64(revision.until.unwrap_or(0));
+    count(out, revision.feeds.len());
+    for (entry, via) in &revision.feeds {
+        out.str(entry);
+        count(out, via.len());
+        for hop in via {
+            out.str(hop);
+        }
+    }
+}
+
+fn take_revision(take: &mut Take<'_>) -> Result<Revision, Unreadable> {
+    let mut revision = Revision {
+        from: take.u64()?,
+        uid: take.string()?,
+        generation: take.i64()?,
+        fingerprint: take.u64()?,
+        filters: take.string()?,
+        ..Revision::default()
+    };
+    let until = take.u8()? != 0;
+    let at = take.u64()?;
+    revision.until = until.then_some(at);
+    for _ in 0..take.u64()? {
+        let entry = take.string()?;
+        let mut via = Vec::new();
+        for _ in 0..take.u64()? {
+            via.push(take.string()?);
+        }
+        revision.feeds.push((entry, via));
+    }
+    Ok(revision)
+}
+
+fn put_rest(out: &mut Vec<u8>, name: u64, rest: &Rest) {
+    out.u64(name);
+    out.u32(rest.consumer);
+    out.u64(rest.offset);
+    out.u64(rest.journal);
+    out.time(rest.at);
+    out.time(rest.accepted_at);
+    out.u16(rest.status);
+    out.u32(rest.attempts);
+    out.u32(rest.redrives);
+    out.u8(u8::from(rest.left));
+    let (sink, error) = match &rest.sink {
+        Sink::None => (0, ""),
+        Sink::Waiting => (1, ""),
+        Sink::Sent => (2, ""),
+        Sink::Failed(error) => (3, error.as_str()),
+    };
+    out.u8(sink);
+    for text in [error, &rest.reason, &rest.source, &rest.id, &rest.type_] {
+        out.str(text);
+    }
+}
+
+fn take_rest(take: &mut Take<'_>) -> Result<(u64, Rest), Unreadable> {
+    let name = take.u64()?;
+    let mut rest = Rest {
+        consumer: take.u32()?,
+        offset: take.u64()?,
+        journal: take.u64()?,
+        at: take.time()?,
+        accepted_at: take.time()?,
+        status: take.u16()?,
+        attempts: take.u32()?,
+        redrives: take.u32()?,
+        left: take.u8()? != 0,
+        sink: Sink::None,
+        reason: String::new(),
+        source: String::new(),
+        id: String::new(),
+        type_: String::new(),
+    };
+    let sink = take.u8()?;
+    let error = take.string()?;
+    rest.sink = match sink {
+        0 => Sink::None,
+        1 => Sink::Waiting,
+        2 => Sink::Sent,
+        3 => Sink::Failed(error),
+        _ => return Err(Unreadable("a dead letter in an unknown state")),
+    };
+    rest.reason = take.string()?;
+    rest.source = take.string()?;
+    rest.id = take.string()?;
+    rest.type_ = take.string()?;
+    Ok((name, rest))
+}

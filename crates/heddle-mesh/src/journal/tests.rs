@@ -1,0 +1,338 @@
+//! Lines survive their bytes, and the state is what the lines say.
+
+use jiff::Timestamp;
+
+use super::positions::{Positions, Sink};
+use super::*;
+use crate::envelope::Envelope;
+use crate::event::{Builder, Form};
+use heddle_api::attributes::Value;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn attempted(offset: Offset, number: u32, status: u16) -> Attempted {
+    Attempted {
+        consumer: 1,
+        offset,
+        number,
+        at: at(100),
+        latency_us: 1500,
+        status,
+    }
+}
+
+fn payload(id: &str) -> bytes::Bytes {
+    let mut builder = Builder::new(Form::Binary);
+    for (name, value) in [("type", "t"), ("source", "/s"), ("id", id)] {
+        builder.push(name, Value::Text(value));
+    }
+    let envelope = Envelope {
+        entry: "broker/ns/default".into(),
+        hops_left: 9,
+        cause: None,
+        trace: None,
+        event: builder.build(None),
+    };
+    [envelope.head(), envelope.event.bytes().to_vec()]
+        .concat()
+        .into()
+}
+
+fn dead(offset: Offset, name: u64) -> Line {
+    Line::Dead(Box::new(Dead {
+        attempted: attempted(offset, 3, 500),
+        name,
+        redrives: 0,
+        accepted_at: at(1),
+        reason: "the subscriber answered 500".to_owned(),
+        answer: b"no".to_vec(),
+        sink: true,
+        record: payload("a"),
+    }))
+}
+
+fn routed(from: Offset, backfill_to: Offset) -> Line {
+    Line::Routed(Box::new(Routed {
+        consumer: 1,
+        key: "trigger/ns/t".to_owned(),
+        uid: "u".to_owned(),
+        generation: 2,
+        from,
+        backfill_to,
+        fingerprint: 77,
+        feeds: vec![(
+            "broker/ns/default".to_owned(),
+            vec!["subscription/ns/s".to_owned()],
+        )],
+        filters: "{}".to_owned(),
+    }))
+}
+
+fn failed(offset: Offset, number: u32) -> Line {
+    Line::Failed {
+        attempted: attempted(offset, number, 503),
+        error: "busy".into(),
+        next_at: at(200),
+    }
+}
+
+fn mark(scanned: Offset, matched: u64, floor: Offset) -> Line {
+    Line::Mark(Mark {
+        scanned,
+        consumers: vec![Marked {
+            consumer: 1,
+            matched,
+            floor,
+            counted_to: 0,
+        }],
+    })
+}
+
+fn redriven(offset: Offset, name: u64) -> Line {
+    Line::Redriven {
+        consumer: 1,
+        offset,
+        name,
+        at: at(300),
+        by: "ann".into(),
+    }
+}
+
+/// One of every kind.
+fn every_line() -> Vec<Line> {
+    vec![
+        routed(5, 9),
+        failed(6, 1),
+        Line::Delivered(attempted(7, 1, 202)),
+        dead(8, 1),
+        Line::Expired {
+            consumer: 1,
+            offset: 9,
+            at: at(5),
+            reason: "late".into(),
+        },
+        redriven(8, 1),
+        Line::Discarded {
+            consumer: 1,
+            offset: 8,
+            name: 1,
+            at: at(6),
+            by: "ann".into(),
+        },
+        Line::Sunk {
+            consumer: 1,
+            offset: 8,
+            name: 1,
+            at: at(7),
+            status: 0,
+            error: "refused".into(),
+        },
+        Line::Held {
+            consumer: 1,
+            reason: "gone".into(),
+        },
+        Line::Unrouted {
+            consumer: 1,
+            at: 12,
+            when: at(8),
+        },
+        Line::Forgotten {
+            consumer: 1,
+            when: at(9),
+        },
+        mark(12, 4, 9),
+    ]
+}
+
+#[test]
+fn every_line_survives_its_bytes() {
+    for line in every_line() {
+        let records = encode(std::slice::from_ref(&line));
+        assert_eq!(decode(&records[0].payload), Ok(vec![line]));
+    }
+}
+
+#[test]
+fn lines_about_one_event_share_a_record_and_the_mark_comes_last() {
+    let lines = vec![
+        mark(9000, 1, 1),
+        failed(5000, 1),
+        routed(1, 1),
+        failed(6, 1),
+        failed(7, 1),
+    ];
+    let records = encode(&lines);
+    let keys: Vec<u64> = records.iter().map(|record| record.key).collect();
+    assert_eq!(keys, [bucket_of(6), bucket_of(5000), 0]);
+    assert_eq!(
+        decode(&records[2].payload),
+        Ok(vec![mark(9000, 1, 1), routed(1, 1)])
+    );
+}
+
+#[test]
+fn no_cut_off_record_is_read_as_something_else() {
+    let whole = encode(&every_line()).remove(0).payload;
+    let lines = decode(&whole).unwrap().len();
+    for length in 1..whole.len() {
+        if let Ok(found) = decode(&whole[..length]) {
+            assert!(found.len() < lines, "{length} bytes");
+        }
+    }
+}
+
+fn fold(lines: &[Line]) -> Positions {
+    let mut positions = Positions::default();
+    for (index, line) in lines.iter().enumerate() {
+        positions.apply(index as Offset + 1, line);
+    }
+    positions
+}
+
+#[test]
+fn an_event_ends_in_one_way_and_the_tally_says_so() {
+    let positions = fold(&[
+        routed(1, 1),
+        failed(2, 1),
+        mark(10, 4, 3),
+        Line::Delivered(attempted(2, 2, 200)),
+        Line::Delivered(attempted(4, 1, 200)),
+        dead(5, 1),
+    ]);
+    let position = &positions.consumers[&1];
+    assert_eq!(
+        (
+            position.tally.delivered,
+            position.tally.dead,
+            position.tally.pending()
+        ),
+        (2, 1, 1)
+    );
+    assert!(position.retrying.is_empty());
+    assert_eq!(
+        position.ended.iter().copied().collect::<Vec<_>>(),
+        [4, 5],
+        "what ended above the floor"
+    );
+    assert_eq!(positions.dead[&1].id, "a");
+    assert_eq!(positions.dead[&1].sink, Sink::Waiting);
+}
+
+#[test]
+fn a_redriven_dead_letter_keeps_its_record_until_it_has_ended() {
+    let mut lines = vec![routed(1, 1), mark(10, 1, 10), dead(5, 1), redriven(5, 1)];
+    let positions = fold(&lines);
+    assert!(positions.dead[&1].left);
+    assert_eq!(positions.consumers[&1].tally.pending(), 1);
+    assert_eq!(positions.consumers[&1].retrying[&5].redriven, Some(1));
+    lines.push(failed(5, 1));
+    assert_eq!(
+        fold(&lines).consumers[&1].retrying[&5].redriven,
+        Some(1),
+        "also over a failed attempt"
+    );
+    lines.push(Line::Delivered(attempted(5, 2, 200)));
+    let positions = fold(&lines);
+    assert!(positions.dead.is_empty());
+    assert_eq!(positions.consumers[&1].tally.pending(), 0);
+}
+
+#[test]
+fn a_forgotten_place_counts_its_backlog_as_removed() {
+    let lines = [
+        routed(1, 1),
+        failed(3, 1),
+        mark(10, 4, 3),
+        Line::Unrouted {
+            consumer: 1,
+            at: 10,
+            when: at(1),
+        },
+    ];
+    let mut positions = fold(&lines);
+    positions.apply(
+        9,
+        &Line::Forgotten {
+            consumer: 1,
+            when: at(2),
+        },
+    );
+    assert!(positions.consumers.is_empty());
+    let mut positions = fold(&[&lines[..], &[dead(3, 1)]].concat());
+    positions.apply(
+        9,
+        &Line::Forgotten {
+            consumer: 1,
+            when: at(2),
+        },
+    );
+    let position = &positions.consumers[&1];
+    assert_eq!(
+        (
+            position.tally.removed,
+            position.tally.pending(),
+            position.tally.dead
+        ),
+        (3, 0, 1),
+        "its dead letters stay"
+    );
+}
+
+#[test]
+fn a_revision_decides_from_its_offset_until_the_consumer_left() {
+    let positions = fold(&[
+        routed(5, 5),
+        Line::Unrouted {
+            consumer: 1,
+            at: 9,
+            when: at(1),
+        },
+    ]);
+    let position = &positions.consumers[&1];
+    assert!(position.revision_at(4).is_none());
+    assert!(position.revision_at(8).is_some());
+    assert!(position.revision_at(9).is_none());
+    let positions = fold(&[
+        routed(5, 5),
+        Line::Unrouted {
+            consumer: 1,
+            at: 9,
+            when: at(1),
+        },
+        routed(9, 12),
+    ]);
+    let position = &positions.consumers[&1];
+    assert_eq!(position.counted_to, Some(9), "it reads the gap itself");
+    assert!(position.revision_at(8).is_some() && position.revision_at(9).is_some());
+}
+
+#[test]
+fn a_snapshot_is_the_state_and_damage_to_it_is_noticed() {
+    let snapshot = Snapshot {
+        journal_next: 13,
+        positions: fold(&[
+            routed(1, 1),
+            failed(2, 1),
+            mark(10, 4, 3),
+            dead(5, 1),
+            Line::Held {
+                consumer: 1,
+                reason: "gone".into(),
+            },
+        ]),
+    };
+    let bytes = snapshot.encode();
+    assert_eq!(Snapshot::decode(&bytes), Ok(snapshot));
+    for position in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[position] ^= 0x10;
+        assert!(Snapshot::decode(&damaged).is_err(), "byte {position}");
+    }
+}
+
+#[test]
+fn lines_about_nobody_are_counted() {
+    assert_eq!(fold(&[failed(1, 1), redriven(1, 9)]).strays, 2);
+}

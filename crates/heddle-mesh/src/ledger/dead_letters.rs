@@ -1,0 +1,113 @@
+//! Dead letters, listed, shown, sent on their way again and thrown away.
+
+use heddle_api::ledger::{
+    DeadLetter, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken,
+};
+
+use super::Error;
+use crate::envelope;
+use crate::journal::positions::{Rest, Sink};
+use crate::mesh::Mesh;
+use crate::path::dead_letter::{self, Act};
+
+/// Dead letters on one page, unless fewer are asked for.
+const PAGE_MAX: usize = 500;
+
+impl Mesh {
+    /// What rests and is selected, oldest first, after a name. A selection that says nothing lists everything.
+    #[must_use]
+    pub fn dead_letters(
+        &self,
+        selection: &DeadLetterSelection,
+        after: u64,
+        limit: usize,
+    ) -> DeadLetterPage {
+        let mut selection = selection.clone();
+        selection.all = true;
+        let consumers = self.shared.consumers.read();
+        let letters = self.shared.dead.lock();
+        let mut page = DeadLetterPage::default();
+        let limit = limit.clamp(1, PAGE_MAX);
+        for (name, rest) in letters.resting() {
+            let key = consumers
+                .by_id
+                .get(&rest.consumer)
+                .map_or("", |consumer| &consumer.key);
+            if !dead_letter::selects(&selection, name, rest, key) {
+                continue;
+            }
+            page.total += 1;
+            if name <= after {
+                continue;
+            }
+            if page.items.len() < limit {
+                page.items.push(shown(name, rest, key));
+            } else if page.next.is_none() {
+                page.next = page.items.last().map(|last| last.name.clone());
+            }
+        }
+        page
+    }
+
+    /// One dead letter with its event.
+    pub fn dead_letter(&self, name: &str) -> Result<DeadLetterDetail, Error> {
+        let missing = || Error::NotFound(format!("there is no dead letter {name}"));
+        let number: u64 = name.parse().map_err(|_| missing())?;
+        let summary = {
+            let consumers = self.shared.consumers.read();
+            let letters = self.shared.dead.lock();
+            let rest = letters.get(number).ok_or_else(missing)?;
+            let key = consumers
+                .by_id
+                .get(&rest.consumer)
+                .map_or("", |consumer| &consumer.key);
+            shown(number, rest, key)
+        };
+        let dead = dead_letter::record(&self.shared, number).ok_or_else(missing)?;
+        let mut text = Vec::new();
+        if let Ok((_, event)) = envelope::entry_and_event(&dead.record) {
+            crate::event::json::write(&event, &mut text);
+        }
+        let answer = String::from_utf8_lossy(&dead.answer).into_owned();
+        Ok(DeadLetterDetail {
+            summary,
+            event: serde_json::from_slice(&text).unwrap_or_default(),
+            answer: (!answer.is_empty()).then_some(answer),
+        })
+    }
+
+    /// Sends the selected ones on their way again, on somebody's behalf; answers when that is safe.
+    pub async fn redrive(&self, selection: &DeadLetterSelection, by: &str) -> DeadLettersTaken {
+        let count = dead_letter::take(&self.shared, selection, Act::Redrive, by).await;
+        DeadLettersTaken { count }
+    }
+
+    /// Throws the selected ones away, on somebody's behalf; answers when that is safe.
+    pub async fn discard(&self, selection: &DeadLetterSelection, by: &str) -> DeadLettersTaken {
+        let count = dead_letter::take(&self.shared, selection, Act::Discard, by).await;
+        DeadLettersTaken { count }
+    }
+}
+
+fn shown(name: u64, rest: &Rest, key: &str) -> DeadLetter {
+    DeadLetter {
+        name: name.to_string(),
+        consumer: key.to_owned(),
+        offset: rest.offset,
+        source: rest.source.clone(),
+        id: rest.id.clone(),
+        type_: rest.type_.clone(),
+        accepted_at: rest.accepted_at,
+        dead_at: rest.at,
+        reason: rest.reason.clone(),
+        status: (rest.status > 0).then_some(rest.status),
+        attempts: rest.attempts,
+        redrives: rest.redrives,
+        sink: match &rest.sink {
+            Sink::None => None,
+            Sink::Waiting => Some("waiting".to_owned()),
+            Sink::Sent => Some("sent".to_owned()),
+            Sink::Failed(error) => Some(format!("failed: {error}")),
+        },
+    }
+}

@@ -1,0 +1,338 @@
+//! One event, from its acceptance to its end at every consumer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use heddle_api::ledger::{Attempt, Cause, EventState, Trace, TracedEvent, Verdict};
+use jiff::Timestamp;
+
+use super::Error;
+use crate::envelope::Envelope;
+use crate::event::key_of;
+use crate::journal::line::ConsumerId;
+use crate::journal::{self, Attempted, Line};
+use crate::log::{Offset, Record};
+use crate::mesh::Mesh;
+use crate::path::delivery::consumer::{Consumer, Reading, Revision, State};
+use crate::path::delivery::plan::Target;
+
+/// Events looked at when only an id is given: how far back, in records.
+const BY_ID_RECORDS_MAX: u64 = 200_000;
+/// Events with the same source and id that are shown.
+const EVENTS_MAX: usize = 100;
+/// Consumers that did not want the event and are shown all the same.
+const FILTERED_MAX: usize = 1000;
+const READ_BYTES: usize = 1 << 20;
+
+impl Mesh {
+    /// Every retained event with this id, of this source if one is given.
+    pub fn trace(&self, id: &str, source: Option<&str>) -> Result<Trace, Error> {
+        let records = match source {
+            Some(source) => self.by_key(source, id)?,
+            None => self.by_id(id)?,
+        };
+        let mut events = Vec::new();
+        for (record, envelope) in records {
+            events.push(self.traced(&record, &envelope)?);
+        }
+        Ok(Trace { events })
+    }
+
+    fn by_key(&self, source: &str, id: &str) -> Result<Vec<(Record, Envelope)>, Error> {
+        let mut found = Vec::new();
+        for offset in self.shared.log.find(key_of(source, id), EVENTS_MAX)? {
+            let Some(record) = self.shared.log.get(offset)? else {
+                continue;
+            };
+            let Ok(envelope) = Envelope::decode(&record.payload) else {
+                continue;
+            };
+            // Different names may share a key.
+            if envelope.event.id() == id && envelope.event.source() == source {
+                found.push((record, envelope));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Without a source there is no index to ask, so the newest events are looked through.
+    fn by_id(&self, id: &str) -> Result<Vec<(Record, Envelope)>, Error> {
+        let bounds = self.shared.log.bounds();
+        let mut next = bounds
+            .start
+            .max(bounds.end.saturating_sub(BY_ID_RECORDS_MAX));
+        let mut found = Vec::new();
+        while next < bounds.end && found.len() < EVENTS_MAX {
+            let batch = self.shared.log.read(next, READ_BYTES)?;
+            for record in batch.records {
+                let envelope = Envelope::decode(&record.payload).ok();
+                if let Some(envelope) = envelope.filter(|envelope| envelope.event.id() == id) {
+                    found.push((record, envelope));
+                }
+            }
+            if batch.next <= next {
+                break;
+            }
+            next = batch.next;
+        }
+        Ok(found)
+    }
+
+    fn traced(&self, record: &Record, envelope: &Envelope) -> Result<TracedEvent, Error> {
+        let histories = self.histories(record.offset)?;
+        let scanned = self.shared.scanned();
+        let mut consumers: Vec<Arc<Consumer>> = self
+            .shared
+            .consumers
+            .read()
+            .by_id
+            .values()
+            .cloned()
+            .collect();
+        consumers.sort_by(|one, other| one.key.cmp(&other.key));
+        let mut verdicts = Vec::new();
+        let mut filtered = 0;
+        for consumer in consumers {
+            let state = consumer.lock();
+            let Some(revision) = state.revision_at(record.offset) else {
+                continue;
+            };
+            let Some((_, via)) = revision
+                .feeds
+                .iter()
+                .find(|(entry, _)| **entry == *envelope.entry)
+            else {
+                continue;
+            };
+            let history = histories.get(&consumer.id);
+            let verdict = verdict(
+                &consumer, &state, revision, via, record, envelope, history, scanned,
+            );
+            if verdict.state == EventState::Filtered {
+                filtered += 1;
+                if filtered > FILTERED_MAX {
+                    continue;
+                }
+            }
+            verdicts.push(verdict);
+        }
+        let event = &envelope.event;
+        Ok(TracedEvent {
+            offset: record.offset,
+            source: event.source().to_owned(),
+            id: event.id().to_owned(),
+            type_: event.type_().to_owned(),
+            accepted_at: record.at,
+            entry: envelope.entry.to_string(),
+            data_bytes: event.data().map_or(0, |data| data.len() as u64),
+            cause: envelope.cause.as_ref().map(|cause| Cause {
+                offset: cause.offset,
+                consumer: cause.consumer.to_string(),
+            }),
+            summary: summary(&verdicts, record.offset >= scanned),
+            verdicts,
+        })
+    }
+
+    /// What the journal says about one event, per consumer. Lines that are not safe yet are made so first by the caller.
+    fn histories(&self, offset: Offset) -> Result<BTreeMap<ConsumerId, Vec<Line>>, Error> {
+        let journal = self.shared.log.journal();
+        let mut histories: BTreeMap<ConsumerId, Vec<Line>> = BTreeMap::new();
+        for at in journal.find(journal::bucket_of(offset), usize::MAX)? {
+            let Some(record) = journal.get(at)? else {
+                continue;
+            };
+            let Ok(lines) = journal::decode(&record.payload) else {
+                continue;
+            };
+            for line in lines {
+                if line.offset() == Some(offset)
+                    && let Some(consumer) = line.consumer()
+                {
+                    histories.entry(consumer).or_default().push(line);
+                }
+            }
+        }
+        Ok(histories)
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "everything a verdict is made of")]
+fn verdict(
+    consumer: &Consumer,
+    state: &State,
+    revision: &Revision,
+    via: &[String],
+    record: &Record,
+    envelope: &Envelope,
+    history: Option<&Vec<Line>>,
+    scanned: Offset,
+) -> Verdict {
+    let mut verdict = Verdict {
+        consumer: consumer.key.to_string(),
+        via: via.to_vec(),
+        state: EventState::Pending,
+        reason: String::new(),
+        attempts: Vec::new(),
+        next_attempt_at: None,
+        ended_at: None,
+    };
+    if let Err(reason) = revision.predicate.explain(&envelope.event) {
+        verdict.state = EventState::Filtered;
+        verdict.reason = reason;
+        return verdict;
+    }
+    if record.offset >= scanned {
+        verdict.reason = "accepted and not matched yet".to_owned();
+        return verdict;
+    }
+    for line in history.into_iter().flatten() {
+        recount(&mut verdict, line);
+    }
+    if verdict.ended_at.is_none() {
+        whereabouts(&mut verdict, state, record.offset);
+    }
+    verdict
+}
+
+/// Takes in one line of the event's history.
+fn recount(verdict: &mut Verdict, line: &Line) {
+    let mut end = |state, at: Timestamp, reason: String| {
+        verdict.state = state;
+        verdict.ended_at = Some(at);
+        verdict.reason = reason;
+    };
+    match line {
+        Line::Failed {
+            attempted,
+            error,
+            next_at,
+        } => {
+            verdict
+                .attempts
+                .push(attempt(attempted, Some(error.to_string())));
+            verdict.state = EventState::Retrying;
+            verdict.reason = error.to_string();
+            verdict.next_attempt_at = Some(*next_at);
+            verdict.ended_at = None;
+        }
+        Line::Delivered(attempted) => {
+            end(
+                EventState::Delivered,
+                attempted.at,
+                format!("the subscriber answered {}", attempted.status),
+            );
+            verdict.next_attempt_at = None;
+            verdict.attempts.push(attempt(attempted, None));
+        }
+        Line::Dead(dead) => {
+            end(
+                EventState::DeadLettered,
+                dead.attempted.at,
+                dead.reason.clone(),
+            );
+            verdict.next_attempt_at = None;
+            verdict
+                .attempts
+                .push(attempt(&dead.attempted, Some(dead.reason.clone())));
+        }
+        Line::Expired { at, reason, .. } => end(EventState::Expired, *at, reason.to_string()),
+        Line::Discarded { at, by, .. } => {
+            end(EventState::Removed, *at, format!("thrown away by {by}"))
+        }
+        Line::Redriven { by, .. } => {
+            verdict.state = EventState::Pending;
+            verdict.ended_at = None;
+            verdict.reason = format!("sent on its way again by {by}");
+        }
+        Line::Sunk {
+            at, status, error, ..
+        } => verdict.attempts.push(Attempt {
+            number: 1,
+            at: *at,
+            status: (*status > 0).then_some(*status),
+            latency_ms: 0.0,
+            error: (!error.is_empty()).then(|| error.to_string()),
+            to_dead_letter_sink: true,
+        }),
+        Line::Routed(_)
+        | Line::Unrouted { .. }
+        | Line::Forgotten { .. }
+        | Line::Held { .. }
+        | Line::Mark(_) => {}
+    }
+}
+
+fn attempt(attempted: &Attempted, error: Option<String>) -> Attempt {
+    Attempt {
+        number: attempted.number,
+        at: attempted.at,
+        status: (attempted.status > 0).then_some(attempted.status),
+        latency_ms: f64::from(attempted.latency_us) / 1000.0,
+        error,
+        to_dead_letter_sink: false,
+    }
+}
+
+/// Where an event is that has not ended: under way, waiting for its turn, or held back.
+fn whereabouts(verdict: &mut Verdict, state: &State, offset: Offset) {
+    if state.in_flight.contains_key(&(offset, false)) {
+        verdict.state = EventState::Delivering;
+        verdict.reason = "an attempt is under way".to_owned();
+        return;
+    }
+    let held = held(state);
+    if let Some(reason) = held {
+        verdict.state = EventState::Waiting;
+        verdict.reason = reason;
+        return;
+    }
+    if state.retrying.contains_key(&offset) && verdict.state == EventState::Retrying {
+        return;
+    }
+    verdict.state = EventState::Pending;
+    if verdict.reason.is_empty() {
+        let behind = matches!(state.reading, Reading::Behind { next, .. } if next <= offset);
+        verdict.reason = if behind {
+            "waiting in the log: the subscriber is slower than its events".to_owned()
+        } else {
+            "waiting for its turn".to_owned()
+        };
+    }
+}
+
+/// Why a consumer sends nothing at the moment.
+pub(super) fn held(state: &State) -> Option<String> {
+    let Some(spec) = &state.spec else {
+        return Some(
+            "it was deleted; its backlog is kept for a new one of the same name".to_owned(),
+        );
+    };
+    if spec.settings.paused {
+        return Some("it is paused".to_owned());
+    }
+    if let Some(reason) = &state.held {
+        return Some(reason.clone());
+    }
+    match &state.plan.target {
+        Target::None => Some("it has no subscriber".to_owned()),
+        Target::Unresolved(reason) => Some(reason.clone()),
+        Target::Url(_) | Target::Entry(_) => None,
+    }
+}
+
+/// The furthest hop that is not done with the event, in words.
+fn summary(verdicts: &[Verdict], unmatched: bool) -> String {
+    if unmatched {
+        return "on disk, not matched yet".to_owned();
+    }
+    let wanted: Vec<&Verdict> = verdicts
+        .iter()
+        .filter(|verdict| verdict.state != EventState::Filtered)
+        .collect();
+    let open = wanted.iter().find(|verdict| verdict.ended_at.is_none());
+    match open {
+        Some(verdict) => format!("{}: {}", verdict.consumer, verdict.reason),
+        None => "done".to_owned(),
+    }
+}

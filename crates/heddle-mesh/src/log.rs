@@ -1,0 +1,152 @@
+//! The contract of a durable log: append, read, acknowledge, trim.
+//!
+//! ```text
+//!   first                 committed
+//!     │ 7 │ 8 │ 9 │ … │ 41 │        offsets grow by one and are never used twice
+//!     ^trim            ^append
+//! ```
+//! - **append**: the answer comes when all of it is safe. A refusal says that none of it will ever be read.
+//! - **read**: in order, without gaps but those that trimming or damage left, never more than what is safe.
+//! - **acknowledge**: what consumers did, as records of the journal, safe when it answers.
+//! - **trim**: whole stretches from anywhere, only what nobody needs; who needs what is for the caller to know.
+//!
+//! Every engine passes the same suite, [`conformance`].
+
+pub mod conformance;
+pub mod embedded;
+pub mod memory;
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use heddle_store::Health;
+use jiff::Timestamp;
+
+/// The place of a record in a log. The first is 1.
+pub type Offset = u64;
+
+/// A record that is to be appended.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft<'a> {
+    /// What [`Log::find`] finds it by; 0 for nothing.
+    pub key: u64,
+    /// Head and body; they become one payload.
+    pub parts: [&'a [u8]; 2],
+}
+
+/// A record that is safe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub offset: Offset,
+    pub at: Timestamp,
+    pub payload: Bytes,
+}
+
+/// Some records in order, and where to go on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    pub records: Vec<Record>,
+    /// Everything below is in `records`, trimmed or damaged.
+    pub next: Offset,
+}
+
+/// A stretch of the log that can be trimmed as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    pub first: Offset,
+    pub next: Offset,
+    pub last_at: Timestamp,
+    pub bytes: u64,
+    /// Nothing is appended to it any more.
+    pub sealed: bool,
+}
+
+/// Why nothing was appended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("the event is too large for the log: {bytes} bytes, at most {max}")]
+    TooLarge { bytes: usize, max: usize },
+    /// Later.
+    #[error("the log has too much to write already")]
+    Busy,
+    /// When there is room again.
+    #[error("there is no room left for events")]
+    Full,
+    /// After a restart, once the disk is well.
+    #[error("the log cannot be written any more: {0}")]
+    Broken(String),
+}
+
+/// A read that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot read the log: {0}")]
+pub struct Unreachable(pub String);
+
+/// A future that an engine answers with.
+pub type Answer<T, E> = BoxFuture<'static, Result<T, E>>;
+
+/// One durable log with its journal.
+pub trait Log: Debug + Send + Sync + 'static {
+    /// All drafts, in this order and without anything between them, or none.
+    fn append(&self, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused>;
+
+    /// The first offset that is kept, and the one after the last that is safe.
+    fn bounds(&self) -> Range<Offset>;
+
+    /// Answers once something beyond `offset` is safe.
+    fn beyond(&self, offset: Offset) -> BoxFuture<'static, Offset>;
+
+    /// Records from `from` on, if they are at hand without waiting for a device.
+    fn recent(&self, from: Offset, bytes_max: usize) -> Option<Batch>;
+
+    /// Records from `from` on; at least one if there is one. May wait for a device.
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable>;
+
+    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable>;
+
+    /// The offsets of records with this key, oldest first.
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable>;
+
+    /// The first offset that was appended at or after a time.
+    fn at_time(&self, at: Timestamp) -> Offset;
+
+    fn stretches(&self) -> Vec<Stretch>;
+
+    /// Forgets a sealed stretch, for good.
+    fn trim(&self, first: Offset) -> Answer<(), Unreachable>;
+
+    /// Records of the journal, all or none.
+    fn acknowledge(&self, lines: &[Draft<'_>]) -> Answer<Range<Offset>, Refused>;
+
+    /// The journal, read like the log itself.
+    fn journal(&self) -> &dyn Journal;
+
+    fn health(&self) -> Health;
+
+    /// Records that are damaged and kept aside.
+    fn damaged(&self) -> u64;
+
+    fn close(&self) -> BoxFuture<'static, ()>;
+}
+
+/// Reading and trimming the journal.
+pub trait Journal: Debug + Send + Sync {
+    fn bounds(&self) -> Range<Offset>;
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable>;
+    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable>;
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable>;
+    fn stretches(&self) -> Vec<Stretch>;
+    fn trim(&self, first: Offset) -> Answer<(), Unreachable>;
+    /// The newest state that was written down, newest first; what cannot be read is left out by the caller.
+    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unreachable>;
+    /// Keeps a state that sums up everything below `next`, and the one before it.
+    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unreachable>;
+}
+
+/// The checksum used for what is kept outside the log's own records.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}

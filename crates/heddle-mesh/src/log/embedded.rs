@@ -1,0 +1,280 @@
+//! The log in this process: two segmented logs of heddle-store, one for events and one for the journal.
+//!
+//! The only file of the mesh that knows heddle-store's engine. Snapshots of the journal are files beside it.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use heddle_rt::{Clock, Tasks, Vfs};
+use heddle_store::events::{self, AppendError, EventLog};
+use heddle_store::{Health, Mode, OpenError};
+use jiff::Timestamp;
+
+use super::{Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Stretch, Unreachable};
+
+const EVENTS_DIR: &str = "log";
+const JOURNAL_DIR: &str = "journal";
+const SNAPSHOT_PREFIX: &str = "positions-";
+/// The newest, and the one before it in case the newest is damaged.
+const SNAPSHOTS_KEPT: usize = 2;
+
+/// How to open it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub vfs: Arc<dyn Vfs>,
+    /// Made when missing. Belongs to the log alone.
+    pub dir: PathBuf,
+    pub clock: Clock,
+    pub tasks: Tasks,
+    pub mode: Mode,
+    /// Bytes of a segment; the journal's are as large.
+    pub segment_bytes: Option<u64>,
+}
+
+/// The log on this machine's disk.
+#[derive(Debug)]
+pub struct EmbeddedLog {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    events: EventLog,
+    journal: EventLog,
+}
+
+impl EmbeddedLog {
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let open = |name: &str| {
+            let dir = options.dir.join(name);
+            let mut inner = events::Options::new(options.vfs.clone(), dir, options.clock.clone());
+            inner.tasks = options.tasks.child(name);
+            inner.mode = options.mode;
+            if let Some(bytes) = options.segment_bytes {
+                inner.limits.segment_bytes = bytes;
+            }
+            EventLog::open(inner)
+        };
+        Ok(Self {
+            events: open(EVENTS_DIR)?,
+            journal: open(JOURNAL_DIR)?,
+            dir: options.dir.join(JOURNAL_DIR),
+            vfs: options.vfs,
+        })
+    }
+
+    /// The engine underneath, for its statistics.
+    #[must_use]
+    pub fn engine(&self) -> &EventLog {
+        &self.events
+    }
+}
+
+fn append(log: &EventLog, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+    // One event is the common case and needs no list.
+    let appending = match drafts {
+        [one] => log.append(&[draft(one)]),
+        many => log.append(&many.iter().map(draft).collect::<Vec<_>>()),
+    };
+    async move { appending.await.map_err(refused) }.boxed()
+}
+
+fn draft<'a>(draft: &Draft<'a>) -> events::Draft<'a> {
+    events::Draft {
+        stream: 0,
+        key: draft.key,
+        parts: draft.parts,
+    }
+}
+
+fn refused(error: AppendError) -> Refused {
+    match error {
+        AppendError::TooLarge { bytes, bytes_max } => Refused::TooLarge {
+            bytes,
+            max: bytes_max,
+        },
+        AppendError::Busy => Refused::Busy,
+        AppendError::Full => Refused::Full,
+        other => Refused::Broken(other.to_string()),
+    }
+}
+
+fn record(record: events::Record) -> Record {
+    Record {
+        offset: record.offset,
+        at: record.at,
+        payload: record.payload,
+    }
+}
+
+fn read(log: &EventLog, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+    let batch = log.read(from, bytes_max).map_err(unreachable)?;
+    Ok(Batch {
+        records: batch.records.into_iter().map(record).collect(),
+        next: batch.next,
+    })
+}
+
+fn get(log: &EventLog, offset: Offset) -> Result<Option<Record>, Unreachable> {
+    Ok(log.get(offset).map_err(unreachable)?.map(record))
+}
+
+fn stretches(log: &EventLog) -> Vec<Stretch> {
+    let segments = log.segments().into_iter();
+    segments
+        .map(|segment| Stretch {
+            first: segment.first,
+            next: segment.next,
+            // A segment without a record has nothing to keep; it is the newest, which stays anyway.
+            last_at: segment.last_at.unwrap_or(Timestamp::MAX),
+            bytes: segment.bytes,
+            sealed: segment.sealed,
+        })
+        .collect()
+}
+
+fn trim(log: &EventLog, first: Offset) -> Answer<(), Unreachable> {
+    let log = log.clone();
+    async move { log.remove_segment(first).await.map_err(unreachable) }.boxed()
+}
+
+fn unreachable(error: impl std::fmt::Display) -> Unreachable {
+    Unreachable(error.to_string())
+}
+
+impl Log for EmbeddedLog {
+    fn append(&self, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+        append(&self.events, drafts)
+    }
+
+    fn bounds(&self) -> Range<Offset> {
+        self.events.first()..self.events.committed()
+    }
+
+    fn beyond(&self, offset: Offset) -> BoxFuture<'static, Offset> {
+        let log = self.events.clone();
+        async move { log.beyond(offset).await }.boxed()
+    }
+
+    fn recent(&self, from: Offset, bytes_max: usize) -> Option<Batch> {
+        let records = self.events.recent(from, bytes_max)?;
+        let next = records.last().map_or(from, |record| record.offset + 1);
+        Some(Batch {
+            records: records.into_iter().map(record).collect(),
+            next,
+        })
+    }
+
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+        read(&self.events, from, bytes_max)
+    }
+
+    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable> {
+        get(&self.events, offset)
+    }
+
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable> {
+        self.events.find(key, limit).map_err(unreachable)
+    }
+
+    fn at_time(&self, at: Timestamp) -> Offset {
+        self.events.at_time(at)
+    }
+
+    fn stretches(&self) -> Vec<Stretch> {
+        stretches(&self.events)
+    }
+
+    fn trim(&self, first: Offset) -> Answer<(), Unreachable> {
+        trim(&self.events, first)
+    }
+
+    fn acknowledge(&self, lines: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+        append(&self.journal, lines)
+    }
+
+    fn journal(&self) -> &dyn Journal {
+        self
+    }
+
+    fn health(&self) -> Health {
+        match self.events.health() {
+            // Without its journal the mesh could deliver and not remember it.
+            Health::Serving => self.journal.health(),
+            other => other,
+        }
+    }
+
+    fn damaged(&self) -> u64 {
+        (self.events.damage().len() + self.journal.damage().len()) as u64
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        let (events, journal) = (self.events.clone(), self.journal.clone());
+        async move {
+            journal.close().await;
+            events.close().await;
+        }
+        .boxed()
+    }
+}
+
+impl Journal for EmbeddedLog {
+    fn bounds(&self) -> Range<Offset> {
+        self.journal.first()..self.journal.committed()
+    }
+
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+        read(&self.journal, from, bytes_max)
+    }
+
+    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable> {
+        get(&self.journal, offset)
+    }
+
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable> {
+        self.journal.find(key, limit).map_err(unreachable)
+    }
+
+    fn stretches(&self) -> Vec<Stretch> {
+        stretches(&self.journal)
+    }
+
+    fn trim(&self, first: Offset) -> Answer<(), Unreachable> {
+        trim(&self.journal, first)
+    }
+
+    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unreachable> {
+        let mut found = Vec::new();
+        for (next, name) in self.snapshot_names()?.into_iter().rev() {
+            let bytes = self.vfs.read(&self.dir.join(name)).map_err(unreachable)?;
+            found.push((next, bytes));
+        }
+        Ok(found)
+    }
+
+    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unreachable> {
+        // Padded, so that names sort like the numbers in them.
+        let path = self.dir.join(format!("{SNAPSHOT_PREFIX}{next:020}"));
+        self.vfs
+            .write_atomic(&path, bytes, 0o600)
+            .map_err(unreachable)?;
+        let names = self.snapshot_names()?;
+        for (_, name) in names.iter().rev().skip(SNAPSHOTS_KEPT) {
+            self.vfs.remove(&self.dir.join(name)).map_err(unreachable)?;
+        }
+        self.vfs.sync_dir(&self.dir).map_err(unreachable)
+    }
+}
+
+impl EmbeddedLog {
+    /// Oldest first.
+    fn snapshot_names(&self) -> Result<Vec<(Offset, String)>, Unreachable> {
+        let names = self.vfs.list(&self.dir).map_err(unreachable)?.into_iter();
+        let numbered = names.filter_map(|name| {
+            let next = name.strip_prefix(SNAPSHOT_PREFIX)?.parse().ok()?;
+            Some((next, name))
+        });
+        Ok(numbered.collect())
+    }
+}

@@ -1,0 +1,306 @@
+//! A log that forgets everything: for tests of what is above it, and as a second opinion on the contract.
+//!
+//! Nothing here survives the value. It is simple enough to be believed, which is why the suite runs on it first.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, ready};
+use heddle_rt::Clock;
+use heddle_store::Health;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Stretch, Unreachable};
+
+/// Records per stretch: few, so that trimming is tried.
+const STRETCH_RECORDS: u64 = 16;
+
+/// A log in memory. Clones are the same log.
+#[derive(Clone, Debug)]
+pub struct MemoryLog {
+    clock: Clock,
+    events: Arc<Records>,
+    journal: Arc<Records>,
+    snapshots: Arc<Mutex<Snapshots>>,
+}
+
+/// Oldest first.
+type Snapshots = Vec<(Offset, Vec<u8>)>;
+
+#[derive(Debug)]
+struct Records {
+    inner: Mutex<Kept>,
+    committed: watch::Sender<Offset>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    records: Vec<(u64, Record)>,
+    next: Offset,
+    refuse: Option<Refused>,
+}
+
+impl MemoryLog {
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            events: Arc::new(Records::new()),
+            journal: Arc::new(Records::new()),
+            snapshots: Arc::default(),
+        }
+    }
+
+    /// Refuses appends of events from now on, or takes them again.
+    pub fn refuse(&self, refusal: Option<Refused>) {
+        self.events.inner.lock().refuse = refusal;
+    }
+
+    /// Refuses lines of the journal from now on, or takes them again.
+    pub fn refuse_lines(&self, refusal: Option<Refused>) {
+        self.journal.inner.lock().refuse = refusal;
+    }
+}
+
+impl Records {
+    fn new() -> Self {
+        let kept = Kept {
+            next: 1,
+            ..Kept::default()
+        };
+        Self {
+            inner: Mutex::new(kept),
+            committed: watch::Sender::new(1),
+        }
+    }
+
+    fn append(&self, at: Timestamp, drafts: &[Draft<'_>]) -> Result<Range<Offset>, Refused> {
+        let mut kept = self.inner.lock();
+        if let Some(refusal) = &kept.refuse {
+            return Err(refusal.clone());
+        }
+        let first = kept.next;
+        for draft in drafts {
+            let record = Record {
+                offset: kept.next,
+                at,
+                payload: Bytes::from(draft.parts.concat()),
+            };
+            kept.records.push((draft.key, record));
+            kept.next += 1;
+        }
+        self.committed.send_replace(kept.next);
+        Ok(first..kept.next)
+    }
+
+    fn bounds(&self) -> Range<Offset> {
+        let kept = self.inner.lock();
+        let first = kept
+            .records
+            .first()
+            .map_or(kept.next, |(_, record)| record.offset);
+        first..kept.next
+    }
+
+    fn read(&self, from: Offset, bytes_max: usize) -> Batch {
+        let kept = self.inner.lock();
+        let start = kept
+            .records
+            .partition_point(|(_, record)| record.offset < from);
+        let mut bytes = 0;
+        let mut records: Vec<Record> = Vec::new();
+        for (_, record) in &kept.records[start..] {
+            bytes += record.payload.len();
+            if bytes > bytes_max && !records.is_empty() {
+                break;
+            }
+            records.push(record.clone());
+        }
+        let next = records.last().map_or(kept.next, |record| record.offset + 1);
+        Batch { records, next }
+    }
+
+    fn get(&self, offset: Offset) -> Option<Record> {
+        let kept = self.inner.lock();
+        let at = kept
+            .records
+            .binary_search_by_key(&offset, |(_, record)| record.offset);
+        at.ok().map(|at| kept.records[at].1.clone())
+    }
+
+    fn find(&self, key: u64, limit: usize) -> Vec<Offset> {
+        let kept = self.inner.lock();
+        let found = kept.records.iter().filter(|(kept, _)| *kept == key);
+        found.map(|(_, record)| record.offset).take(limit).collect()
+    }
+
+    fn stretches(&self) -> Vec<Stretch> {
+        let kept = self.inner.lock();
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for (_, record) in &kept.records {
+            let number = (record.offset - 1) / STRETCH_RECORDS;
+            let bytes = record.payload.len() as u64;
+            match stretches.last_mut() {
+                Some(last) if (last.first - 1) / STRETCH_RECORDS == number => {
+                    last.next = record.offset + 1;
+                    last.last_at = record.at;
+                    last.bytes += bytes;
+                }
+                _ => stretches.push(Stretch {
+                    first: record.offset,
+                    next: record.offset + 1,
+                    last_at: record.at,
+                    bytes,
+                    sealed: (number + 1) * STRETCH_RECORDS < kept.next,
+                }),
+            }
+        }
+        stretches
+    }
+
+    fn trim(&self, first: Offset) -> Result<(), Unreachable> {
+        let stretches = self.stretches();
+        let stretch = stretches
+            .iter()
+            .find(|stretch| stretch.first == first && stretch.sealed);
+        let Some(stretch) = stretch else {
+            return Err(Unreachable(format!("no sealed stretch begins at {first}")));
+        };
+        let mut kept = self.inner.lock();
+        kept.records
+            .retain(|(_, record)| record.offset < stretch.first || record.offset >= stretch.next);
+        Ok(())
+    }
+}
+
+impl Log for MemoryLog {
+    fn append(&self, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+        ready(self.events.append(self.clock.now(), drafts)).boxed()
+    }
+
+    fn bounds(&self) -> Range<Offset> {
+        self.events.bounds()
+    }
+
+    fn beyond(&self, offset: Offset) -> BoxFuture<'static, Offset> {
+        let mut committed = self.events.committed.subscribe();
+        let log = self.clone();
+        async move {
+            let found = committed.wait_for(|next| *next > offset).await;
+            let next = found.map(|next| *next);
+            drop(log);
+            next.unwrap_or(offset)
+        }
+        .boxed()
+    }
+
+    fn recent(&self, from: Offset, bytes_max: usize) -> Option<Batch> {
+        Some(self.events.read(from, bytes_max))
+    }
+
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+        Ok(self.events.read(from, bytes_max))
+    }
+
+    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable> {
+        Ok(self.events.get(offset))
+    }
+
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable> {
+        Ok(self.events.find(key, limit))
+    }
+
+    fn at_time(&self, at: Timestamp) -> Offset {
+        let kept = self.events.inner.lock();
+        let found = kept.records.partition_point(|(_, record)| record.at < at);
+        kept.records
+            .get(found)
+            .map_or(kept.next, |(_, record)| record.offset)
+    }
+
+    fn stretches(&self) -> Vec<Stretch> {
+        self.events.stretches()
+    }
+
+    fn trim(&self, first: Offset) -> Answer<(), Unreachable> {
+        ready(self.events.trim(first)).boxed()
+    }
+
+    fn acknowledge(&self, lines: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+        ready(self.journal.append(self.clock.now(), lines)).boxed()
+    }
+
+    fn journal(&self) -> &dyn Journal {
+        self
+    }
+
+    fn health(&self) -> Health {
+        match &self.events.inner.lock().refuse {
+            None => Health::Serving,
+            Some(Refused::Broken(reason)) => Health::Poisoned(reason.clone()),
+            Some(_) => Health::Full,
+        }
+    }
+
+    fn damaged(&self) -> u64 {
+        0
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        ready(()).boxed()
+    }
+}
+
+impl Journal for MemoryLog {
+    fn bounds(&self) -> Range<Offset> {
+        self.journal.bounds()
+    }
+
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+        Ok(self.journal.read(from, bytes_max))
+    }
+
+    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable> {
+        Ok(self.journal.get(offset))
+    }
+
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable> {
+        Ok(self.journal.find(key, limit))
+    }
+
+    fn stretches(&self) -> Vec<Stretch> {
+        self.journal.stretches()
+    }
+
+    fn trim(&self, first: Offset) -> Answer<(), Unreachable> {
+        ready(self.journal.trim(first)).boxed()
+    }
+
+    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unreachable> {
+        Ok(self.snapshots.lock().iter().rev().cloned().collect())
+    }
+
+    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unreachable> {
+        let mut snapshots = self.snapshots.lock();
+        snapshots.push((next, bytes.to_vec()));
+        let surplus = snapshots.len().saturating_sub(2);
+        snapshots.drain(..surplus);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_keeps_the_contract() {
+        let open = || async { Arc::new(MemoryLog::new(Clock::system())) as Arc<dyn Log> };
+        crate::log::conformance::all(open).await;
+    }
+}

@@ -1,0 +1,266 @@
+//! The mesh as the rest of the program sees it: opened, given tables, asked, closed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use heddle_rt::{Chance, Clock, OnError, Tasks};
+use heddle_store::Health;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::housekeeping::{self, Retention};
+use crate::log::Log;
+use crate::path::broker::{Request, Scanner};
+use crate::path::delivery::courier::Courier;
+use crate::path::delivery::timer::{self, Due, What};
+use crate::path::source::Source;
+use crate::recovery;
+use crate::routes::{Resources, Table, recompile};
+use crate::shared::{Consumers, Parts, Shared};
+
+/// Tables that wait to come into force; only the newest matters, so few are enough.
+const REQUESTS_MAX: usize = 4;
+
+/// How to open a mesh.
+#[derive(Debug)]
+pub struct Options {
+    pub clock: Clock,
+    pub chance: Chance,
+    pub tasks: Tasks,
+    pub log: Arc<dyn Log>,
+    pub courier: Courier,
+    pub retention: Retention,
+    pub limits: crate::event::http::Limits,
+}
+
+/// A running mesh. Clones are the same mesh.
+#[derive(Clone, Debug)]
+pub struct Mesh {
+    pub(crate) shared: Arc<Shared>,
+    requests: mpsc::Sender<Request>,
+    tasks: Tasks,
+    limits: crate::event::http::Limits,
+}
+
+/// What the table in force says about a consumer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routed {
+    pub uid: String,
+    pub generation: i64,
+    /// Why nothing is sent at the moment.
+    pub held: Option<String>,
+    /// Settings that were not understood.
+    pub faults: Vec<String>,
+}
+
+impl Mesh {
+    /// Takes up what the last process left. Nothing is matched or sent before the first table.
+    pub fn open(options: Options) -> Result<Self, recovery::Error> {
+        let snapshot = recovery::positions(options.log.journal())?;
+        let positions = &snapshot.positions;
+        // The log may begin later than where the last process was: nothing older is left to match.
+        let scanned = positions.scanned.max(options.log.bounds().start).max(1);
+        let mut consumers = Consumers {
+            last: positions.consumer_last,
+            ..Consumers::default()
+        };
+        for (id, position) in &positions.consumers {
+            let consumer = recovery::consumer(*id, position, scanned);
+            consumers
+                .by_key
+                .insert(Arc::clone(&consumer.key), Arc::clone(&consumer));
+            consumers.by_id.insert(*id, consumer);
+        }
+        let (refills, refills_asked) = mpsc::unbounded_channel();
+        let (retries, retries_added) = mpsc::unbounded_channel();
+        let (requests, requested) = mpsc::channel(REQUESTS_MAX);
+        let shared = Arc::new(Shared::new(Parts {
+            clock: options.clock,
+            chance: options.chance,
+            log: options.log,
+            courier: options.courier,
+            lanes: options.tasks.child("deliveries"),
+            consumers,
+            dead: recovery::dead(positions),
+            scanned,
+            refills,
+            retries,
+        }));
+        schedule(&shared);
+        let tasks = options.tasks.child("mesh");
+        let scanner = Scanner::new(Arc::clone(&shared), requested, refills_asked);
+        tasks.spawn("scanner", OnError::EndProcess, scanner.run());
+        let weak = Arc::downgrade(&shared);
+        tasks.spawn(
+            "retries",
+            OnError::EndProcess,
+            timer::run(weak, retries_added),
+        );
+        let keeping = housekeeping::run(Arc::clone(&shared), options.retention, snapshot);
+        tasks.spawn("housekeeping", OnError::Report, keeping);
+        Ok(Self {
+            shared,
+            requests,
+            tasks,
+            limits: options.limits,
+        })
+    }
+
+    /// Compiles a table and brings it into force; answers when it is.
+    pub async fn route(&self, resources: &Resources) {
+        let table = recompile(resources, &self.table());
+        self.install(Arc::new(table)).await;
+    }
+
+    /// Brings a table into force; answers when it is.
+    pub async fn install(&self, table: Arc<Table>) {
+        let (answer, answered) = oneshot::channel();
+        if self
+            .requests
+            .send(Request::Route(table, answer))
+            .await
+            .is_ok()
+        {
+            // An error means that the mesh closed meanwhile.
+            drop(answered.await);
+        }
+    }
+
+    /// The door for publishers.
+    #[must_use]
+    pub fn source(&self) -> Source {
+        Source::new(Arc::clone(&self.shared), self.limits)
+    }
+
+    /// The table in force.
+    #[must_use]
+    pub fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.shared.in_force.load().table)
+    }
+
+    /// Whether a table is in force, so that events can be taken.
+    #[must_use]
+    pub fn is_routing(&self) -> bool {
+        self.shared.in_force.load().ready
+    }
+
+    /// What the table in force says about a consumer, `trigger/NAMESPACE/NAME` or `subscription/NAMESPACE/NAME`.
+    #[must_use]
+    pub fn consumer(&self, key: &str) -> Option<Routed> {
+        let in_force = self.shared.in_force.load();
+        if let Some((uid, generation)) = in_force.table.link(key) {
+            return Some(Routed {
+                uid: uid.to_owned(),
+                generation,
+                held: None,
+                faults: Vec::new(),
+            });
+        }
+        let (index, spec) = in_force.table.consumer(key)?;
+        let held = in_force.consumers.get(index as usize)?.lock().held.clone();
+        let faults = in_force.table.faults().iter();
+        Some(Routed {
+            uid: spec.uid.clone(),
+            generation: spec.generation,
+            held,
+            faults: faults
+                .filter(|fault| fault.key == key)
+                .map(|fault| fault.reason.clone())
+                .collect(),
+        })
+    }
+
+    /// Why events cannot be taken, if so.
+    pub fn health(&self) -> Result<(), String> {
+        match self.shared.log.health() {
+            Health::Serving => Ok(()),
+            Health::Full => Err("there is no room left for events".to_owned()),
+            Health::Poisoned(reason) => Err(format!("the disk failed: {reason}")),
+        }
+    }
+
+    /// Whether only a restart can help.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        matches!(self.shared.log.health(), Health::Poisoned(_))
+    }
+
+    /// Completes when something changed since `seen`; gives the new mark.
+    pub fn changed(&self, seen: u64) -> BoxFuture<'static, u64> {
+        let mut changes = self.shared.changes.subscribe();
+        async move {
+            let mark = changes
+                .wait_for(|mark| *mark > seen)
+                .await
+                .map(|mark| *mark);
+            match mark {
+                Ok(mark) => mark,
+                // The mesh is gone: nothing changes any more.
+                Err(_) => std::future::pending().await,
+            }
+        }
+        .boxed()
+    }
+
+    /// Tells whoever waits for a change that something outside the mesh changed.
+    pub fn announce(&self) {
+        self.shared.announce();
+    }
+
+    /// Completes once everything that happened so far is safe in the journal.
+    pub async fn settled(&self) {
+        self.shared.settled().await;
+    }
+
+    /// Lets attempts under way finish for a while, makes everything safe, and closes the log.
+    ///
+    /// What did not finish is still to be delivered; nobody takes it for a failed attempt.
+    pub async fn close(&self, grace: Duration) {
+        self.shared.closing.store(true, Ordering::Release);
+        let lanes = self.shared.lanes.clone();
+        let idle = async {
+            while lanes.running() > 0 {
+                self.shared.clock.sleep(Duration::from_millis(5)).await;
+            }
+        };
+        self.shared.clock.timeout(grace, idle).await.ok();
+        lanes.cancel();
+        lanes.join().await;
+        let (answer, answered) = oneshot::channel();
+        if self.requests.send(Request::Close(answer)).await.is_ok() {
+            drop(answered.await);
+        }
+        self.tasks.cancel();
+        self.tasks.join().await;
+        self.shared.log.close().await;
+    }
+}
+
+/// Everything on record waits for its time again.
+fn schedule(shared: &Arc<Shared>) {
+    let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
+    for consumer in consumers {
+        let retries: Vec<_> = {
+            let state = consumer.lock();
+            state
+                .retrying
+                .iter()
+                .map(|(offset, retry)| (*offset, retry.next_at))
+                .collect()
+        };
+        for (offset, next_at) in retries {
+            consumer.schedule(shared, What::Event(offset), next_at);
+        }
+    }
+    let now = shared.clock.monotonic();
+    for (consumer, name) in shared.dead.lock().all_sinks_waiting() {
+        let due = Due {
+            at: now,
+            consumer,
+            what: What::Sink(name, 0),
+        };
+        shared.retries.send(due).ok();
+    }
+}

@@ -1,0 +1,193 @@
+//! Hop 4: match every event once and hand it to whoever wants it.
+//!
+//! One task reads the tail of the log, asks the table in force, and offers each event to the consumers it names. The same
+//! task reads for consumers that fell behind, swaps tables, and has the journal flushed; because nobody else moves
+//! `scanned`, none of that needs a lock against the others.
+//!
+//! A table comes into force at one offset: everything that was safe when it arrived is matched by the old one, the change
+//! is made safe in the journal, and from the next event on the new one decides.
+
+mod flush;
+mod swap;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, OptionFuture};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::envelope;
+use crate::journal::line::ConsumerId;
+use crate::log::{Batch, Offset};
+use crate::path::delivery::consumer::Reading;
+use crate::routes::Table;
+use crate::shared::Shared;
+
+/// Bytes of the log looked at in one go.
+const SCAN_BYTES: usize = 1 << 20;
+/// Bytes read for one consumer that fell behind before others get their turn.
+const REFILL_BYTES: usize = 256 << 10;
+/// How long outcomes wait for company before they are made safe. What is lost of it in a crash is delivered again.
+const FLUSH_EVERY: Duration = Duration::from_millis(50);
+/// After a flush failed.
+const FLUSH_AGAIN: Duration = Duration::from_millis(500);
+
+/// What the scanner is asked to do.
+pub(crate) enum Request {
+    /// A new table; answered when it is in force.
+    Route(Arc<Table>, oneshot::Sender<()>),
+    /// Everything noted so far is to be made safe, and nothing more will be.
+    Close(oneshot::Sender<()>),
+}
+
+pub(crate) struct Scanner {
+    shared: Arc<Shared>,
+    requests: mpsc::Receiver<Request>,
+    refills: mpsc::UnboundedReceiver<ConsumerId>,
+    /// The flush under way: gives whether it succeeded.
+    flushing: Option<BoxFuture<'static, bool>>,
+    matches: Vec<u32>,
+}
+
+impl Scanner {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        requests: mpsc::Receiver<Request>,
+        refills: mpsc::UnboundedReceiver<ConsumerId>,
+    ) -> Self {
+        Self {
+            shared,
+            requests,
+            refills,
+            flushing: None,
+            matches: Vec::new(),
+        }
+    }
+
+    pub(crate) async fn run(mut self) {
+        let clock = self.shared.clock.clone();
+        let mut ticks = clock.interval(FLUSH_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut places = clock.interval(swap::PLACES_EVERY);
+        loop {
+            let ready = self.shared.in_force.load().ready;
+            let scanned = self.shared.scanned();
+            let shared = Arc::clone(&self.shared);
+            let idle = self.flushing.is_none();
+            let flushing = OptionFuture::from(self.flushing.as_mut());
+            tokio::select! {
+                biased;
+                Some(done) = flushing, if !idle => {
+                    self.flushing = None;
+                    if !done {
+                        clock.sleep(FLUSH_AGAIN).await;
+                    }
+                }
+                request = self.requests.recv() => match request {
+                    Some(Request::Route(table, answer)) => {
+                        self.swap(table).await;
+                        // Whoever asked may have stopped waiting.
+                        answer.send(()).ok();
+                    }
+                    Some(Request::Close(answer)) => {
+                        self.flush_all().await;
+                        answer.send(()).ok();
+                        return;
+                    }
+                    None => return,
+                },
+                Some(id) = self.refills.recv() => self.refill(id),
+                _ = shared.log.beyond(scanned), if ready => self.scan(),
+                () = shared.flush.notified(), if idle => self.begin_flush(),
+                _ = ticks.tick(), if idle => {
+                    if self.shared.has_news() {
+                        self.begin_flush();
+                    }
+                }
+                _ = places.tick() => self.give_up_places(),
+            }
+        }
+    }
+
+    /// Matches what is safe and not yet matched, up to a bound.
+    fn scan(&mut self) {
+        let scanned = self.shared.scanned();
+        let batch = match self.shared.log.recent(scanned, SCAN_BYTES) {
+            Some(batch) if batch.next > scanned => batch,
+            // After a restart, or far behind: from the disk.
+            _ => match self.shared.log.read(scanned, SCAN_BYTES) {
+                Ok(batch) => batch,
+                Err(error) => {
+                    tracing::error!(%error, "events cannot be matched");
+                    return;
+                }
+            },
+        };
+        self.offer_all(&batch);
+        self.shared.scanned.store(batch.next, Ordering::Release);
+    }
+
+    fn offer_all(&mut self, batch: &Batch) {
+        let in_force = self.shared.in_force.load_full();
+        for record in &batch.records {
+            let Ok((entry, event)) = envelope::entry_and_event(&record.payload) else {
+                // Its checksum holds, so this is what was written: a bug of ours, and nobody's event.
+                tracing::error!(offset = record.offset, "a record is no event");
+                continue;
+            };
+            self.matches.clear();
+            in_force.table.matches(entry, &event, &mut self.matches);
+            if self.matches.is_empty() {
+                self.shared.metrics.unmatched();
+            }
+            for index in &self.matches {
+                in_force.consumers[*index as usize].offer(&self.shared, record);
+            }
+        }
+    }
+
+    /// Matches everything that is safe at this moment.
+    fn catch_up(&mut self) {
+        let target = self.shared.log.bounds().end;
+        while self.shared.scanned() < target {
+            let before = self.shared.scanned();
+            self.scan();
+            if self.shared.scanned() == before {
+                return;
+            }
+        }
+    }
+
+    /// Reads on for a consumer that fell behind.
+    fn refill(&mut self, id: ConsumerId) {
+        let consumer = self.shared.consumers.read().by_id.get(&id).cloned();
+        let Some(consumer) = consumer else { return };
+        let Reading::Behind { next, .. } = consumer.lock().reading else {
+            return;
+        };
+        let scanned = self.shared.scanned();
+        if next >= scanned {
+            consumer.refill(&self.shared, &[], scanned, scanned);
+            return;
+        }
+        let batch = self.shared.log.recent(next, REFILL_BYTES);
+        let batch = match batch.filter(|batch| batch.next > next) {
+            Some(batch) => Ok(batch),
+            None => self.shared.log.read(next, REFILL_BYTES),
+        };
+        match batch {
+            Ok(batch) => consumer.refill(&self.shared, &batch.records, batch.next, scanned),
+            Err(error) => {
+                tracing::error!(%error, consumer = %consumer.key, "cannot read the backlog");
+                if let Reading::Behind { asked, .. } = &mut consumer.lock().reading {
+                    *asked = false;
+                }
+            }
+        }
+    }
+
+    fn scanned(&self) -> Offset {
+        self.shared.scanned()
+    }
+}

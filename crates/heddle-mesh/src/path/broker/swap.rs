@@ -1,0 +1,295 @@
+//! Bringing a table into force at one offset, and keeping the places of consumers that left.
+//!
+//! ```text
+//!   match all that is safe by the old table ─> note who begins, changes, leaves ─> safe ─> the new table decides
+//! ```
+//! A crash before the notes are safe leaves the old table's work intact; after that, reading the log again gives the same
+//! verdicts, because every revision says from which offset on it decides.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::Scanner;
+use crate::journal::{Line, Routed};
+use crate::log::Offset;
+use crate::path::delivery::consumer::{Consumer, Reading, Revision, State, note};
+use crate::path::delivery::plan::Plan;
+use crate::routes::{self, Start, Table};
+use crate::shared::{InForce, Shared};
+
+/// How long a deleted consumer's name keeps its backlog for a new one of the same name.
+const PLACE_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// How often places are looked through.
+pub(super) const PLACES_EVERY: Duration = Duration::from_secs(60);
+/// How long to wait before a change that could not be made safe is tried again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Revisions remembered for one consumer, so that traces of older events are right. Unfinished events keep theirs.
+const REVISIONS_MAX: usize = 64;
+
+impl Scanner {
+    pub(super) async fn swap(&mut self, table: Arc<Table>) {
+        self.catch_up();
+        let consumers = self.prepare(&table);
+        // Invariant: no event is matched by a table that the journal does not know.
+        while !self.flush_all().await {
+            if self
+                .shared
+                .closing
+                .load(std::sync::atomic::Ordering::Acquire)
+            {
+                return;
+            }
+            self.shared.clock.sleep(AGAIN).await;
+        }
+        self.shared.in_force.store(Arc::new(InForce {
+            table,
+            consumers: consumers.clone(),
+            ready: true,
+        }));
+        for consumer in consumers {
+            let mut state = consumer.lock();
+            consumer.wake(&self.shared, &mut state);
+            consumer.ask(&self.shared, &mut state);
+        }
+        self.shared.announce();
+    }
+
+    /// Notes what changes, and gives the consumers in the order of the table.
+    fn prepare(&mut self, table: &Table) -> Vec<Arc<Consumer>> {
+        let at = self.scanned();
+        let mut routed = HashSet::new();
+        let mut consumers = Vec::with_capacity(table.consumers().len());
+        for spec in table.consumers() {
+            let consumer = self.consumer_of(spec);
+            routed.insert(consumer.id);
+            update(&self.shared, &consumer, spec, at);
+            consumers.push(consumer);
+        }
+        let gone: Vec<Arc<Consumer>> = {
+            let all = self.shared.consumers.read();
+            let left = all
+                .by_id
+                .values()
+                .filter(|consumer| !routed.contains(&consumer.id));
+            left.cloned().collect()
+        };
+        let when = self.shared.clock.now();
+        for consumer in gone {
+            unroute(&self.shared, &consumer, at, when);
+        }
+        consumers
+    }
+
+    /// The consumer of this name, whoever made it.
+    fn consumer_of(&self, spec: &routes::Consumer) -> Arc<Consumer> {
+        let mut all = self.shared.consumers.write();
+        if let Some(consumer) = all.by_key.get(&spec.key) {
+            return Arc::clone(consumer);
+        }
+        all.last += 1;
+        let consumer = Arc::new(Consumer::new(all.last, Arc::clone(&spec.key)));
+        all.by_id.insert(consumer.id, Arc::clone(&consumer));
+        all.by_key
+            .insert(Arc::clone(&spec.key), Arc::clone(&consumer));
+        consumer
+    }
+
+    /// Gives up the places that nobody came back to.
+    pub(super) fn give_up_places(&mut self) {
+        let now = self.shared.clock.now();
+        let kept = jiff::SignedDuration::try_from(PLACE_KEPT).unwrap_or(jiff::SignedDuration::MAX);
+        let old = |state: &State| {
+            state
+                .unrouted
+                .is_some_and(|(_, since)| now.duration_since(since) > kept)
+        };
+        let all: Vec<Arc<Consumer>> = self
+            .shared
+            .consumers
+            .read()
+            .by_id
+            .values()
+            .cloned()
+            .collect();
+        for consumer in all {
+            let mut state = consumer.lock();
+            // Whatever is under way ends first.
+            if !old(&state) || !state.in_flight.is_empty() {
+                continue;
+            }
+            forget(&self.shared, &consumer, &mut state, now);
+        }
+    }
+}
+
+/// Makes a consumer what the table says, from `at` on.
+fn update(
+    shared: &Arc<Shared>,
+    consumer: &Arc<Consumer>,
+    spec: &Arc<routes::Consumer>,
+    at: Offset,
+) {
+    let mut state = consumer.lock();
+    let newest = state.revisions.last();
+    let same = newest.is_some_and(|revision| {
+        revision.fingerprint == spec.fingerprint && revision.until.is_none()
+    });
+    let edited = newest
+        .is_none_or(|revision| revision.uid != spec.uid || revision.generation != spec.generation);
+    if edited && state.held.take().is_some() {
+        let line = Line::Held {
+            consumer: consumer.id,
+            reason: "".into(),
+        };
+        note(shared, &state, line);
+    }
+    if same {
+        if let Some(revision) = state.revisions.last_mut() {
+            revision.uid.clone_from(&spec.uid);
+            revision.generation = spec.generation;
+        }
+    } else {
+        let from = begin(shared, &state, spec, at);
+        revise(shared, consumer, &mut state, spec, from, at);
+    }
+    state.unrouted = None;
+    state.plan = Arc::new(Plan::new(spec, &shared.courier));
+    state.spec = Some(Arc::clone(spec));
+    if state.plan.ordered {
+        state.hold_keys_on_record(shared);
+    }
+    consumer.touch(shared, &mut state);
+}
+
+/// The first offset that a new revision decides about.
+fn begin(shared: &Shared, state: &State, spec: &routes::Consumer, at: Offset) -> Offset {
+    if let Some((left, _)) = state.unrouted {
+        // It was deleted and is back: it goes on where it left, so that re-creating is not a gap.
+        return left;
+    }
+    if !state.revisions.is_empty() {
+        return at;
+    }
+    let first = shared.log.bounds().start;
+    let start = match &spec.settings.start {
+        Start::New => at,
+        Start::Earliest => first,
+        Start::Time(time) => shared.log.at_time(*time),
+        Start::Event { source, id } => {
+            let key = crate::event::key_of(source, id);
+            let found = shared.log.find(key, 1).unwrap_or_default();
+            found.first().copied().unwrap_or(at)
+        }
+    };
+    start.clamp(first.min(at), at)
+}
+
+fn revise(
+    shared: &Arc<Shared>,
+    consumer: &Arc<Consumer>,
+    state: &mut State,
+    spec: &routes::Consumer,
+    from: Offset,
+    at: Offset,
+) {
+    let feeds: Vec<(String, Vec<String>)> = spec
+        .feeds
+        .iter()
+        .map(|feed| (feed.entry.to_string(), feed.via.clone()))
+        .collect();
+    state.revisions.retain(|revision| revision.from < from);
+    if let Some(last) = state.revisions.last_mut() {
+        last.until = last.until.filter(|until| *until < from);
+    }
+    state.revisions.push(Revision {
+        from,
+        until: None,
+        uid: spec.uid.clone(),
+        generation: spec.generation,
+        fingerprint: spec.fingerprint,
+        feeds: feeds.clone(),
+        predicate: Arc::clone(&spec.predicate),
+    });
+    prune(state, at);
+    if from < at {
+        // What lies between was matched by nobody: it reads and counts that itself.
+        let next = match state.reading {
+            Reading::Live => from,
+            Reading::Behind { next, .. } => next.min(from),
+        };
+        state.reading = Reading::Behind { next, asked: false };
+        state.counted_to = Some(state.counted_to.map_or(from, |counted| counted.min(from)));
+    }
+    let line = Line::Routed(Box::new(Routed {
+        consumer: consumer.id,
+        key: consumer.key.to_string(),
+        uid: spec.uid.clone(),
+        generation: spec.generation,
+        from,
+        backfill_to: at,
+        fingerprint: spec.fingerprint,
+        feeds,
+        filters: serde_json::to_string(&spec.filters).unwrap_or_default(),
+    }));
+    note(shared, state, line);
+}
+
+/// Forgets revisions that decide about nothing that is unfinished, beyond a bound.
+fn prune(state: &mut State, at: Offset) {
+    let floor = state.floor(at);
+    while state.revisions.len() > REVISIONS_MAX
+        && state
+            .revisions
+            .get(1)
+            .is_some_and(|second| second.from <= floor)
+    {
+        state.revisions.remove(0);
+    }
+}
+
+fn unroute(shared: &Shared, consumer: &Arc<Consumer>, at: Offset, when: Timestamp) {
+    let mut state = consumer.lock();
+    state.spec = None;
+    state.plan = Arc::new(Plan::nowhere());
+    if state.unrouted.is_some() || state.revisions.is_empty() {
+        return;
+    }
+    state.unrouted = Some((at, when));
+    if let Some(revision) = state.revisions.last_mut() {
+        revision.until = Some(at);
+    }
+    let line = Line::Unrouted {
+        consumer: consumer.id,
+        at,
+        when,
+    };
+    note(shared, &state, line);
+    consumer.touch(shared, &mut state);
+}
+
+/// Whatever it had not finished was removed by whoever deleted it.
+fn forget(shared: &Shared, consumer: &Arc<Consumer>, state: &mut State, when: Timestamp) {
+    tracing::info!(consumer = %consumer.key, unfinished = state.tally.pending(), "nobody came back for its place");
+    state.tally.removed += state.tally.pending();
+    let redriven = state.clear();
+    let mut letters = shared.dead.lock();
+    redriven.into_iter().for_each(|name| letters.forget(name));
+    let rests = letters
+        .resting()
+        .any(|(_, rest)| rest.consumer == consumer.id);
+    drop(letters);
+    let line = Line::Forgotten {
+        consumer: consumer.id,
+        when,
+    };
+    note(shared, state, line);
+    if rests {
+        return;
+    }
+    let mut all = shared.consumers.write();
+    all.by_id.remove(&consumer.id);
+    all.by_key.remove(&consumer.key);
+}

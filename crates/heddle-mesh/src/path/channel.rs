@@ -1,0 +1,37 @@
+//! Hop 2: append to the log. One append per event, whoever asks for it.
+
+use std::ops::Range;
+
+use crate::envelope::Envelope;
+use crate::log::{Draft, Offset, Refused};
+use crate::shared::Shared;
+
+/// Makes an event safe.
+pub(crate) async fn append(shared: &Shared, envelope: &Envelope) -> Result<Range<Offset>, Refused> {
+    let head = envelope.head();
+    let draft = Draft {
+        key: envelope.event.key(),
+        parts: [&head, envelope.event.bytes()],
+    };
+    let appending = shared.log.append(&[draft]);
+    appending.await
+}
+
+/// Makes several events safe, all or none.
+pub(crate) async fn append_all(
+    shared: &Shared,
+    envelopes: &[Envelope],
+) -> Result<Range<Offset>, Refused> {
+    let heads: Vec<Vec<u8>> = envelopes.iter().map(Envelope::head).collect();
+    let drafts: Vec<Draft<'_>> = envelopes
+        .iter()
+        .zip(&heads)
+        .map(|(envelope, head)| Draft {
+            key: envelope.event.key(),
+            parts: [head, envelope.event.bytes()],
+        })
+        .collect();
+    let appending = shared.log.append(&drafts);
+    drop(drafts);
+    appending.await
+}

@@ -1,0 +1,291 @@
+//! Hop 7: where an event rests when delivery gives up, with the reason.
+//!
+//! The bytes of a dead letter are in the journal, so the log may forget the event. What is kept in memory is what a list
+//! shows. Leaving is an act of a named person, or of a trigger that asked for it: sent on its way again, or thrown away.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use heddle_api::ledger::DeadLetterSelection;
+
+use crate::journal::line::ConsumerId;
+use crate::journal::positions::{Rest, Retry, Sink};
+use crate::journal::{self, Dead, Line};
+use crate::log::Offset;
+use crate::path::delivery::consumer::{Consumer, Job, JobKind, State, note};
+use crate::shared::Shared;
+
+/// All dead letters, by name.
+#[derive(Debug, Default)]
+pub(crate) struct DeadLetters {
+    rests: BTreeMap<u64, Rest>,
+    name_last: u64,
+    /// Those whose line is not yet safe, and therefore cannot be read back.
+    unsaved: HashMap<u64, Arc<Dead>>,
+}
+
+impl DeadLetters {
+    pub(crate) fn restored(rests: BTreeMap<u64, Rest>, name_last: u64) -> Self {
+        Self {
+            rests,
+            name_last,
+            unsaved: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn next_name(&mut self) -> u64 {
+        self.name_last += 1;
+        self.name_last
+    }
+
+    pub(crate) fn rest(&mut self, dead: Dead) {
+        self.rests.insert(dead.name, Rest::new(0, &dead));
+        self.unsaved.insert(dead.name, Arc::new(dead));
+    }
+
+    /// The line of a dead letter is safe, in this record of the journal.
+    pub(crate) fn saved(&mut self, name: u64, journal: Offset) {
+        self.unsaved.remove(&name);
+        if let Some(rest) = self.rests.get_mut(&name) {
+            rest.journal = journal;
+        }
+    }
+
+    pub(crate) fn forget(&mut self, name: u64) {
+        self.rests.remove(&name);
+        self.unsaved.remove(&name);
+    }
+
+    pub(crate) fn redrives(&self, name: u64) -> u32 {
+        self.rests.get(&name).map_or(0, |rest| rest.redrives)
+    }
+
+    /// The event of a dead letter that the external sink is still to have.
+    pub(crate) fn sink_waiting(&self, name: u64) -> Option<Offset> {
+        let rest = self.rests.get(&name)?;
+        (rest.sink == Sink::Waiting).then_some(rest.offset)
+    }
+
+    pub(crate) fn sunk(&mut self, name: u64, status: u16, error: &str) {
+        if let Some(rest) = self.rests.get_mut(&name) {
+            rest.sink = if (200..300).contains(&status) {
+                Sink::Sent
+            } else {
+                Sink::Failed(error.to_owned())
+            };
+        }
+    }
+
+    pub(crate) fn get(&self, name: u64) -> Option<&Rest> {
+        self.rests.get(&name).filter(|rest| !rest.left)
+    }
+
+    /// What rests, oldest first.
+    pub(crate) fn resting(&self) -> impl Iterator<Item = (u64, &Rest)> {
+        let all = self.rests.iter().map(|(name, rest)| (*name, rest));
+        all.filter(|(_, rest)| !rest.left)
+    }
+
+    /// The records of the journal that hold dead letters, resting or on their way.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Offset> {
+        self.rests
+            .values()
+            .map(|rest| rest.journal)
+            .filter(|journal| *journal > 0)
+    }
+
+    /// Dead letters whose sink waits, after a restart.
+    pub(crate) fn all_sinks_waiting(&self) -> Vec<(ConsumerId, u64)> {
+        let waiting = self
+            .resting()
+            .filter(|(_, rest)| rest.sink == Sink::Waiting);
+        waiting.map(|(name, rest)| (rest.consumer, name)).collect()
+    }
+}
+
+/// A dead letter with its bytes.
+pub(crate) fn record(shared: &Shared, name: u64) -> Option<Arc<Dead>> {
+    let journal = {
+        let letters = shared.dead.lock();
+        if let Some(dead) = letters.unsaved.get(&name) {
+            return Some(Arc::clone(dead));
+        }
+        letters.rests.get(&name)?.journal
+    };
+    let record = shared.log.journal().get(journal).ok().flatten()?;
+    let lines = journal::decode(&record.payload).ok()?;
+    lines.into_iter().find_map(|line| match line {
+        Line::Dead(dead) if dead.name == name => Some(Arc::from(dead)),
+        _ => None,
+    })
+}
+
+/// What is to be done with dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Redrive,
+    Discard,
+}
+
+/// Does it with every dead letter that is selected; answers when that is safe.
+pub(crate) async fn take(
+    shared: &Arc<Shared>,
+    selection: &DeadLetterSelection,
+    act: Act,
+    by: &str,
+) -> u64 {
+    let names: Vec<(u64, ConsumerId)> = {
+        let consumers = shared.consumers.read();
+        let letters = shared.dead.lock();
+        let selected = letters.resting().filter(|(name, rest)| {
+            let consumer = consumers.by_id.get(&rest.consumer);
+            selects(
+                selection,
+                *name,
+                rest,
+                consumer.map_or("", |consumer| &consumer.key),
+            )
+        });
+        selected.map(|(name, rest)| (name, rest.consumer)).collect()
+    };
+    let mut taken = 0;
+    for (name, id) in names {
+        let consumer = shared.consumers.read().by_id.get(&id).cloned();
+        let Some(consumer) = consumer else { continue };
+        let mut state = consumer.lock();
+        let done = match act {
+            Act::Redrive => redrive(shared, &consumer, &mut state, name, by),
+            Act::Discard => discard(shared, &consumer, &mut state, name, by),
+        };
+        taken += u64::from(done);
+    }
+    if taken > 0 {
+        shared.settled().await;
+    }
+    taken
+}
+
+/// Whether a selection means this dead letter.
+pub(crate) fn selects(selection: &DeadLetterSelection, name: u64, rest: &Rest, key: &str) -> bool {
+    let same =
+        |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+    let namespace = key.split('/').nth(1).unwrap_or_default();
+    let something = selection.all
+        || !selection.names.is_empty()
+        || selection.consumer.is_some()
+        || selection.namespace.is_some()
+        || selection.type_.is_some()
+        || selection.source.is_some()
+        || selection.id.is_some();
+    something
+        && (selection.names.is_empty()
+            || selection
+                .names
+                .iter()
+                .any(|wanted| *wanted == name.to_string()))
+        && same(&selection.consumer, key)
+        && same(&selection.namespace, namespace)
+        && same(&selection.type_, &rest.type_)
+        && same(&selection.source, &rest.source)
+        && same(&selection.id, &rest.id)
+}
+
+/// Sends one on its way again.
+fn redrive(
+    shared: &Arc<Shared>,
+    consumer: &Arc<Consumer>,
+    state: &mut State,
+    name: u64,
+    by: &str,
+) -> bool {
+    let offset = {
+        let mut letters = shared.dead.lock();
+        let Some(rest) = letters.rests.get_mut(&name).filter(|rest| !rest.left) else {
+            return false;
+        };
+        // The same event may have been redelivered by a second dead letter: one of them is enough at a time.
+        if state.retrying.contains_key(&rest.offset) {
+            return false;
+        }
+        rest.left = true;
+        rest.offset
+    };
+    let at = shared.clock.now();
+    state.tally.dead -= 1;
+    let retry = Retry {
+        attempts: 0,
+        next_at: at,
+        redriven: Some(name),
+    };
+    state.retrying.insert(offset, retry);
+    state.again.push_back(Job {
+        offset,
+        attempts: 0,
+        kind: JobKind::Redriven(name),
+        record: None,
+        lane_key: None,
+    });
+    let line = Line::Redriven {
+        consumer: consumer.id,
+        offset,
+        name,
+        at,
+        by: by.into(),
+    };
+    note(shared, state, line);
+    consumer.touch(shared, state);
+    consumer.wake(shared, state);
+    true
+}
+
+fn discard(
+    shared: &Arc<Shared>,
+    consumer: &Arc<Consumer>,
+    state: &mut State,
+    name: u64,
+    by: &str,
+) -> bool {
+    let offset = {
+        let mut letters = shared.dead.lock();
+        let Some(rest) = letters.rests.get(&name).filter(|rest| !rest.left) else {
+            return false;
+        };
+        let offset = rest.offset;
+        letters.forget(name);
+        offset
+    };
+    state.tally.dead -= 1;
+    state.tally.removed += 1;
+    let line = Line::Discarded {
+        consumer: consumer.id,
+        offset,
+        name,
+        at: shared.clock.now(),
+        by: by.into(),
+    };
+    note(shared, state, line);
+    consumer.touch(shared, state);
+    true
+}
+
+/// The subscriber is well again: the oldest dead letter that may, goes on its way. Its success brings the next.
+pub(crate) fn redrive_one_of(
+    shared: &Arc<Shared>,
+    consumer: &Arc<Consumer>,
+    state: &mut State,
+    redrives_max: u32,
+) {
+    let found = {
+        let letters = shared.dead.lock();
+        let mut own = letters
+            .resting()
+            .filter(|(_, rest)| rest.consumer == consumer.id);
+        own.find(|(_, rest)| {
+            rest.redrives < redrives_max && !state.retrying.contains_key(&rest.offset)
+        })
+        .map(|(name, _)| name)
+    };
+    if let Some(name) = found {
+        redrive(shared, consumer, state, name, "auto-redrive");
+    }
+}

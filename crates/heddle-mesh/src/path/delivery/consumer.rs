@@ -1,0 +1,552 @@
+//! One consumer at work: what waits, what is under way, what is tried again, and how much of each.
+//!
+//! ```text
+//!   scanner ──offer──> fresh ──take──> in flight ──settle──> delivered
+//!   log ─────refill──>   │               ^   │
+//!                        │             again  └──> retrying ──(timer)──> again
+//!                   too long: behind          └──> dead letter
+//! ```
+//! Invariant: an event of the consumer's own is in exactly one of fresh, blocked, in flight, retrying, or not yet read.
+//! A consumer without work has no task and next to no memory. How an attempt is made is left to [`super::lane`].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use heddle_api::attributes::Attributes as _;
+use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::breaker::Breaker;
+use super::plan::Plan;
+use super::timer::{Due, What};
+use crate::envelope;
+use crate::journal::line::ConsumerId;
+use crate::journal::positions::{Retry, Tally};
+use crate::journal::{Line, Marked};
+use crate::log::{Offset, Record};
+use crate::path::delivery::lane;
+use crate::path::trigger::Predicate;
+use crate::routes;
+use crate::shared::Shared;
+
+/// Events that wait in memory for one consumer; more stay in the log until there is room.
+pub(crate) const QUEUE_MAX: usize = 4096;
+/// A consumer that fell behind reads on once it has no more than this many waiting.
+const REFILL_BELOW: usize = QUEUE_MAX / 2;
+/// Events on record with a failed attempt; beyond that nothing is tried for the first time until one has ended.
+pub(crate) const RETRYING_MAX: usize = 2048;
+
+/// Which events are the consumer's own, from an offset on.
+#[derive(Clone, Debug)]
+pub(crate) struct Revision {
+    pub(crate) from: Offset,
+    pub(crate) until: Option<Offset>,
+    pub(crate) uid: String,
+    pub(crate) generation: i64,
+    pub(crate) fingerprint: u64,
+    pub(crate) feeds: Vec<(String, Vec<String>)>,
+    pub(crate) predicate: Arc<Predicate>,
+}
+
+/// One event that waits for an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) offset: Offset,
+    /// Attempts that failed so far.
+    pub(crate) attempts: u32,
+    pub(crate) kind: JobKind,
+    /// The event, if memory allowed to keep it.
+    pub(crate) record: Option<Record>,
+    /// What keeps it in order with others, once known.
+    pub(crate) lane_key: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobKind {
+    /// To the subscriber, from the log.
+    Event,
+    /// To the subscriber again, from the dead letter of this name.
+    Redriven(u64),
+    /// To the external sink: the dead letter of this name.
+    Sink(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// The scanner hands over events as they come.
+    Live,
+    /// It reads the log itself, from here.
+    Behind { next: Offset, asked: bool },
+}
+
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    pub(crate) id: ConsumerId,
+    pub(crate) key: Arc<str>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    /// What it is now; `None` while only its name's place is kept.
+    pub(crate) spec: Option<Arc<routes::Consumer>>,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) revisions: Vec<Revision>,
+    pub(crate) unrouted: Option<(Offset, Timestamp)>,
+    pub(crate) fresh: VecDeque<Job>,
+    pub(crate) again: VecDeque<Job>,
+    /// Events that wait for an earlier one with the same key.
+    blocked: HashMap<u64, VecDeque<Job>>,
+    blocked_count: usize,
+    busy: HashSet<u64>,
+    pub(crate) in_flight: BTreeMap<(Offset, bool), u32>,
+    pub(crate) retrying: BTreeMap<Offset, Retry>,
+    pub(crate) reading: Reading,
+    /// Ended before the restart, and to be passed over when they are read again.
+    pub(crate) ended: BTreeSet<Offset>,
+    /// While it catches up by itself: below this its events are counted.
+    pub(crate) counted_to: Option<Offset>,
+    pub(crate) tally: Tally,
+    lanes: u32,
+    pub(crate) breaker: Breaker,
+    pub(crate) held: Option<String>,
+    dirty: bool,
+}
+
+impl Consumer {
+    pub(crate) fn new(id: ConsumerId, key: Arc<str>) -> Self {
+        let state = State {
+            spec: None,
+            plan: Arc::new(Plan::nowhere()),
+            revisions: Vec::new(),
+            unrouted: None,
+            fresh: VecDeque::new(),
+            again: VecDeque::new(),
+            blocked: HashMap::new(),
+            blocked_count: 0,
+            busy: HashSet::new(),
+            in_flight: BTreeMap::new(),
+            retrying: BTreeMap::new(),
+            reading: Reading::Live,
+            ended: BTreeSet::new(),
+            counted_to: None,
+            tally: Tally::default(),
+            lanes: 0,
+            breaker: Breaker::default(),
+            held: None,
+            dirty: false,
+        };
+        Self {
+            id,
+            key,
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Takes part in the next mark.
+    pub(crate) fn touch(self: &Arc<Self>, shared: &Shared, state: &mut State) {
+        if !std::mem::replace(&mut state.dirty, true) {
+            shared.mark_dirty(self);
+        }
+    }
+
+    /// From the scanner: an event of the consumer's own.
+    pub(crate) fn offer(self: &Arc<Self>, shared: &Arc<Shared>, record: &Record) {
+        let mut state = self.lock();
+        if state.counted_to.is_some() {
+            // It reads and counts everything itself until it has caught up.
+            return;
+        }
+        state.tally.matched += 1;
+        self.touch(shared, &mut state);
+        match state.reading {
+            Reading::Live if state.waiting() < QUEUE_MAX => {
+                state.push_fresh(shared, record);
+                self.wake(shared, &mut state);
+            }
+            Reading::Live => {
+                state.reading = Reading::Behind {
+                    next: record.offset,
+                    asked: false,
+                };
+            }
+            Reading::Behind { .. } => {}
+        }
+    }
+
+    /// From the scanner, which alone moves `scanned`: records that the consumer asked for.
+    pub(crate) fn refill(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        records: &[Record],
+        upto: Offset,
+        scanned: Offset,
+    ) {
+        let mut state = self.lock();
+        let Reading::Behind { next, .. } = state.reading else {
+            return;
+        };
+        let mut at = next;
+        for record in records.iter().filter(|record| record.offset >= next) {
+            if record.offset >= scanned || state.waiting() >= QUEUE_MAX {
+                break;
+            }
+            at = record.offset + 1;
+            if state.is_own(record) {
+                state.count(record.offset);
+                if !state.ended.remove(&record.offset)
+                    && !state.retrying.contains_key(&record.offset)
+                {
+                    state.push_fresh(shared, record);
+                }
+            }
+        }
+        if state.waiting() < QUEUE_MAX {
+            at = at.max(upto.min(scanned));
+        }
+        state.ended = state.ended.split_off(&at);
+        if at >= scanned {
+            state.reading = Reading::Live;
+            state.counted_to = None;
+        } else {
+            state.reading = Reading::Behind {
+                next: at,
+                asked: false,
+            };
+            if let Some(counted) = &mut state.counted_to {
+                *counted = (*counted).max(at);
+            }
+        }
+        self.touch(shared, &mut state);
+        self.wake(shared, &mut state);
+        self.ask(shared, &mut state);
+    }
+
+    /// Asks for more to read when there is room.
+    pub(crate) fn ask(self: &Arc<Self>, shared: &Shared, state: &mut State) {
+        if state.waiting() > REFILL_BELOW {
+            return;
+        }
+        if let Reading::Behind { asked, .. } = &mut state.reading
+            && !std::mem::replace(asked, true)
+        {
+            // The scanner is gone only when the mesh is.
+            shared.refills.send(self.id).ok();
+        }
+    }
+
+    /// Starts as many lanes as there is work and permission for.
+    pub(crate) fn wake(self: &Arc<Self>, shared: &Arc<Shared>, state: &mut State) {
+        if !shared.sends() || !state.may_send() {
+            return;
+        }
+        let in_flight = u32::try_from(state.in_flight.len()).unwrap_or(u32::MAX);
+        let room = state.allowed().saturating_sub(in_flight);
+        let work = u32::try_from(state.takeable()).unwrap_or(u32::MAX);
+        let starting = state.lanes.saturating_sub(in_flight);
+        for _ in starting..room.min(work) {
+            state.lanes += 1;
+            lane::start(Arc::clone(shared), Arc::clone(self));
+        }
+    }
+
+    /// A lane asks for work; `None` ends it.
+    pub(crate) fn take(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<(Job, Arc<Plan>)> {
+        let mut state = self.lock();
+        let job = if shared.sends()
+            && state.may_send()
+            && state.in_flight.len() < state.allowed() as usize
+        {
+            state.next_job(shared)
+        } else {
+            None
+        };
+        let Some(job) = job else {
+            state.lanes -= 1;
+            return None;
+        };
+        let key = (job.offset, matches!(job.kind, JobKind::Sink(_)));
+        state.in_flight.insert(key, job.attempts);
+        self.ask(shared, &mut state);
+        Some((job, Arc::clone(&state.plan)))
+    }
+
+    /// A retry's time has come.
+    pub(crate) fn due(self: &Arc<Self>, shared: &Arc<Shared>, what: What) {
+        let mut state = self.lock();
+        let job = match what {
+            What::Event(offset) => {
+                let Some(retry) = state.retrying.get(&offset) else {
+                    return;
+                };
+                Job {
+                    offset,
+                    attempts: retry.attempts,
+                    kind: retry.redriven.map_or(JobKind::Event, JobKind::Redriven),
+                    record: None,
+                    lane_key: None,
+                }
+            }
+            What::Sink(name, attempts) => {
+                let Some(offset) = shared.dead.lock().sink_waiting(name) else {
+                    return;
+                };
+                Job {
+                    offset,
+                    attempts,
+                    kind: JobKind::Sink(name),
+                    record: None,
+                    lane_key: None,
+                }
+            }
+        };
+        state.again.push_back(job);
+        self.wake(shared, &mut state);
+    }
+
+    /// Puts an attempt back that was neither made nor refused.
+    pub(crate) fn put_back(self: &Arc<Self>, job: Job) {
+        let mut state = self.lock();
+        state.landed(&job);
+        if job.attempts == 0 && job.kind == JobKind::Event {
+            state.fresh.push_front(job);
+        } else {
+            state.again.push_front(job);
+        }
+    }
+
+    /// Schedules the next attempt of an event on record.
+    pub(crate) fn schedule(&self, shared: &Shared, what: What, at: Timestamp) {
+        let wait = at.duration_since(shared.clock.now());
+        let wait = std::time::Duration::try_from(wait).unwrap_or_default();
+        let due = Due {
+            at: shared.clock.monotonic() + wait,
+            consumer: self.id,
+            what,
+        };
+        shared.retries.send(due).ok();
+    }
+
+    /// How far the consumer is; it takes part in no later mark until it changes again.
+    pub(crate) fn mark(&self, scanned: Offset) -> Marked {
+        let mut state = self.lock();
+        state.dirty = false;
+        Marked {
+            consumer: self.id,
+            matched: state.tally.matched,
+            floor: state.floor(scanned),
+            counted_to: state.counted_to.unwrap_or(0),
+        }
+    }
+
+    /// The last mark was lost.
+    pub(crate) fn unmark(self: &Arc<Self>, shared: &Shared) {
+        let mut state = self.lock();
+        self.touch(shared, &mut state);
+    }
+}
+
+impl State {
+    /// Waiting for a first attempt.
+    pub(crate) fn waiting(&self) -> usize {
+        self.fresh.len() + self.blocked_count
+    }
+
+    fn takeable(&self) -> usize {
+        let fresh = if self.retrying.len() < RETRYING_MAX {
+            self.fresh.len()
+        } else {
+            0
+        };
+        fresh + self.again.len()
+    }
+
+    /// How many attempts may be under way.
+    fn allowed(&self) -> u32 {
+        self.breaker.allowed(self.plan.window)
+    }
+
+    pub(crate) fn may_send(&self) -> bool {
+        self.spec.as_ref().is_some_and(|spec| !spec.settings.paused)
+            && self.held.is_none()
+            && self.plan.has_target()
+    }
+
+    fn push_fresh(&mut self, shared: &Shared, record: &Record) {
+        let bytes = record.payload.len();
+        self.fresh.push_back(Job {
+            offset: record.offset,
+            attempts: 0,
+            kind: JobKind::Event,
+            record: shared.hold(bytes).then(|| record.clone()),
+            lane_key: None,
+        });
+    }
+
+    fn next_job(&mut self, shared: &Shared) -> Option<Job> {
+        loop {
+            let fresh_allowed = self.retrying.len() < RETRYING_MAX;
+            let mut job = match self.again.pop_front() {
+                Some(job) => job,
+                None if fresh_allowed => self.fresh.pop_front()?,
+                None => return None,
+            };
+            if !self.plan.ordered || matches!(job.kind, JobKind::Sink(_)) {
+                return Some(job);
+            }
+            let key = match job.lane_key {
+                Some(key) => key,
+                None => lane_key(shared, &job),
+            };
+            // An event that was tried before holds its key until it has ended.
+            let holds = job.attempts > 0;
+            job.lane_key = Some(key);
+            if !holds && !self.busy.insert(key) {
+                self.blocked.entry(key).or_default().push_back(job);
+                self.blocked_count += 1;
+                continue;
+            }
+            self.busy.insert(key);
+            return Some(job);
+        }
+    }
+
+    /// An attempt is over. The key it held stays held until the event has ended.
+    pub(crate) fn landed(&mut self, job: &Job) {
+        let key = (job.offset, matches!(job.kind, JobKind::Sink(_)));
+        self.in_flight.remove(&key);
+    }
+
+    /// An event has ended: the next one with its key may go.
+    pub(crate) fn release_key(&mut self, job: &Job) {
+        let Some(key) = job.lane_key else { return };
+        self.busy.remove(&key);
+        let Some(queue) = self.blocked.get_mut(&key) else {
+            return;
+        };
+        if let Some(next) = queue.pop_front() {
+            self.blocked_count -= 1;
+            self.fresh.push_front(next);
+        }
+        if queue.is_empty() {
+            self.blocked.remove(&key);
+        }
+    }
+
+    /// Events on record hold their keys, also when order is asked for only now, or after a restart.
+    pub(crate) fn hold_keys_on_record(&mut self, shared: &Shared) {
+        for (offset, retry) in &self.retrying {
+            let job = Job {
+                offset: *offset,
+                attempts: retry.attempts,
+                kind: retry.redriven.map_or(JobKind::Event, JobKind::Redriven),
+                record: None,
+                lane_key: None,
+            };
+            self.busy.insert(lane_key(shared, &job));
+        }
+    }
+
+    /// Forgets all work; gives the dead letters that were on their way again.
+    pub(crate) fn clear(&mut self) -> Vec<u64> {
+        let redriven = self
+            .retrying
+            .values()
+            .filter_map(|retry| retry.redriven)
+            .collect();
+        self.fresh.clear();
+        self.again.clear();
+        self.blocked.clear();
+        self.blocked_count = 0;
+        self.busy.clear();
+        self.retrying.clear();
+        self.ended.clear();
+        self.revisions.clear();
+        self.reading = Reading::Live;
+        self.counted_to = None;
+        self.unrouted = None;
+        redriven
+    }
+
+    /// Everything below has ended or is on record.
+    pub(crate) fn floor(&self, scanned: Offset) -> Offset {
+        let jobs = self.fresh.iter().chain(self.blocked.values().flatten());
+        let waiting = jobs.map(|job| job.offset).min();
+        let flying = self.in_flight.iter();
+        let flying = flying
+            .filter(|((offset, sink), attempts)| {
+                !sink && **attempts == 0 && !self.retrying.contains_key(offset)
+            })
+            .map(|((offset, _), _)| *offset)
+            .min();
+        let unread = match self.reading {
+            Reading::Live => None,
+            Reading::Behind { next, .. } => Some(next),
+        };
+        let lowest = [waiting, flying, unread].into_iter().flatten().min();
+        lowest.unwrap_or(scanned)
+    }
+
+    /// Whether the event is the consumer's own, by the revision that decides about it.
+    pub(crate) fn is_own(&self, record: &Record) -> bool {
+        let Some(revision) = self.revision_at(record.offset) else {
+            return false;
+        };
+        let Ok((entry, event)) = envelope::entry_and_event(&record.payload) else {
+            return false;
+        };
+        revision.feeds.iter().any(|(feed, _)| feed == entry) && revision.predicate.matches(&event)
+    }
+
+    pub(crate) fn revision_at(&self, offset: Offset) -> Option<&Revision> {
+        let found = self
+            .revisions
+            .iter()
+            .rev()
+            .find(|revision| revision.from <= offset)?;
+        found
+            .until
+            .is_none_or(|until| offset < until)
+            .then_some(found)
+    }
+
+    /// Counts an event that the consumer reads before anybody has matched it.
+    fn count(&mut self, offset: Offset) {
+        if self.counted_to.is_some_and(|counted| offset >= counted) {
+            self.tally.matched += 1;
+            self.counted_to = Some(offset + 1);
+        }
+    }
+
+    /// Waiting, under way or on record, without what is still unread.
+    pub(crate) fn at_hand(&self) -> u64 {
+        let flying = self.in_flight.keys();
+        let flying = flying
+            .filter(|(offset, sink)| !sink && !self.retrying.contains_key(offset))
+            .count();
+        (self.waiting() + flying + self.retrying.len()) as u64
+    }
+}
+
+/// What an ordered consumer keeps in order: the event's `partitionkey`; events without one are one sequence.
+fn lane_key(shared: &Shared, job: &Job) -> u64 {
+    let record = match &job.record {
+        Some(record) => Some(record.payload.clone()),
+        None => lane::find(shared, job).map(|(payload, _)| payload),
+    };
+    let key = record.and_then(|payload| {
+        let (_, event) = envelope::entry_and_event(&payload).ok()?;
+        let key = event.text("partitionkey")?;
+        Some(crate::event::key_of("partitionkey", key))
+    });
+    key.unwrap_or(0)
+}
+
+/// Says what happened, while the consumer is locked.
+pub(crate) fn note(shared: &Shared, _locked: &State, line: Line) {
+    shared.note(line);
+}

@@ -1,0 +1,594 @@
+//! A lane: takes one event after the other, attempts it, and settles what came of it, until there is no more work.
+//!
+//! Settling happens under the consumer's lock and together with its line in the journal, so that a mark made later counts
+//! on nothing that is not written. Cancelling a lane drops the attempt under way: nothing is settled, the event is still
+//! the consumer's to deliver, and so shutting down is never a failed attempt.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use futures::FutureExt as _;
+use heddle_api::attributes::{Attributes as _, Value};
+use heddle_rt::OnError;
+use jiff::Timestamp;
+
+use super::consumer::{Consumer, Job, JobKind, State, note};
+use super::courier::{Extra, Outcome, Reply};
+use super::plan::{Plan, Target};
+use super::timer::What;
+use crate::envelope::{Cause, Envelope, TraceContext};
+use crate::event::Event;
+use crate::journal::positions::Retry;
+use crate::journal::{Attempted, Dead, Line};
+use crate::log::{Offset, Refused};
+use crate::path::channel;
+use crate::shared::Shared;
+
+/// Of the answer's body, what fits into 1024 characters of base64: existing consumers of dead letters expect no more.
+const ANSWER_BYTES_MAX: usize = 768;
+
+pub(crate) fn start(shared: Arc<Shared>, consumer: Arc<Consumer>) {
+    let lanes = shared.lanes.clone();
+    lanes.spawn("lane", OnError::Report, async move {
+        while let Some((job, plan)) = consumer.take(&shared) {
+            run(&shared, &consumer, job, &plan).await;
+        }
+    });
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+enum Done {
+    Delivered {
+        status: u16,
+    },
+    Failed {
+        status: u16,
+        /// Whether another attempt could help.
+        again: bool,
+        retry_after: Option<Duration>,
+        error: String,
+        answer: Bytes,
+    },
+    /// The subscriber asked to be left alone.
+    Gone,
+    Expired(String),
+    /// It could not be attempted; nobody is to blame.
+    Back,
+}
+
+impl Done {
+    fn again(error: impl Into<String>) -> Self {
+        Self::Failed {
+            status: 0,
+            again: true,
+            retry_after: None,
+            error: error.into(),
+            answer: Bytes::new(),
+        }
+    }
+
+    fn never(error: impl Into<String>) -> Self {
+        Self::Failed {
+            status: 0,
+            again: false,
+            retry_after: None,
+            error: error.into(),
+            answer: Bytes::new(),
+        }
+    }
+}
+
+async fn run(shared: &Arc<Shared>, consumer: &Arc<Consumer>, mut job: Job, plan: &Arc<Plan>) {
+    let begun = shared.clock.monotonic();
+    let found = match job.record.take() {
+        Some(record) => {
+            shared.give_back(record.payload.len());
+            Some((record.payload, record.at))
+        }
+        None => find(shared, &job),
+    };
+    let done = match &found {
+        None => Done::never("its record is damaged or gone from the log"),
+        Some((payload, _)) => {
+            let attempt = AssertUnwindSafe(attempt(shared, consumer, &job, plan, payload));
+            // A panic is a bug of ours in one attempt, and no reason to lose the event or the lane.
+            let done = attempt.catch_unwind().await;
+            done.unwrap_or_else(|_| Done::again("heddle panicked while sending it"))
+        }
+    };
+    let latency = shared.clock.monotonic().saturating_sub(begun);
+    let at = shared.clock.now();
+    let (payload, accepted_at) = found.unwrap_or_else(|| (Bytes::new(), at));
+    let tried = Tried {
+        job,
+        payload,
+        accepted_at,
+        latency,
+        at,
+    };
+    shared.metrics.attempted(latency);
+    match tried.job.kind {
+        JobKind::Sink(name) => settle_sink(shared, consumer, plan, &tried, name, done),
+        JobKind::Event | JobKind::Redriven(_) => settle(shared, consumer, plan, tried, done),
+    }
+}
+
+/// An attempt that was made.
+struct Tried {
+    job: Job,
+    payload: Bytes,
+    accepted_at: Timestamp,
+    latency: Duration,
+    at: Timestamp,
+}
+
+impl Tried {
+    fn attempted(&self, consumer: &Consumer, status: u16) -> Attempted {
+        Attempted {
+            consumer: consumer.id,
+            offset: self.job.offset,
+            number: self.job.attempts + 1,
+            at: self.at,
+            latency_us: u32::try_from(self.latency.as_micros()).unwrap_or(u32::MAX),
+            status,
+        }
+    }
+}
+
+/// A job's event and when it was accepted: from the log, or from the dead letter it was.
+pub(crate) fn find(shared: &Shared, job: &Job) -> Option<(Bytes, Timestamp)> {
+    match job.kind {
+        JobKind::Event => {
+            let record = shared.log.get(job.offset).ok().flatten()?;
+            Some((record.payload, record.at))
+        }
+        JobKind::Redriven(name) | JobKind::Sink(name) => {
+            let dead = crate::path::dead_letter::record(shared, name)?;
+            Some((dead.record.clone(), dead.accepted_at))
+        }
+    }
+}
+
+async fn attempt(
+    shared: &Arc<Shared>,
+    consumer: &Consumer,
+    job: &Job,
+    plan: &Plan,
+    payload: &Bytes,
+) -> Done {
+    let Ok(envelope) = Envelope::decode(payload) else {
+        return Done::never("its record cannot be read");
+    };
+    if let JobKind::Sink(name) = job.kind {
+        let event = obituary(shared, plan, &envelope.event, name);
+        return send(shared, consumer, job, &plan.sink, plan, &envelope, &event).await;
+    }
+    if let Some(reason) = expired(shared, &envelope.event) {
+        return Done::Expired(reason);
+    }
+    send(
+        shared,
+        consumer,
+        job,
+        &plan.target,
+        plan,
+        &envelope,
+        &envelope.event,
+    )
+    .await
+}
+
+/// Why the event must no longer be sent, if its publisher said so.
+fn expired(shared: &Shared, event: &Event) -> Option<String> {
+    let text = event.text("expirytime")?;
+    let at: Timestamp = text.parse().ok()?;
+    (at <= shared.clock.now()).then(|| format!("its expirytime {text} has passed"))
+}
+
+async fn send(
+    shared: &Arc<Shared>,
+    consumer: &Consumer,
+    job: &Job,
+    target: &Target,
+    plan: &Plan,
+    envelope: &Envelope,
+    event: &Event,
+) -> Done {
+    match target {
+        Target::None | Target::Unresolved(_) => Done::Back,
+        Target::Entry(entry) => pass_on(shared, consumer, job.offset, entry, envelope, event).await,
+        Target::Url(address) => {
+            let trace = envelope.trace.as_ref().map(|trace| next_hop(shared, trace));
+            let wants_reply = !matches!(plan.reply, Target::None) && !job.is_sink();
+            let extra = extra(trace.as_ref(), wants_reply);
+            let timeout = plan.policy.timeout;
+            let report = shared
+                .courier
+                .send(address, event, plan.format, &extra, timeout)
+                .await;
+            match report.outcome {
+                Outcome::Accepted { status, reply } => match reply {
+                    Reply::Event(reply) if wants_reply => {
+                        let replied =
+                            send_reply(shared, consumer, job, plan, envelope, &reply).await;
+                        replied.unwrap_or(Done::Delivered { status })
+                    }
+                    Reply::Bad(reason) => {
+                        tracing::info!(consumer = %consumer.key, reason, "a reply is no event and is ignored");
+                        Done::Delivered { status }
+                    }
+                    Reply::None | Reply::Event(_) => Done::Delivered { status },
+                },
+                Outcome::Gone => Done::Gone,
+                Outcome::Refused {
+                    status,
+                    retry,
+                    retry_after,
+                    answer,
+                } => Done::Failed {
+                    status,
+                    again: retry,
+                    retry_after,
+                    error: format!("the subscriber answered {status}"),
+                    answer,
+                },
+                Outcome::Failed { error } => Done::again(error),
+            }
+        }
+    }
+}
+
+/// Appends to another broker or channel of this mesh.
+async fn pass_on(
+    shared: &Arc<Shared>,
+    consumer: &Consumer,
+    offset: Offset,
+    entry: &Arc<str>,
+    envelope: &Envelope,
+    event: &Event,
+) -> Done {
+    let Some(hops_left) = envelope.hops_left.checked_sub(1) else {
+        return Done::never("it has passed too many brokers: there is a loop");
+    };
+    let onward = Envelope {
+        entry: (&**entry).into(),
+        hops_left,
+        cause: Some(Cause {
+            offset,
+            consumer: (&*consumer.key).into(),
+        }),
+        trace: envelope.trace.as_ref().map(|trace| next_hop(shared, trace)),
+        event: event.clone(),
+    };
+    match channel::append(shared, &onward).await {
+        Ok(_) => Done::Delivered { status: 202 },
+        Err(Refused::TooLarge { bytes, max }) => {
+            Done::never(Refused::TooLarge { bytes, max }.to_string())
+        }
+        Err(error) => Done::again(error.to_string()),
+    }
+}
+
+/// Sends a reply on its way. `Some` when that failed, and with it the delivery.
+async fn send_reply(
+    shared: &Arc<Shared>,
+    consumer: &Consumer,
+    job: &Job,
+    plan: &Plan,
+    envelope: &Envelope,
+    reply: &Event,
+) -> Option<Done> {
+    let done = match &plan.reply {
+        Target::None | Target::Unresolved(_) => return None,
+        Target::Entry(entry) => pass_on(shared, consumer, job.offset, entry, envelope, reply).await,
+        Target::Url(address) => {
+            let trace = envelope.trace.as_ref().map(|trace| next_hop(shared, trace));
+            let extra = extra(trace.as_ref(), false);
+            let report = shared
+                .courier
+                .send(address, reply, plan.format, &extra, plan.policy.timeout)
+                .await;
+            match report.outcome {
+                Outcome::Accepted { status, .. } => Done::Delivered { status },
+                Outcome::Refused { status, .. } => {
+                    Done::again(format!("the reply's destination answered {status}"))
+                }
+                Outcome::Gone => Done::never("the reply's destination is gone"),
+                Outcome::Failed { error } => {
+                    Done::again(format!("the reply could not be sent: {error}"))
+                }
+            }
+        }
+    };
+    match done {
+        Done::Delivered { .. } => None,
+        Done::Failed {
+            status,
+            again,
+            retry_after,
+            error,
+            answer,
+        } => Some(Done::Failed {
+            status,
+            again,
+            retry_after,
+            error: format!("its reply was not accepted: {error}"),
+            answer,
+        }),
+        other => Some(other),
+    }
+}
+
+fn extra(trace: Option<&TraceContext>, prefer_reply: bool) -> Extra<'_> {
+    Extra {
+        traceparent: trace.map(|trace| &*trace.parent),
+        tracestate: trace
+            .map(|trace| &*trace.state)
+            .filter(|state| !state.is_empty()),
+        prefer_reply,
+        headers: &[],
+    }
+}
+
+/// The same trace, one hop further.
+fn next_hop(shared: &Shared, trace: &TraceContext) -> TraceContext {
+    let mut parts = trace.parent.split('-');
+    let parent = match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(version), Some(id), Some(_), Some(flags)) => {
+            // A span id of zeroes is invalid, and so unlikely that one bit settles it.
+            let span = shared.chance.u64() | 1;
+            format!("{version}-{id}-{span:016x}-{flags}").into()
+        }
+        _ => trace.parent.clone(),
+    };
+    TraceContext {
+        parent,
+        state: trace.state.clone(),
+    }
+}
+
+/// The event for the external sink, with Knative's words for what went wrong.
+fn obituary(shared: &Shared, plan: &Plan, event: &Event, name: u64) -> Event {
+    let dead = crate::path::dead_letter::record(shared, name);
+    let destination = plan.destination.as_deref().unwrap_or_default();
+    let code = dead
+        .as_ref()
+        .map_or(0, |dead| i32::from(dead.attempted.status));
+    let answer = dead
+        .as_ref()
+        .map(|dead| dead.answer.as_slice())
+        .unwrap_or_default();
+    let answer = BASE64_STANDARD.encode(&answer[..answer.len().min(ANSWER_BYTES_MAX)]);
+    event.with(&[
+        (
+            "knativeerrordest",
+            (!destination.is_empty()).then_some(Value::Text(destination)),
+        ),
+        ("knativeerrorcode", Some(Value::Integer(code))),
+        (
+            "knativeerrordata",
+            (!answer.is_empty()).then_some(Value::Text(&answer)),
+        ),
+    ])
+}
+
+fn settle(shared: &Arc<Shared>, consumer: &Arc<Consumer>, plan: &Plan, tried: Tried, done: Done) {
+    let mut state = consumer.lock();
+    let offset = tried.job.offset;
+    state.landed(&tried.job);
+    consumer.touch(shared, &mut state);
+    match done {
+        Done::Delivered { status } => {
+            state.breaker.succeeded();
+            state.tally.delivered += 1;
+            end(shared, &mut state, &tried.job);
+            shared.metrics.delivered(status);
+            note(
+                shared,
+                &state,
+                Line::Delivered(tried.attempted(consumer, status)),
+            );
+            if plan.auto_redrive > 0 && state.tally.dead > 0 {
+                crate::path::dead_letter::redrive_one_of(
+                    shared,
+                    consumer,
+                    &mut state,
+                    plan.auto_redrive,
+                );
+            }
+        }
+        Done::Expired(reason) => {
+            state.tally.expired += 1;
+            end(shared, &mut state, &tried.job);
+            let line = Line::Expired {
+                consumer: consumer.id,
+                offset,
+                at: tried.at,
+                reason: reason.into(),
+            };
+            note(shared, &state, line);
+        }
+        Done::Gone => {
+            let reason =
+                "the subscriber answered 410: it wants no more events; edit the trigger to go on";
+            state.held = Some(reason.to_owned());
+            let line = Line::Held {
+                consumer: consumer.id,
+                reason: reason.into(),
+            };
+            note(shared, &state, line);
+            drop(state);
+            consumer.put_back(tried.job);
+            shared.announce();
+            return;
+        }
+        Done::Back => {
+            drop(state);
+            consumer.put_back(tried.job);
+            return;
+        }
+        Done::Failed {
+            status,
+            again,
+            retry_after,
+            error,
+            answer,
+        } => {
+            if again {
+                state.breaker.failed();
+            } else {
+                // It did its part, be it to say no.
+                state.breaker.succeeded();
+            }
+            let attempted = tried.attempted(consumer, status);
+            shared.metrics.failed(status);
+            let pause = again.then(|| {
+                plan.policy
+                    .pause(attempted.number, retry_after, &shared.chance)
+            });
+            if let Some(pause) = pause.flatten() {
+                let next_at = later(tried.at, pause);
+                let redriven = match tried.job.kind {
+                    JobKind::Redriven(name) => Some(name),
+                    _ => None,
+                };
+                let retry = Retry {
+                    attempts: attempted.number,
+                    next_at,
+                    redriven,
+                };
+                state.retrying.insert(offset, retry);
+                let line = Line::Failed {
+                    attempted,
+                    error: error.into(),
+                    next_at,
+                };
+                note(shared, &state, line);
+                consumer.schedule(shared, What::Event(offset), next_at);
+            } else {
+                let death = Death {
+                    attempted,
+                    reason: error,
+                    answer,
+                };
+                bury(shared, &mut state, plan, &tried, death);
+            }
+        }
+    }
+    consumer.ask(shared, &mut state);
+    consumer.wake(shared, &mut state);
+}
+
+/// The event is no longer the consumer's to deliver.
+fn end(shared: &Shared, state: &mut State, job: &Job) {
+    state.retrying.remove(&job.offset);
+    state.release_key(job);
+    if let JobKind::Redriven(name) = job.kind {
+        shared.dead.lock().forget(name);
+    }
+}
+
+/// Why trying ended.
+struct Death {
+    attempted: Attempted,
+    reason: String,
+    answer: Bytes,
+}
+
+/// Lays an event to rest.
+fn bury(shared: &Shared, state: &mut State, plan: &Plan, tried: &Tried, death: Death) {
+    let redrives = match tried.job.kind {
+        JobKind::Redriven(name) => shared.dead.lock().redrives(name) + 1,
+        _ => 0,
+    };
+    end(shared, state, &tried.job);
+    state.tally.dead += 1;
+    let mut letters = shared.dead.lock();
+    let dead = Dead {
+        attempted: death.attempted,
+        name: letters.next_name(),
+        redrives,
+        accepted_at: tried.accepted_at,
+        reason: death.reason,
+        answer: death.answer[..death.answer.len().min(ANSWER_BYTES_MAX)].to_vec(),
+        sink: plan.has_sink(),
+        record: tried.payload.clone(),
+    };
+    letters.rest(dead.clone());
+    drop(letters);
+    if dead.sink {
+        state.again.push_back(Job {
+            offset: tried.job.offset,
+            attempts: 0,
+            kind: JobKind::Sink(dead.name),
+            record: None,
+            lane_key: None,
+        });
+    }
+    shared.metrics.dead_lettered();
+    note(shared, state, Line::Dead(Box::new(dead)));
+}
+
+fn settle_sink(
+    shared: &Arc<Shared>,
+    consumer: &Arc<Consumer>,
+    plan: &Plan,
+    tried: &Tried,
+    name: u64,
+    done: Done,
+) {
+    let mut state = consumer.lock();
+    state.landed(&tried.job);
+    let (status, error) = match done {
+        Done::Delivered { status } => (status, String::new()),
+        Done::Failed {
+            status,
+            again,
+            retry_after,
+            error,
+            ..
+        } => {
+            let failures = tried.job.attempts + 1;
+            let pause = again
+                .then(|| plan.policy.pause(failures, retry_after, &shared.chance))
+                .flatten();
+            if let Some(pause) = pause {
+                let due = later(tried.at, pause);
+                consumer.schedule(shared, What::Sink(name, failures), due);
+                consumer.wake(shared, &mut state);
+                return;
+            }
+            (status, error)
+        }
+        Done::Gone => (410, "the sink answered 410".to_owned()),
+        Done::Expired(reason) => (0, reason),
+        Done::Back => (0, "no sink is configured any more".to_owned()),
+    };
+    shared.dead.lock().sunk(name, status, &error);
+    let line = Line::Sunk {
+        consumer: consumer.id,
+        offset: tried.job.offset,
+        name,
+        at: tried.at,
+        status,
+        error: error.into(),
+    };
+    note(shared, &state, line);
+    consumer.wake(shared, &mut state);
+}
+
+fn later(at: Timestamp, pause: Duration) -> Timestamp {
+    let pause = jiff::SignedDuration::try_from(pause).unwrap_or(jiff::SignedDuration::MAX);
+    at.saturating_add(pause).unwrap_or(Timestamp::MAX)
+}
+
+impl Job {
+    fn is_sink(&self) -> bool {
+        matches!(self.kind, JobKind::Sink(_))
+    }
+}

@@ -1,0 +1,108 @@
+//! Where a consumer's events go and how hard to try, ready to use.
+//!
+//! Made once when a table comes into force, so that an attempt parses nothing.
+
+use std::sync::Arc;
+
+use heddle_api::duck::DeliveryFormat;
+
+use super::courier::{Address, Courier};
+use super::policy::Policy;
+use crate::routes;
+
+/// Attempts of one consumer that may be under way at once, unless it says otherwise.
+const WINDOW: u32 = 64;
+
+/// A place events are sent to.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// None was asked for.
+    None,
+    /// It has no address yet, or one that cannot be used.
+    Unresolved(String),
+    Url(Arc<Address>),
+    /// A broker or channel of this mesh: appended without leaving the process.
+    Entry(Arc<str>),
+}
+
+/// How a consumer's events are delivered.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) target: Target,
+    /// The target, for people.
+    pub(crate) destination: Option<String>,
+    pub(crate) reply: Target,
+    pub(crate) sink: Target,
+    pub(crate) policy: Policy,
+    pub(crate) format: Option<DeliveryFormat>,
+    pub(crate) window: u32,
+    pub(crate) ordered: bool,
+    /// How often a dead letter is sent on its way again by itself.
+    pub(crate) auto_redrive: u32,
+}
+
+impl Plan {
+    /// For a consumer of which only the name is known.
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            target: Target::Unresolved("it is not routed".to_owned()),
+            destination: None,
+            reply: Target::None,
+            sink: Target::None,
+            policy: Policy::default(),
+            format: None,
+            window: WINDOW,
+            ordered: false,
+            auto_redrive: 0,
+        }
+    }
+
+    pub(crate) fn new(spec: &routes::Consumer, courier: &Courier) -> Self {
+        let url = |url: &str, ca: Option<&str>| match courier.address(url, ca) {
+            Ok(address) => Target::Url(address),
+            Err(error) => Target::Unresolved(error.to_string()),
+        };
+        let target = |target: &routes::Target, ca: Option<&str>| match target {
+            routes::Target::Unresolved => {
+                Target::Unresolved("the subscriber has no address yet".to_owned())
+            }
+            routes::Target::Url(text) => url(text, ca),
+            routes::Target::Entry(entry) => Target::Entry(Arc::clone(entry)),
+        };
+        let reply = match &spec.reply {
+            routes::Reply::None => Target::None,
+            routes::Reply::Unresolved => {
+                Target::Unresolved("the destination of replies has no address yet".to_owned())
+            }
+            routes::Reply::Entry(entry) => Target::Entry(Arc::clone(entry)),
+            routes::Reply::Url(text) => url(text, None),
+        };
+        let sink = spec.dead_letter_sink.as_ref();
+        Self {
+            target: target(&spec.destination, spec.ca_certs.as_deref()),
+            destination: match &spec.destination {
+                routes::Target::Unresolved => None,
+                routes::Target::Url(url) => Some(url.clone()),
+                routes::Target::Entry(entry) => Some(entry.to_string()),
+            },
+            reply,
+            sink: sink.map_or(Target::None, |sink| {
+                target(sink, spec.dead_letter_ca_certs.as_deref())
+            }),
+            // What cannot be read is reported by the table; the defaults harm nobody.
+            policy: Policy::from_spec(&spec.delivery).unwrap_or_default(),
+            format: spec.delivery.format,
+            window: spec.settings.in_flight_max.unwrap_or(WINDOW),
+            ordered: spec.settings.ordered,
+            auto_redrive: spec.settings.auto_redrive.unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn has_target(&self) -> bool {
+        matches!(self.target, Target::Url(_) | Target::Entry(_))
+    }
+
+    pub(crate) fn has_sink(&self) -> bool {
+        matches!(self.sink, Target::Url(_) | Target::Entry(_))
+    }
+}

@@ -1,0 +1,297 @@
+//! Hop 1: accept a CloudEvent over HTTP; answer only after hop 2 is durable.
+//!
+//! ```text
+//!   POST    /{application}/events          202   the event is on disk
+//!   POST    /broker/{namespace}/{name}     4xx   the event cannot be taken as it is: what is wrong with it
+//!   POST    /channel/{namespace}/{name}    429   too much at once            507  no room    (both say when to come back)
+//!   OPTIONS the same paths                       the handshake of the webhook specification
+//! ```
+//! Everything a stranger sends is bounded before it is kept. Who may publish what is decided before this hop.
+
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full};
+
+use crate::envelope::{Envelope, HOPS_MAX, TraceContext};
+use crate::event::Event;
+use crate::event::http::{Limits, Received};
+use crate::metrics::DoorKind;
+use crate::path::channel;
+use crate::routes::Door;
+use crate::shared::Shared;
+use heddle_api::attributes::Attributes as _;
+use refusal::Refusal;
+
+/// Knative's name for how many brokers an event may still pass.
+const HOPS_ATTRIBUTE: &str = "knativebrokerttl";
+
+/// The service behind the events listener. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Source {
+    shared: Arc<Shared>,
+    limits: Limits,
+}
+
+impl Source {
+    pub(crate) fn new(shared: Arc<Shared>, limits: Limits) -> Self {
+        Self { shared, limits }
+    }
+
+    /// Takes a request and answers it.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: std::fmt::Display,
+    {
+        let begun = self.shared.clock.monotonic();
+        let (parts, body) = request.into_parts();
+        let door = match path(parts.uri.path()) {
+            Some(door) => door,
+            None => return refusal::no_such_path().response(),
+        };
+        if parts.method == Method::OPTIONS {
+            return handshake(&parts.headers);
+        }
+        if parts.method != Method::POST {
+            return refusal::method_not_allowed(&parts.method).response();
+        }
+        let kind = door.kind();
+        let (response, events) = match self.accept(&door, &parts.headers, body).await {
+            Ok(events) => (accepted(), events),
+            Err(refusal) => (refusal.response(), 1),
+        };
+        let took = self.shared.clock.monotonic().saturating_sub(begun);
+        let status = response.status().as_u16();
+        self.shared.metrics.published(kind, status, events, took);
+        response
+    }
+
+    async fn accept<B>(&self, door: &Path<'_>, headers: &HeaderMap, body: B) -> Result<u64, Refusal>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: std::fmt::Display,
+    {
+        let entry = self.entry(door)?;
+        let mode = crate::event::http::mode(headers)?;
+        let body = collect(headers, body, self.limits.body_bytes_max(mode)).await?;
+        let received = crate::event::http::read(headers, &body, &self.limits)?;
+        let trace = trace_context(headers);
+        match received {
+            Received::One(event) => {
+                let envelope = envelope(&entry, trace, event)?;
+                channel::append(&self.shared, &envelope).await?;
+                Ok(1)
+            }
+            Received::Batch(events) if events.is_empty() => Ok(0),
+            Received::Batch(events) => {
+                let mut envelopes = Vec::with_capacity(events.len());
+                for event in events {
+                    envelopes.push(envelope(&entry, trace.clone(), event)?);
+                }
+                channel::append_all(&self.shared, &envelopes).await?;
+                Ok(envelopes.len() as u64)
+            }
+        }
+    }
+
+    /// The entry behind a path, if it is open.
+    fn entry(&self, door: &Path<'_>) -> Result<Arc<str>, Refusal> {
+        let in_force = self.shared.in_force.load();
+        if !in_force.ready {
+            return Err(refusal::starting());
+        }
+        match door {
+            Path::Application(name) => match in_force.table.application(name) {
+                Some(Door::Open { entry }) => Ok(Arc::clone(entry)),
+                Some(Door::NotReady { reason }) => {
+                    Err(refusal::application_not_ready(name, reason))
+                }
+                None => Err(refusal::no_application(name)),
+            },
+            Path::Entry(kind, place) => {
+                let found = in_force.table.entry(place);
+                let found = found.map(|entry| Arc::clone(&entry.name));
+                found.ok_or_else(|| refusal::no_entry(*kind, place))
+            }
+        }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Source
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let source = self.clone();
+        Box::pin(async move { Ok(source.handle(request).await) })
+    }
+}
+
+/// What a path means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Path<'a> {
+    Application(&'a str),
+    /// `broker/NAMESPACE/NAME` or `channel/NAMESPACE/NAME`, which is the entry's name too.
+    Entry(DoorKind, &'a str),
+}
+
+impl Path<'_> {
+    fn kind(&self) -> DoorKind {
+        match self {
+            Self::Application(_) => DoorKind::Application,
+            Self::Entry(kind, _) => *kind,
+        }
+    }
+}
+
+fn path(path: &str) -> Option<Path<'_>> {
+    let place = path.strip_prefix('/')?;
+    let mut parts = place.split('/');
+    let parts = [parts.next(), parts.next(), parts.next(), parts.next()];
+    match parts {
+        [Some("broker"), Some(namespace), Some(name), None]
+            if !namespace.is_empty() && !name.is_empty() =>
+        {
+            Some(Path::Entry(DoorKind::Broker, place))
+        }
+        [Some("channel"), Some(namespace), Some(name), None]
+            if !namespace.is_empty() && !name.is_empty() =>
+        {
+            Some(Path::Entry(DoorKind::Channel, place))
+        }
+        [Some(application), Some("events"), None, None] if !application.is_empty() => {
+            Some(Path::Application(application))
+        }
+        _ => None,
+    }
+}
+
+/// The whole body, if it is no longer than allowed. A small one that came in one piece is not copied.
+async fn collect<B>(headers: &HeaderMap, body: B, bytes_max: usize) -> Result<Bytes, Refusal>
+where
+    B: Body<Data = Bytes> + Send,
+    B::Error: std::fmt::Display,
+{
+    let announced = headers.get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|bytes| bytes > bytes_max) {
+        return Err(refusal::too_large(bytes_max));
+    }
+    let mut body = std::pin::pin!(body);
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| refusal::body_broken(&error.to_string()))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        length += data.len();
+        if length > bytes_max {
+            return Err(refusal::too_large(bytes_max));
+        }
+        match &first {
+            None => first = Some(data),
+            Some(start) => {
+                if rest.is_empty() {
+                    rest.reserve(announced.unwrap_or(length).min(bytes_max));
+                    rest.extend_from_slice(start);
+                }
+                rest.extend_from_slice(&data);
+            }
+        }
+    }
+    if rest.is_empty() {
+        Ok(first.unwrap_or_default())
+    } else {
+        Ok(rest.freeze())
+    }
+}
+
+/// The event with what is known about its coming. How far it may still go is for brokers to know, not for subscribers.
+fn envelope(
+    entry: &Arc<str>,
+    trace: Option<TraceContext>,
+    event: Event,
+) -> Result<Envelope, Refusal> {
+    let (hops_left, event) = match event.text(HOPS_ATTRIBUTE) {
+        None => (HOPS_MAX, event),
+        Some(text) => {
+            let hops: i64 = text.parse().map_err(|_| refusal::hops_unreadable(text))?;
+            if hops <= 0 {
+                return Err(refusal::loop_suspected());
+            }
+            let hops = u8::try_from(hops - 1).unwrap_or(HOPS_MAX);
+            (hops, event.with(&[(HOPS_ATTRIBUTE, None)]))
+        }
+    };
+    Ok(Envelope {
+        entry: (&**entry).into(),
+        hops_left,
+        cause: None,
+        trace,
+        event,
+    })
+}
+
+/// The longest trace context that is carried on; the specification asks for 512 bytes of state.
+const TRACE_BYTES_MAX: usize = 512;
+
+fn trace_context(headers: &HeaderMap) -> Option<TraceContext> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let parent = text("traceparent").filter(|parent| is_trace_parent(parent))?;
+    let state = text("tracestate").filter(|state| state.len() <= TRACE_BYTES_MAX);
+    Some(TraceContext {
+        parent: parent.into(),
+        state: state.unwrap_or_default().into(),
+    })
+}
+
+/// Version, trace, span and flags in lower-case hexadecimal; what is not, the specification tells to ignore.
+fn is_trace_parent(text: &str) -> bool {
+    let lengths = [2, 32, 16, 2];
+    let parts = text.split('-');
+    text.len() == 55
+        && parts.clone().count() == lengths.len()
+        && parts.zip(lengths).all(|(part, length)| {
+            let hexadecimal = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            part.len() == length && part.bytes().all(hexadecimal)
+        })
+}
+
+fn accepted() -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// Consent to be sent events, for senders that ask first.
+fn handshake(headers: &HeaderMap) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    let answer = response.headers_mut();
+    answer.insert(header::ALLOW, HeaderValue::from_static("POST, OPTIONS"));
+    if let Some(origin) = headers.get("webhook-request-origin") {
+        answer.insert("webhook-allowed-origin", origin.clone());
+        answer.insert("webhook-allowed-rate", HeaderValue::from_static("*"));
+    }
+    response
+}

@@ -1,0 +1,159 @@
+//! The one place where a refused publish becomes an answer. Each says what is wrong and what to do.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::Full;
+
+use crate::event::http::Refused as NotAnEvent;
+use crate::log::Refused;
+use crate::metrics::DoorKind;
+
+/// How long to wait before trying again: as long as a busy log takes to write what it has.
+const AFTER_BUSY: Duration = Duration::from_secs(1);
+/// Room does not come back by itself as fast.
+const AFTER_FULL: Duration = Duration::from_secs(10);
+
+/// Why a publish was refused.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    retry_after: Option<Duration>,
+    body: heddle_api::ledger::Refusal,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            retry_after: None,
+            body: heddle_api::ledger::Refusal {
+                code: code.to_owned(),
+                message: message.into(),
+                ..heddle_api::ledger::Refusal::default()
+            },
+        }
+    }
+
+    fn after(mut self, pause: Duration) -> Self {
+        self.retry_after = Some(pause);
+        self
+    }
+
+    fn about(mut self, attribute: &str) -> Self {
+        self.body.attribute = Some(attribute.to_owned());
+        self
+    }
+
+    pub(super) fn response(&self) -> Response<Full<Bytes>> {
+        let body = serde_json::to_vec(&self.body).expect("a refusal is texts and numbers");
+        let mut response = Response::new(Full::new(Bytes::from(body)));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
+        if let Some(pause) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(pause.as_secs()));
+        }
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(header::ALLOW, HeaderValue::from_static("POST, OPTIONS"));
+        }
+        response
+    }
+}
+
+impl From<NotAnEvent> for Refusal {
+    fn from(refused: NotAnEvent) -> Self {
+        let mut refusal = Self::new(refused.status, refused.code, refused.message);
+        refusal.body.attribute = refused.attribute;
+        refusal.body.index = refused.index.map(|index| index as u64);
+        refusal
+    }
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        let message = refused.to_string();
+        match refused {
+            Refused::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "event-too-large", message)
+            }
+            Refused::Busy => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "busy", message).after(AFTER_BUSY)
+            }
+            Refused::Full => Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage-full", message)
+                .after(AFTER_FULL),
+            Refused::Broken(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "log-broken", message),
+        }
+    }
+}
+
+pub(super) fn no_such_path() -> Refusal {
+    let message = "publish with POST to /{application}/events, /broker/{namespace}/{name} or /channel/{namespace}/{name}";
+    Refusal::new(StatusCode::NOT_FOUND, "no-such-path", message)
+}
+
+pub(super) fn method_not_allowed(method: &Method) -> Refusal {
+    let message = format!("{method} means nothing here; publish with POST");
+    Refusal::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method-not-allowed",
+        message,
+    )
+}
+
+pub(super) fn starting() -> Refusal {
+    let message = "the mesh has no routes yet; it will have them in a moment";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "starting", message).after(AFTER_BUSY)
+}
+
+pub(super) fn no_application(name: &str) -> Refusal {
+    let message = format!("there is no Application {name:?}; apply one first, or correct the path");
+    Refusal::new(StatusCode::NOT_FOUND, "application-not-found", message)
+}
+
+pub(super) fn application_not_ready(name: &str, reason: &str) -> Refusal {
+    let message = format!("the Application {name:?} takes no events: {reason}");
+    Refusal::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "application-not-ready",
+        message,
+    )
+    .after(AFTER_BUSY)
+}
+
+pub(super) fn no_entry(kind: DoorKind, place: &str) -> Refusal {
+    let place = place.split_once('/').map_or(place, |(_, place)| place);
+    let kind = match kind {
+        DoorKind::Channel => "Channel",
+        DoorKind::Broker | DoorKind::Application => "Broker",
+    };
+    let message = format!("there is no {kind} {place}; apply one first, or correct the path");
+    Refusal::new(StatusCode::NOT_FOUND, "entry-not-found", message)
+}
+
+pub(super) fn too_large(bytes_max: usize) -> Refusal {
+    let message = format!(
+        "the request is larger than {bytes_max} bytes; send less at once, or refer to the data"
+    );
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "request-too-large", message)
+}
+
+pub(super) fn body_broken(error: &str) -> Refusal {
+    let message = format!("the body did not arrive whole: {error}");
+    Refusal::new(StatusCode::BAD_REQUEST, "body-incomplete", message)
+}
+
+pub(super) fn hops_unreadable(text: &str) -> Refusal {
+    let message = format!("knativebrokerttl is {text:?}, which is no number");
+    Refusal::new(StatusCode::BAD_REQUEST, "attribute-invalid", message).about("knativebrokerttl")
+}
+
+pub(super) fn loop_suspected() -> Refusal {
+    let message =
+        "the event has passed too many brokers (knativebrokerttl is used up): look for a loop";
+    Refusal::new(StatusCode::BAD_REQUEST, "loop", message).about("knativebrokerttl")
+}

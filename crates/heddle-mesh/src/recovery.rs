@@ -1,0 +1,137 @@
+//! From the journal to a mesh at work: the newest readable snapshot, and every line since.
+
+use std::sync::Arc;
+
+use crate::journal::positions::{Position, Positions};
+use crate::journal::{self, Line, Snapshot, SnapshotError};
+use crate::log::{Journal, Offset, Unreachable};
+use crate::path::delivery::consumer::{Consumer, Reading, Revision};
+use crate::path::trigger::Predicate;
+use heddle_api::filter::FilterSource;
+
+/// Bytes of the journal read in one go.
+const READ_BYTES: usize = 4 << 20;
+
+/// Why the journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
+    #[error(
+        "the newest snapshot of the journal cannot be used: {0}; run a version that can read it"
+    )]
+    Newer(SnapshotError),
+    /// Starting anyway would forget where every consumer is.
+    #[error(
+        "the journal begins at record {first}, after record {expected} where its newest readable snapshot ends"
+    )]
+    Gap { first: Offset, expected: Offset },
+}
+
+/// The state of everything when the last process ended.
+pub(crate) fn positions(journal: &dyn Journal) -> Result<Snapshot, Error> {
+    let mut start = Snapshot {
+        journal_next: 1,
+        ..Snapshot::default()
+    };
+    for (next, bytes) in journal.snapshots()? {
+        match Snapshot::decode(&bytes) {
+            Ok(snapshot) => {
+                start = snapshot;
+                break;
+            }
+            Err(error @ SnapshotError::Newer(_)) => return Err(Error::Newer(error)),
+            Err(error) => tracing::warn!(next, %error, "a snapshot of the journal is passed over"),
+        }
+    }
+    fold(journal, start)
+}
+
+/// Takes in everything that was written since a snapshot.
+pub(crate) fn fold(journal: &dyn Journal, mut snapshot: Snapshot) -> Result<Snapshot, Error> {
+    let bounds = journal.bounds();
+    let mut next = snapshot.journal_next;
+    if bounds.start > next {
+        return Err(Error::Gap {
+            first: bounds.start,
+            expected: next,
+        });
+    }
+    while next < bounds.end {
+        let batch = journal.read(next, READ_BYTES)?;
+        for record in &batch.records {
+            match journal::decode(&record.payload) {
+                Ok(lines) => {
+                    let apply = |line: &Line| snapshot.positions.apply(record.offset, line);
+                    lines.iter().for_each(apply);
+                }
+                Err(error) => {
+                    tracing::error!(record = record.offset, %error, "a record of the journal cannot be read");
+                    snapshot.positions.strays += 1;
+                }
+            }
+        }
+        if batch.next <= next {
+            break;
+        }
+        next = batch.next;
+    }
+    snapshot.journal_next = next.max(snapshot.journal_next);
+    Ok(snapshot)
+}
+
+/// A consumer as the journal left it. Without a table it has nowhere to send to yet.
+pub(crate) fn consumer(id: u32, position: &Position, scanned: Offset) -> Arc<Consumer> {
+    let consumer = Consumer::new(id, Arc::from(position.key.as_str()));
+    let mut state = consumer.lock();
+    state.revisions = position.revisions.iter().map(revision).collect();
+    state.unrouted = position.unrouted;
+    state.retrying.clone_from(&position.retrying);
+    state.tally = position.tally;
+    state.held.clone_from(&position.held);
+    state.counted_to = position.counted_to;
+    let unread = position
+        .tally
+        .pending()
+        .saturating_sub(position.retrying.len() as u64);
+    // With nothing unread below `scanned` there is nothing to go back for, however old the floor is.
+    if unread > 0 || position.counted_to.is_some() {
+        state.ended.clone_from(&position.ended);
+        state.reading = Reading::Behind {
+            next: position.floor.min(scanned),
+            asked: false,
+        };
+    }
+    drop(state);
+    Arc::new(consumer)
+}
+
+fn revision(revision: &journal::positions::Revision) -> Revision {
+    let filters: Option<FilterSource> = serde_json::from_str(&revision.filters).ok();
+    let predicate = filters.and_then(|filters| Predicate::compile(&filters).ok());
+    if predicate.is_none() {
+        tracing::error!(
+            filters = revision.filters,
+            "a filter can no longer be read; every event passes it"
+        );
+    }
+    Revision {
+        from: revision.from,
+        until: revision.until,
+        uid: revision.uid.clone(),
+        generation: revision.generation,
+        fingerprint: revision.fingerprint,
+        feeds: revision.feeds.clone(),
+        // What was routed was compiled once, so this happens only when an older version accepted what this one does not.
+        // Then an event too many is better than one too few.
+        predicate: Arc::new(predicate.unwrap_or_else(Predicate::everything)),
+    }
+}
+
+/// What rests, and the highest name given.
+pub(crate) fn dead(positions: &Positions) -> crate::path::dead_letter::DeadLetters {
+    crate::path::dead_letter::DeadLetters::restored(
+        positions.dead.clone(),
+        positions.dead_name_last,
+    )
+}

@@ -1,0 +1,188 @@
+//! What the parts of a running mesh have in common.
+//!
+//! Lock order: a consumer's state, then the dead letters, then the lines. No lock is held across an await.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+use heddle_rt::{Chance, Clock, Tasks};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::journal::Line;
+use crate::journal::line::ConsumerId;
+use crate::log::{Log, Offset};
+use crate::metrics::Metrics;
+use crate::path::dead_letter::DeadLetters;
+use crate::path::delivery::consumer::Consumer;
+use crate::path::delivery::courier::Courier;
+use crate::path::delivery::timer::Due;
+use crate::routes::Table;
+
+/// Bytes of events that waiting deliveries may hold in memory; beyond that they are read again when their turn comes.
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// The table in force, and the consumers behind it.
+#[derive(Debug)]
+pub(crate) struct InForce {
+    pub(crate) table: Arc<Table>,
+    /// In the order of the table's consumers.
+    pub(crate) consumers: Vec<Arc<Consumer>>,
+    /// Whether any table came into force yet. Before that nothing can be published.
+    pub(crate) ready: bool,
+}
+
+/// All consumers that have a name's place, routed or not.
+#[derive(Debug, Default)]
+pub(crate) struct Consumers {
+    pub(crate) by_id: HashMap<ConsumerId, Arc<Consumer>>,
+    pub(crate) by_key: HashMap<Arc<str>, Arc<Consumer>>,
+    pub(crate) last: ConsumerId,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) chance: Chance,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) courier: Courier,
+    /// Deliveries under way.
+    pub(crate) lanes: Tasks,
+    pub(crate) in_force: ArcSwap<InForce>,
+    pub(crate) consumers: RwLock<Consumers>,
+    pub(crate) dead: Mutex<DeadLetters>,
+    /// Every event below was matched.
+    pub(crate) scanned: AtomicU64,
+    lines: Mutex<Vec<Line>>,
+    dirty: Mutex<Vec<Arc<Consumer>>>,
+    /// Somebody waits for the lines to be safe.
+    pub(crate) flush: Notify,
+    /// Counts flushes that began, and those that are safe.
+    pub(crate) begun: AtomicU64,
+    pub(crate) safe: watch::Sender<u64>,
+    /// Consumers that fell behind and have room again.
+    pub(crate) refills: mpsc::UnboundedSender<ConsumerId>,
+    pub(crate) retries: mpsc::UnboundedSender<Due>,
+    /// Nothing new is sent: the mesh is closing.
+    pub(crate) closing: AtomicBool,
+    /// Nothing new is sent: what was done cannot be remembered.
+    pub(crate) forgetful: AtomicBool,
+    held_bytes: AtomicUsize,
+    pub(crate) metrics: Metrics,
+    /// Grows when something changed that controllers show.
+    pub(crate) changes: watch::Sender<u64>,
+}
+
+/// What a [`Shared`] is made from.
+pub(crate) struct Parts {
+    pub(crate) clock: Clock,
+    pub(crate) chance: Chance,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) courier: Courier,
+    pub(crate) lanes: Tasks,
+    pub(crate) consumers: Consumers,
+    pub(crate) dead: DeadLetters,
+    pub(crate) scanned: Offset,
+    pub(crate) refills: mpsc::UnboundedSender<ConsumerId>,
+    pub(crate) retries: mpsc::UnboundedSender<Due>,
+}
+
+impl Shared {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            clock: parts.clock,
+            chance: parts.chance,
+            log: parts.log,
+            courier: parts.courier,
+            lanes: parts.lanes,
+            in_force: ArcSwap::from_pointee(InForce {
+                table: Arc::new(Table::empty()),
+                consumers: Vec::new(),
+                ready: false,
+            }),
+            consumers: RwLock::new(parts.consumers),
+            dead: Mutex::new(parts.dead),
+            scanned: AtomicU64::new(parts.scanned),
+            lines: Mutex::default(),
+            dirty: Mutex::default(),
+            flush: Notify::new(),
+            begun: AtomicU64::new(0),
+            safe: watch::Sender::new(0),
+            refills: parts.refills,
+            retries: parts.retries,
+            closing: AtomicBool::new(false),
+            forgetful: AtomicBool::new(false),
+            held_bytes: AtomicUsize::new(0),
+            metrics: Metrics::default(),
+            changes: watch::Sender::new(1),
+        }
+    }
+
+    pub(crate) fn scanned(&self) -> Offset {
+        self.scanned.load(Ordering::Acquire)
+    }
+
+    /// Writes a line. Whoever changes a consumer does so while holding its lock: a mark that is made later includes it.
+    pub(crate) fn note(&self, line: Line) {
+        self.lines.lock().push(line);
+    }
+
+    /// The consumer's place in the next mark.
+    pub(crate) fn mark_dirty(&self, consumer: &Arc<Consumer>) {
+        self.dirty.lock().push(Arc::clone(consumer));
+    }
+
+    pub(crate) fn take_dirty(&self) -> Vec<Arc<Consumer>> {
+        std::mem::take(&mut *self.dirty.lock())
+    }
+
+    pub(crate) fn take_lines(&self) -> Vec<Line> {
+        std::mem::take(&mut *self.lines.lock())
+    }
+
+    /// Puts lines back that could not be made safe, before those that came since.
+    pub(crate) fn return_lines(&self, mut lines: Vec<Line>) {
+        let mut waiting = self.lines.lock();
+        lines.append(&mut waiting);
+        *waiting = lines;
+    }
+
+    pub(crate) fn has_news(&self) -> bool {
+        !self.lines.lock().is_empty() || !self.dirty.lock().is_empty()
+    }
+
+    /// Completes once everything noted so far is safe.
+    pub(crate) async fn settled(&self) {
+        // The flush that begins next takes it; the one under way may not.
+        let wanted = self.begun.load(Ordering::Acquire) + 1;
+        let mut safe = self.safe.subscribe();
+        self.flush.notify_one();
+        // The sender lives as long as `self`.
+        drop(safe.wait_for(|safe| *safe >= wanted).await);
+    }
+
+    /// Whether deliveries may begin.
+    pub(crate) fn sends(&self) -> bool {
+        !self.closing.load(Ordering::Acquire) && !self.forgetful.load(Ordering::Acquire)
+    }
+
+    /// Whether a waiting delivery may keep its event's bytes; `give_back` undoes it.
+    pub(crate) fn hold(&self, bytes: usize) -> bool {
+        let before = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes <= HELD_BYTES_MAX {
+            return true;
+        }
+        self.give_back(bytes);
+        false
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn announce(&self) {
+        self.changes.send_modify(|mark| *mark += 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! What becomes of an event: delivered, tried again, laid to rest, and always accounted for.
+
+use heddle_api::ledger::{DeadLetterSelection, EventState};
+use serde_json::json;
+
+use crate::world::{Manner, World};
+
+fn all() -> DeadLetterSelection {
+    DeadLetterSelection {
+        all: true,
+        ..DeadLetterSelection::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_delivered_once_to_whoever_wants_it() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.trigger(
+        "wants",
+        "a",
+        json!({"spec": {"filter": {"attributes": {"type": "order.created"}}}}),
+    );
+    world.trigger(
+        "wants-not",
+        "b",
+        json!({"spec": {"filter": {"attributes": {"type": "order.paid"}}}}),
+    );
+    world.route().await;
+    assert_eq!(world.publish("1", &[]).await, 202);
+    world
+        .until("delivered", |world| world.account("wants").delivered == 1)
+        .await;
+    assert_eq!(world.received("a"), ["1"]);
+    assert!(world.received("b").is_empty());
+    let delivery = &world.deliveries("a")[0];
+    assert_eq!(delivery.headers["ce-type"], "order.created");
+    assert_eq!(delivery.body, "data of 1");
+    let trace = world.trace("1").await;
+    let states: Vec<EventState> = trace.events[0]
+        .verdicts
+        .iter()
+        .map(|verdict| verdict.state)
+        .collect();
+    assert_eq!(states, [EventState::Delivered, EventState::Filtered]);
+    assert_eq!(trace.events[0].summary, "done");
+    assert!(
+        trace.events[0].verdicts[1].reason.contains("order.paid"),
+        "{trace:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_attempt_is_followed_by_others_until_one_succeeds() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.trigger("t", "a", json!({}));
+    world.manner("a", Manner::FailFirst(3));
+    world.route().await;
+    world.publish("1", &[]).await;
+    world
+        .until("delivered", |world| world.account("t").delivered == 1)
+        .await;
+    assert_eq!(world.received("a"), ["1"; 4]);
+    let trace = world.trace("1").await;
+    let statuses: Vec<_> = trace.events[0].verdicts[0]
+        .attempts
+        .iter()
+        .map(|attempt| attempt.status)
+        .collect();
+    assert_eq!(statuses, [Some(500), Some(500), Some(500), Some(200)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_nobody_takes_rests_until_it_is_redriven_or_discarded() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.trigger(
+        "t",
+        "a",
+        json!({"spec": {"delivery": {"retry": 2, "backoffDelay": "PT0.1S"}}}),
+    );
+    world.manner("a", Manner::Answer(500));
+    world.route().await;
+    world.publish("1", &[]).await;
+    world.publish("2", &[]).await;
+    world
+        .until("dead", |world| world.account("t").dead_lettered == 2)
+        .await;
+    assert_eq!(world.received("a").len(), 6);
+    let page = world
+        .mesh
+        .dead_letters(&DeadLetterSelection::default(), 0, 10);
+    assert_eq!(page.total, 2);
+    assert_eq!(page.items[0].attempts, 3);
+    world.manner("a", Manner::Accept);
+    let first = DeadLetterSelection {
+        names: vec![page.items[0].name.clone()],
+        ..DeadLetterSelection::default()
+    };
+    assert_eq!(world.mesh.redrive(&first, "ann").await.count, 1);
+    world
+        .until("delivered", |world| world.account("t").delivered == 1)
+        .await;
+    assert_eq!(world.mesh.discard(&all(), "ann").await.count, 1);
+    let account = world.account("t");
+    assert_eq!(
+        (
+            account.matched,
+            account.removed,
+            account.dead_lettered,
+            account.pending
+        ),
+        (2, 1, 0, 0)
+    );
+    world.crash().await;
+    world.route().await;
+    assert_eq!(
+        world.account("t"),
+        heddle_api::ledger::Account { ..account },
+        "a restart changes nothing"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_forgets_neither_backlog_nor_attempts() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.trigger("t", "a", json!({"spec": {"delivery": {"retry": 5, "backoffDelay": "PT1S", "backoffPolicy": "linear"}}}));
+    world.manner("a", Manner::Answer(503));
+    world.route().await;
+    world
+        .publish_many((0..20).map(|number| format!("e{number}")))
+        .await;
+    world
+        .until("tried", |world| world.account("t").retrying == 20)
+        .await;
+    world.mesh.settled().await;
+    let attempts_before = world.received("a").len();
+    world.crash().await;
+    world.route().await;
+    world
+        .until("dead", |world| world.account("t").dead_lettered == 20)
+        .await;
+    let attempts = world.received("a").len();
+    assert!(
+        attempts >= 20 * 6,
+        "every event has all its attempts: {attempts}"
+    );
+    assert!(
+        attempts <= 20 * 6 + 20,
+        "and none starts anew: {attempts_before} before, {attempts} in all"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_consumer_falls_behind_and_catches_up_without_loss_or_repetition() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.trigger(
+        "t",
+        "a",
+        json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}}}),
+    );
+    world.route().await;
+    world
+        .publish_many((0..10_000).map(|number| format!("{number}")))
+        .await;
+    world
+        .until("matched", |world| world.account("t").pending == 10_000)
+        .await;
+    world.trigger("t", "a", json!({}));
+    world.route().await;
+    world
+        .until("delivered", |world| world.account("t").delivered == 10_000)
+        .await;
+    let mut received: Vec<u32> = world
+        .received("a")
+        .iter()
+        .map(|id| id.parse().unwrap())
+        .collect();
+    received.sort_unstable();
+    assert_eq!(received, (0..10_000).collect::<Vec<_>>());
+}

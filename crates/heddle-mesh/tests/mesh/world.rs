@@ -1,0 +1,392 @@
+//! A whole mesh in one test: real HTTP over pipes in memory, simulated time, a log that survives the mesh.
+//!
+//! Subscribers are named by host. What one answers is a [`Manner`] that the test may change at any time; what it received
+//! is kept in order. Restarting opens a new mesh on the same log, as a new process would.
+
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use heddle_api::ledger::{Account, Trace};
+use heddle_mesh::log::Log;
+use heddle_mesh::path::delivery::ConnectionLimits;
+use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
+use heddle_mesh::routes::Resources;
+use heddle_mesh::{Mesh, Options, Retention};
+use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};
+use heddle_rt::{Chance, Clock, OnError, Tasks};
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+
+/// How a subscriber answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Manner {
+    Accept,
+    Answer(u16),
+    /// Fails so many times per event, then accepts.
+    FailFirst(usize),
+    /// Never answers.
+    Hang,
+    /// 200 with an event of this type; its id is the received one with `-r` behind it.
+    Reply(&'static str),
+    /// With this header beside the status.
+    AnswerWith(u16, &'static str, &'static str),
+}
+
+/// One delivery as the subscriber saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Received {
+    pub(crate) host: String,
+    pub(crate) id: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Subscribers {
+    manners: Mutex<HashMap<String, Manner>>,
+    received: Mutex<Vec<Received>>,
+    tasks: Mutex<Option<Tasks>>,
+}
+
+impl Subscribers {
+    async fn answer(&self, host: &str, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (parts, body) = request.into_parts();
+        let body = body
+            .collect()
+            .await
+            .map(|body| body.to_bytes())
+            .unwrap_or_default();
+        let id = parts
+            .headers
+            .get("ce-id")
+            .and_then(|id| id.to_str().ok())
+            .unwrap_or_default()
+            .to_owned();
+        self.received.lock().push(Received {
+            host: host.to_owned(),
+            id: id.clone(),
+            headers: parts.headers,
+            body,
+        });
+        let manner = self
+            .manners
+            .lock()
+            .get(host)
+            .cloned()
+            .unwrap_or(Manner::Accept);
+        let status = |status: u16| Response::builder().status(status);
+        match manner {
+            Manner::Accept => status(202).body(Full::default()),
+            Manner::Answer(code) => status(code).body(Full::from("no")),
+            Manner::AnswerWith(code, name, value) => {
+                status(code).header(name, value).body(Full::default())
+            }
+            Manner::FailFirst(times) => {
+                let seen = self
+                    .received
+                    .lock()
+                    .iter()
+                    .filter(|seen| seen.host == host && seen.id == id)
+                    .count();
+                status(if seen > times { 200 } else { 500 }).body(Full::default())
+            }
+            Manner::Hang => std::future::pending().await,
+            Manner::Reply(type_) => status(200)
+                .header("ce-specversion", "1.0")
+                .header("ce-type", type_)
+                .header("ce-source", "/replier")
+                .header("ce-id", format!("{id}-r"))
+                .body(Full::default()),
+        }
+        .expect("a response")
+    }
+}
+
+/// The network of a test: every host is a subscriber.
+#[derive(Debug)]
+struct Wires(Arc<Subscribers>);
+
+struct Pipe(DuplexStream);
+
+impl AsyncRead for Pipe {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Pipe {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+impl Stream for Pipe {}
+
+impl Connect for Wires {
+    fn connect(&self, place: &Place) -> Connecting {
+        let (host, subscribers) = (place.host.clone(), Arc::clone(&self.0));
+        Box::pin(async move {
+            let (near, far) = tokio::io::duplex(64 << 10);
+            let tasks = subscribers
+                .tasks
+                .lock()
+                .clone()
+                .expect("the world is running");
+            let service = hyper::service::service_fn(move |request| {
+                let (host, subscribers) = (host.clone(), Arc::clone(&subscribers));
+                async move {
+                    Ok::<_, std::convert::Infallible>(subscribers.answer(&host, request).await)
+                }
+            });
+            let serving = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(far), service);
+            tasks.spawn("subscriber", OnError::Report, async move {
+                drop(serving.await);
+            });
+            Ok(Box::new(Pipe(near)) as Box<dyn Stream>)
+        })
+    }
+}
+
+/// A mesh with everything around it.
+pub(crate) struct World {
+    pub(crate) clock: Clock,
+    pub(crate) chance: Chance,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) subscribers: Arc<Subscribers>,
+    pub(crate) mesh: Mesh,
+    pub(crate) resources: Resources,
+    tasks: Tasks,
+}
+
+impl World {
+    pub(crate) async fn new(log: impl FnOnce(Clock) -> Arc<dyn Log>) -> Self {
+        let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+        let log = log(clock.clone());
+        let subscribers = Arc::new(Subscribers::default());
+        let (tasks, chance) = (Tasks::new("test"), Chance::seeded(7));
+        *subscribers.tasks.lock() = Some(tasks.clone());
+        let mesh = open(&clock, &chance, &tasks, &log, &subscribers);
+        Self {
+            clock,
+            chance,
+            log,
+            subscribers,
+            mesh,
+            resources: Resources::default(),
+            tasks,
+        }
+    }
+
+    /// In memory.
+    pub(crate) async fn in_memory() -> Self {
+        Self::new(|clock| Arc::new(heddle_mesh::log::memory::MemoryLog::new(clock))).await
+    }
+
+    /// The process dies without a word; a new one takes over the log. Lines not yet safe are lost.
+    pub(crate) async fn crash(&mut self) {
+        self.tasks.cancel();
+        self.tasks.join().await;
+        self.begin();
+    }
+
+    /// The process ends as it should; a new one takes over.
+    pub(crate) async fn restart(&mut self) {
+        self.mesh.close(Duration::from_secs(1)).await;
+        self.tasks.cancel();
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        self.tasks = Tasks::new("test");
+        *self.subscribers.tasks.lock() = Some(self.tasks.clone());
+        self.mesh = open(
+            &self.clock,
+            &self.chance,
+            &self.tasks,
+            &self.log,
+            &self.subscribers,
+        );
+    }
+
+    pub(crate) fn manner(&self, host: &str, manner: Manner) {
+        self.subscribers
+            .manners
+            .lock()
+            .insert(host.to_owned(), manner);
+    }
+
+    /// Brings the resources into force.
+    pub(crate) async fn route(&self) {
+        self.mesh.route(&self.resources).await;
+    }
+
+    pub(crate) fn broker(&mut self, namespace: &str, name: &str) {
+        let broker = json!({
+            "apiVersion": "eventing.knative.dev/v1", "kind": "Broker",
+            "metadata": {"namespace": namespace, "name": name, "uid": format!("b-{name}"), "generation": 1}, "spec": {},
+        });
+        self.resources
+            .brokers
+            .push(Arc::new(serde_json::from_value(broker).unwrap()));
+    }
+
+    /// A trigger on `ns/default` whose subscriber is `http://HOST/`. `extra` is merged into the object.
+    pub(crate) fn trigger(&mut self, name: &str, host: &str, extra: Value) {
+        let mut trigger = json!({
+            "apiVersion": "eventing.knative.dev/v1", "kind": "Trigger",
+            "metadata": {"namespace": "ns", "name": name, "uid": format!("t-{name}"), "generation": 1},
+            "spec": {"broker": "default", "subscriber": {"uri": format!("http://{host}/")}},
+            "status": {"subscriberUri": format!("http://{host}/")},
+        });
+        merge(&mut trigger, extra);
+        self.remove_trigger(name);
+        self.resources
+            .triggers
+            .push(Arc::new(serde_json::from_value(trigger).unwrap()));
+    }
+
+    pub(crate) fn remove_trigger(&mut self, name: &str) {
+        self.resources
+            .triggers
+            .retain(|trigger| trigger.metadata.name.as_deref() != Some(name));
+    }
+
+    /// Publishes to `ns/default`; gives the status.
+    pub(crate) async fn publish(&self, id: &str, attributes: &[(&str, &str)]) -> u16 {
+        let mut request = Request::post("/broker/ns/default")
+            .header("ce-specversion", "1.0")
+            .header("ce-id", id)
+            .header("ce-source", "/test");
+        if !attributes.iter().any(|(name, _)| *name == "type") {
+            request = request.header("ce-type", "order.created");
+        }
+        for (name, value) in attributes {
+            request = request.header(format!("ce-{name}"), *value);
+        }
+        let request = request.body(Full::from(format!("data of {id}"))).unwrap();
+        self.mesh.source().handle(request).await.status().as_u16()
+    }
+
+    pub(crate) async fn publish_many(&self, ids: impl Iterator<Item = String>) {
+        for id in ids {
+            assert_eq!(self.publish(&id, &[]).await, 202);
+        }
+    }
+
+    /// Waits in simulated time until a condition holds.
+    pub(crate) async fn until(&self, what: &str, condition: impl Fn(&Self) -> bool) {
+        for _ in 0..200_000 {
+            if condition(self) {
+                return;
+            }
+            self.clock.sleep(Duration::from_millis(7)).await;
+        }
+        panic!(
+            "never happened: {what}; accounts {:#?}",
+            self.mesh.accounts(true).consumers
+        );
+    }
+
+    /// What a host received, in order.
+    pub(crate) fn received(&self, host: &str) -> Vec<String> {
+        let received = self.subscribers.received.lock();
+        received
+            .iter()
+            .filter(|seen| seen.host == host)
+            .map(|seen| seen.id.clone())
+            .collect()
+    }
+
+    pub(crate) fn deliveries(&self, host: &str) -> Vec<Received> {
+        let received = self.subscribers.received.lock();
+        received
+            .iter()
+            .filter(|seen| seen.host == host)
+            .cloned()
+            .collect()
+    }
+
+    /// The account of a trigger in `ns`, which must balance.
+    pub(crate) fn account(&self, trigger: &str) -> Account {
+        let key = format!("trigger/ns/{trigger}");
+        let accounts = self.mesh.accounts(true);
+        let account = accounts
+            .consumers
+            .into_iter()
+            .find(|account| account.consumer == key);
+        let account = account.unwrap_or_else(|| panic!("no account of {key}"));
+        assert_eq!(account.difference(), 0, "{account:#?}");
+        account
+    }
+
+    pub(crate) async fn trace(&self, id: &str) -> Trace {
+        self.mesh.settled().await;
+        self.mesh.trace(id, Some("/test")).unwrap()
+    }
+}
+
+fn open(
+    clock: &Clock,
+    chance: &Chance,
+    tasks: &Tasks,
+    log: &Arc<dyn Log>,
+    subscribers: &Arc<Subscribers>,
+) -> Mesh {
+    let limits = heddle_mesh::event::http::Limits::default();
+    let courier = Courier::new(CourierOptions {
+        tasks: tasks.child("connections"),
+        clock: clock.clone(),
+        connect: Arc::new(Wires(Arc::clone(subscribers))),
+        limits: ConnectionLimits::default(),
+        replies: limits,
+    });
+    let options = Options {
+        clock: clock.clone(),
+        chance: chance.clone(),
+        tasks: tasks.clone(),
+        log: Arc::clone(log),
+        courier,
+        retention: Retention::default(),
+        limits,
+    };
+    Mesh::open(options).unwrap()
+}
+
+/// Puts `extra` over `value`, object by object.
+fn merge(value: &mut Value, extra: Value) {
+    match (value, extra) {
+        (Value::Object(value), Value::Object(extra)) => {
+            for (key, extra) in extra {
+                merge(value.entry(key).or_insert(Value::Null), extra);
+            }
+        }
+        (value, extra) => *value = extra,
+    }
+}
