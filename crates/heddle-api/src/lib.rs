@@ -46,7 +46,9 @@ pub mod sync_run;
 pub mod trigger;
 pub mod well_known;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSON,
+};
 use kube::CustomResourceExt;
 
 pub use application::Application;
@@ -89,9 +91,9 @@ pub fn kinds() -> Vec<KindInfo> {
             ..written::<EventActivation>(event_activation::CONDITIONS)
         },
         written::<HTTPSource>(http_source::CONDITIONS),
-        written::<Channel>(channel::CONDITIONS),
+        with_empty_spec(written::<Channel>(channel::CONDITIONS)),
         written::<Subscription>(subscription::CONDITIONS),
-        written::<Broker>(broker::CONDITIONS),
+        with_empty_spec(written::<Broker>(broker::CONDITIONS)),
         written::<Trigger>(trigger::CONDITIONS),
         written::<EventPolicy>(event_policy::CONDITIONS),
         written::<EventFlow>(event_flow::CONDITIONS),
@@ -110,6 +112,24 @@ fn written<K: CustomResourceExt>(conditions: ConditionSet) -> KindInfo {
         conditions,
         read_only: false,
     }
+}
+
+/// Lets people leave `spec` away where nothing in it is required, as Knative does: it is then the empty one.
+fn with_empty_spec(mut kind: KindInfo) -> KindInfo {
+    for version in &mut kind.crd.spec.versions {
+        let schema = version.schema.as_mut();
+        let Some(root) = schema.and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
+            continue;
+        };
+        if let Some(required) = &mut root.required {
+            required.retain(|field| field != "spec");
+        }
+        let spec = root.properties.as_mut().and_then(|properties| properties.get_mut("spec"));
+        if let Some(spec) = spec {
+            spec.default = Some(JSON(serde_json::json!({})));
+        }
+    }
+    kind
 }
 
 /// The definitions of all kinds, in the order of [`kinds`].

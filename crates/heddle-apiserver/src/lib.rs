@@ -157,6 +157,11 @@ impl ApiServer {
         janitor::run(Arc::clone(&self.0)).await;
     }
 
+    /// Who is behind a request's bearer token, for doors of other parts that ask for the same credentials.
+    pub fn who(&self, headers: &http::HeaderMap) -> Option<Identity> {
+        self.0.tokens.authenticate(headers).ok()
+    }
+
     /// Prometheus text: requests, commits, watchers, objects.
     pub fn metrics_text(&self) -> String {
         self.0.metrics.render(&self.0.store)

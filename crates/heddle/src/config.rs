@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::parser::ValueSource;
+use heddle_mesh::Retention;
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -25,7 +26,9 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// The control listener; port 0 picks a free one.
     pub(crate) listen: SocketAddr,
-    /// Whether the listener may be reachable from other machines.
+    /// The events listener, where publishers send to; port 0 picks a free one.
+    pub(crate) events: SocketAddr,
+    /// Whether the listeners may be reachable from other machines.
     pub(crate) allow_remote: bool,
     /// Names besides localhost and the listen address that the certificate is good for.
     pub(crate) tls_names: Vec<String>,
@@ -36,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) log_format: LogFormat,
     /// How long open requests may take to finish after the first signal.
     pub(crate) shutdown_grace: Duration,
+    /// How long finished events are kept.
+    pub(crate) retention: Retention,
     origins: Vec<(&'static str, Origin)>,
 }
 
@@ -70,7 +75,11 @@ pub(crate) struct ConfigArgs {
     #[arg(long, env = "HEDDLE_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Let other machines reach the listener (TLS and a token are still required)
+    /// Address of the events listener, where events are published [default: 127.0.0.1:4334]
+    #[arg(long, env = "HEDDLE_EVENTS_LISTEN", value_name = "ADDRESS")]
+    pub(crate) events: Option<SocketAddr>,
+
+    /// Let other machines reach the listeners (TLS and a token are still required)
     #[arg(long, env = "HEDDLE_ALLOW_REMOTE", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
     pub(crate) allow_remote: Option<bool>,
 
@@ -106,6 +115,9 @@ pub(crate) struct ConfigArgs {
 struct File {
     data_dir: Option<PathBuf>,
     listen: Option<SocketAddr>,
+    events: Option<SocketAddr>,
+    retention_hours: Option<u32>,
+    retention_gibibytes: Option<u32>,
     allow_remote: Option<bool>,
     tls_names: Option<Vec<String>>,
     controllers: Option<bool>,
@@ -119,12 +131,14 @@ impl Default for Config {
         Self {
             data_dir: DATA_DIR_DEFAULT.into(),
             listen: SocketAddr::from(([127, 0, 0, 1], 4333)),
+            events: SocketAddr::from(([127, 0, 0, 1], 4334)),
             allow_remote: false,
             tls_names: Vec::new(),
             controllers: true,
             log_filter: "info".to_owned(),
             log_format: LogFormat::Auto,
             shutdown_grace: Duration::from_secs(20),
+            retention: Retention::default(),
             origins: Vec::new(),
         }
     }
@@ -156,6 +170,23 @@ impl Config {
         self.set("listen", Origin::File, file.listen, |config, value| {
             config.listen = value
         });
+        self.set("events", Origin::File, file.events, |config, value| {
+            config.events = value
+        });
+        self.set(
+            "retentionHours",
+            Origin::File,
+            file.retention_hours,
+            |config, value| {
+                config.retention.age_max = Duration::from_secs(u64::from(value) * 3600);
+            },
+        );
+        self.set(
+            "retentionGibibytes",
+            Origin::File,
+            file.retention_gibibytes,
+            |config, value| config.retention.bytes_max = u64::from(value) << 30,
+        );
         self.set(
             "allowRemote",
             Origin::File,
@@ -203,6 +234,9 @@ impl Config {
         self.set("listen", origin("listen"), args.listen, |config, value| {
             config.listen = value
         });
+        self.set("events", origin("events"), args.events, |config, value| {
+            config.events = value
+        });
         self.set(
             "allowRemote",
             origin("allow_remote"),
@@ -247,13 +281,13 @@ impl Config {
 
     /// A listener that others can reach is a decision, not an accident.
     fn check(&self) -> Result<(), Failure> {
-        if !self.allow_remote && !is_loopback(self.listen.ip()) {
-            return Err(Failure::Usage(format!(
-                "refusing to listen on {}: other machines could reach it; pass --allow-remote if that is meant",
-                self.listen
-            )));
+        let mut listeners = [self.listen, self.events].into_iter();
+        match listeners.find(|address| !is_loopback(address.ip())) {
+            Some(address) if !self.allow_remote => Err(Failure::Usage(format!(
+                "refusing to listen on {address}: other machines could reach it; pass --allow-remote if that is meant",
+            ))),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Every key with its value, as YAML a file can hold, and who set it.
@@ -266,6 +300,15 @@ impl Config {
         let values = [
             ("dataDir", quote(&self.data_dir.display().to_string())),
             ("listen", quote(&self.listen.to_string())),
+            ("events", quote(&self.events.to_string())),
+            (
+                "retentionHours",
+                (self.retention.age_max.as_secs() / 3600).to_string(),
+            ),
+            (
+                "retentionGibibytes",
+                (self.retention.bytes_max >> 30).to_string(),
+            ),
             ("allowRemote", self.allow_remote.to_string()),
             ("tlsNames", serde_json::json!(self.tls_names).to_string()),
             ("controllers", self.controllers.to_string()),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   /api /apis /openapi /version   the resource API, which asks for a token
+//!   /heddle/v1                     questions about events, which ask for the same token
 //!   /livez /healthz                may this process go on, or must it be restarted
 //!   /readyz                        should it be given work
 //!   /metrics                       Prometheus
@@ -19,7 +20,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::StreamExt as _;
-use heddle_apiserver::ApiServer;
+use heddle_apiserver::{ADMINS, ApiServer};
+use heddle_mesh::Mesh;
+use heddle_mesh::questions::{self, Asker};
 use heddle_store::Health;
 use http::{HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
@@ -39,6 +42,9 @@ const HEARD_OUT_BYTES_MAX: usize = 16 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Control {
     pub(crate) server: ApiServer,
+    pub(crate) mesh: Mesh,
+    /// Whether controllers run here, and with them what feeds the mesh.
+    pub(crate) controllers: bool,
     /// Set once the controllers that were asked for are running.
     pub(crate) controllers_started: Arc<AtomicBool>,
     /// Cancelled when the doors close.
@@ -57,8 +63,11 @@ impl Control {
             router = router.route_service(path, self.server.remote());
             router = router.route_service(&format!("{path}/{{*rest}}"), self.server.remote());
         }
+        let asking = middleware::from_fn_with_state(self.server.clone(), ask_who);
+        let questions = questions::router(self.mesh.clone()).layer(asking);
         let ending = middleware::from_fn_with_state(self.closing.clone(), end_watches);
         router
+            .nest_service("/heddle/v1", questions)
             .fallback(nothing_here)
             .layer(ending)
             .layer(middleware::from_fn(hear_out))
@@ -67,10 +76,16 @@ impl Control {
 
     /// What would be cured by a restart.
     fn broken(&self) -> Vec<String> {
-        match self.server.store().health() {
-            Health::Poisoned(reason) => vec![format!("store: the disk failed: {reason}")],
-            Health::Serving | Health::Full => Vec::new(),
+        let mut reasons = Vec::new();
+        if let Health::Poisoned(reason) = self.server.store().health() {
+            reasons.push(format!("store: the disk failed: {reason}"));
         }
+        if self.mesh.is_broken()
+            && let Err(reason) = self.mesh.health()
+        {
+            reasons.push(format!("events: {reason}"));
+        }
+        reasons
     }
 
     /// Why no work should be sent here, for now.
@@ -78,6 +93,14 @@ impl Control {
         let mut reasons = self.broken();
         if self.server.store().health() == Health::Full {
             reasons.push("store: the disk is full".to_owned());
+        }
+        if !self.mesh.is_broken()
+            && let Err(reason) = self.mesh.health()
+        {
+            reasons.push(format!("events: {reason}"));
+        }
+        if self.controllers && !self.mesh.is_routing() {
+            reasons.push("events: no routes yet".to_owned());
         }
         if !self.controllers_started.load(Ordering::Acquire) {
             reasons.push("controllers: not started yet".to_owned());
@@ -107,11 +130,11 @@ fn verdict(reasons: &[String]) -> Response {
 async fn metrics(State(control): State<Control>) -> Response {
     let kind =
         HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
-    (
-        [(header::CONTENT_TYPE, kind)],
-        control.server.metrics_text(),
-    )
-        .into_response()
+    let server = control.server.metrics_text();
+    // One exposition has one end.
+    let server = server.strip_suffix("# EOF\n").unwrap_or(&server);
+    let text = format!("{server}{}# EOF\n", control.mesh.metrics_text());
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
 async fn nothing_here() -> Response {
@@ -126,6 +149,29 @@ async fn nothing_here() -> Response {
         status.to_string(),
     )
         .into_response()
+}
+
+/// Questions about events are for whoever may read everything; what is done, is done in their name.
+async fn ask_who(State(server): State<ApiServer>, mut request: Request, next: Next) -> Response {
+    let Some(who) = server.who(request.headers()) else {
+        return refuse(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "send the bearer token of the kubeconfig",
+        );
+    };
+    if !who.is_in(ADMINS) {
+        let message = format!("{} may not ask about events", who.user);
+        return refuse(StatusCode::FORBIDDEN, "forbidden", &message);
+    }
+    request.extensions_mut().insert(Asker(who.user.to_string()));
+    next.run(request).await
+}
+
+fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    let body = json!({"code": code, "message": message}).to_string();
+    (status, [(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
 /// A watch has no end of its own, so the closing door gives it one: a clean end of the stream,

@@ -108,14 +108,13 @@ impl Identity {
     }
 
     /// Tells clients where to go: called when requests are being answered, and not before.
-    pub(crate) fn publish(&self, listener: SocketAddr) -> anyhow::Result<Published> {
-        let reachable = reachable(listener);
-        let secure = format!("https://{reachable}");
-        let control = if is_loopback(listener.ip()) {
-            format!("http://{reachable}")
-        } else {
-            secure.clone()
-        };
+    pub(crate) fn publish(
+        &self,
+        listener: SocketAddr,
+        events: SocketAddr,
+    ) -> anyhow::Result<Published> {
+        let secure = format!("https://{}", reachable(listener));
+        let (control, events) = (url(listener), url(events));
         let kubeconfig = self.dir.join(KUBECONFIG);
         let before = read(&self.means, &kubeconfig)?;
         let access = kubeconfig::Access {
@@ -131,12 +130,13 @@ impl Identity {
         self.osb_credentials()?;
         self.write(
             ENDPOINTS,
-            &output::json(&json!({"control": control})),
+            &output::json(&json!({"control": control, "events": events})),
             PUBLIC,
         )?;
         let kubeconfig = std::path::absolute(&kubeconfig).unwrap_or(kubeconfig);
         Ok(Published {
             control,
+            events,
             kubeconfig,
         })
     }
@@ -185,6 +185,7 @@ impl Identity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Published {
     pub(crate) control: String,
+    pub(crate) events: String,
     pub(crate) kubeconfig: PathBuf,
 }
 
@@ -199,6 +200,16 @@ fn read(means: &Means, path: &Path) -> anyhow::Result<Option<String>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+/// What clients on this machine use: plain on loopback, where no certificate is needed.
+fn url(listener: SocketAddr) -> String {
+    let scheme = if is_loopback(listener.ip()) {
+        "http"
+    } else {
+        "https"
+    };
+    format!("{scheme}://{}", reachable(listener))
 }
 
 /// The address a client on this machine can use: `0.0.0.0` is no destination.

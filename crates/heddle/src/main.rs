@@ -7,11 +7,13 @@ mod client;
 mod cmd;
 mod config;
 mod control;
+mod events;
 mod failure;
 mod files;
 mod identity;
 mod manifest;
 mod output;
+mod plane;
 mod terminal;
 mod wire;
 

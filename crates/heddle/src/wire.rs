@@ -1,8 +1,8 @@
 //! The one file that knows everybody: who is made from what, in which order, and how it all ends.
 //!
 //! ```text
-//!   lock ─> store ─> API server (seeds itself) ─> janitor, controllers ─> door ─> files ─> ready
-//!   door closes ─> controllers stop ─> store syncs
+//!   lock ─> store ─> API server (seeds itself) ─> log ─> mesh ─> janitor, controllers ─> doors ─> files ─> ready
+//!   doors close ─> deliveries drain ─> controllers stop ─> store syncs
 //! ```
 
 use std::path::Path;
@@ -12,7 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, Tokens};
-use heddle_controllers::Leadership;
+use heddle_controllers::{DataPlane, Leadership};
+use heddle_mesh::Mesh;
+use heddle_mesh::event::http::Limits as EventLimits;
+use heddle_mesh::log::embedded::{self, EmbeddedLog};
+use heddle_mesh::path::delivery::ConnectionLimits;
+use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
+use heddle_rt::net::dial::Network;
+use heddle_rt::net::egress::Egress;
 use heddle_rt::net::{self, Door};
 use heddle_rt::shutdown::{End, Interrupts, Phase};
 use heddle_rt::vfs::Lock;
@@ -21,8 +28,10 @@ use heddle_store::{Key, Store};
 
 use crate::config::Config;
 use crate::control::Control;
+use crate::events::EventsDoor;
 use crate::failure::Failure;
 use crate::identity::{Identity, Means, Published};
+use crate::plane::Plane;
 
 /// Time, chance and files, as the machine has them.
 #[derive(Clone, Debug)]
@@ -96,13 +105,15 @@ impl Ground {
     ///
     /// The directory is locked, so nobody else stands under its name: after a restart the lease is taken up again at
     /// once, however the last process ended.
-    pub(crate) fn start_controllers(&self, world: &World) {
+    pub(crate) fn start_controllers(&self, world: &World, plane: Option<Arc<dyn DataPlane>>) {
         let leadership = Leadership {
             lease: "heddle-controllers".to_owned(),
             identity: format!("heddle-{}", self.instance()),
         };
         let client = self.client();
-        let options = heddle_controllers::Options::new(world.clock.clone(), world.chance.clone());
+        let mut options =
+            heddle_controllers::Options::new(world.clock.clone(), world.chance.clone());
+        options.data_plane = plane;
         let clock = world.clock.clone();
         self.tasks
             .spawn("controllers", OnError::EndProcess, async move {
@@ -163,8 +174,10 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let ground = Ground::open(world, dir, &tasks, tokens).await?;
     let controllers_started = Arc::new(AtomicBool::new(false));
     ground.start_janitor();
+    let mesh = open_mesh(config, world, &tasks)?;
+    let plane = Plane::start(mesh.clone(), &tasks.child("routing"));
     if config.controllers {
-        ground.start_controllers(world);
+        ground.start_controllers(world, Some(plane.clone()));
     }
     // Whoever asked for none does not wait for any.
     controllers_started.store(true, Ordering::Release);
@@ -172,31 +185,44 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let doors = tasks.child("doors");
     let control = Control {
         server: ground.server.clone(),
+        mesh: mesh.clone(),
+        controllers: config.controllers,
         controllers_started,
         closing: doors.cancellation(),
     };
-    let listener = net::bind(config.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", config.listen))?;
-    let address = listener.address();
-    let door = Door {
-        clock: world.clock.clone(),
-        tls: Some(identity.tls(address, &config.tls_names)?),
-        plain_on_loopback: true,
-        limits: net::Limits {
-            drain_timeout: config.shutdown_grace,
-            ..net::Limits::default()
-        },
+    let listener = bind(config.listen).await?;
+    let events_listener = bind(config.events).await?;
+    let (address, events_address) = (listener.address(), events_listener.address());
+    let door = |address| -> anyhow::Result<Door> {
+        Ok(Door {
+            clock: world.clock.clone(),
+            tls: Some(identity.tls(address, &config.tls_names)?),
+            plain_on_loopback: true,
+            limits: net::Limits {
+                drain_timeout: config.shutdown_grace,
+                ..net::Limits::default()
+            },
+        })
     };
+    let (control_door, events_door) = (door(address)?, door(events_address)?);
+    let events = EventsDoor::new(mesh.source(), ground.server.clone(), events_address);
     doors.spawn_finishing("control", OnError::EndProcess, |closing| {
-        net::serve(listener, door, control.router(), closing)
+        net::serve(listener, control_door, control.router(), closing)
     });
-    let published = identity.publish(address)?;
+    doors.spawn_finishing("events", OnError::EndProcess, |closing| {
+        net::serve(events_listener, events_door, events, closing)
+    });
+    let published = identity.publish(address, events_address)?;
+    plane.serve_at(Some(published.events.clone()));
 
     let mut shutdown = Shutdown::new(world.clock.clone(), config.shutdown_grace);
     shutdown.on(Phase::DoorsClose, async move {
         doors.cancel();
         doors.join().await;
+    });
+    let grace = config.shutdown_grace / DELIVERIES_SHARE;
+    shutdown.on(Phase::DeliveriesDrain, async move {
+        mesh.close(grace).await;
     });
     let control_tasks = ground.tasks.clone();
     shutdown.on(Phase::ControllersStop, async move {
@@ -227,6 +253,46 @@ impl Running {
             None => Ok(end),
         }
     }
+}
+
+/// The part of the grace period that attempts under way get; what they do not finish is delivered after the restart.
+const DELIVERIES_SHARE: u32 = 2;
+
+async fn bind(address: std::net::SocketAddr) -> anyhow::Result<net::Listener> {
+    net::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))
+}
+
+/// The log below the data directory, and the mesh on it.
+fn open_mesh(config: &Config, world: &World, tasks: &Tasks) -> anyhow::Result<Mesh> {
+    let log = EmbeddedLog::open(embedded::Options {
+        vfs: world.vfs.clone(),
+        dir: config.data_dir.join("events"),
+        clock: world.clock.clone(),
+        tasks: tasks.child("log"),
+        mode: heddle_store::Mode::Thread,
+        segment_bytes: None,
+    })
+    .context("cannot open the event log")?;
+    let limits = EventLimits::default();
+    let courier = Courier::new(CourierOptions {
+        tasks: tasks.child("connections"),
+        clock: world.clock.clone(),
+        connect: Arc::new(Network::new(world.clock.clone(), Egress::default())),
+        limits: ConnectionLimits::default(),
+        replies: limits,
+    });
+    let options = heddle_mesh::Options {
+        clock: world.clock.clone(),
+        chance: world.chance.clone(),
+        tasks: tasks.clone(),
+        log: Arc::new(log),
+        courier,
+        retention: config.retention,
+        limits,
+    };
+    Mesh::open(options).context("cannot take up the events of the last run")
 }
 
 /// Makes the data directory and takes it for this process.

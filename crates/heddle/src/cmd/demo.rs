@@ -151,6 +151,7 @@ async fn config(dir: &Path, terminal: &mut Terminal) -> Config {
     let mut config = Config::default();
     config.data_dir = dir.to_path_buf();
     config.listen = usable(config.listen, terminal).await;
+    config.events = usable(config.events, terminal).await;
     config
 }
 

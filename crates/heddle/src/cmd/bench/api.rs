@@ -121,7 +121,7 @@ async fn embedded_in(
     let (ground, start_empty) = open(dir, world).await?;
     let idle_rss_bytes = process::usage(None)?.rss_bytes;
     ground.start_janitor();
-    ground.start_controllers(world);
+    ground.start_controllers(world, None);
     let before = process::usage(None)?;
     let load = Load {
         client: ground.client(),
