@@ -33,7 +33,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use bytes::Bytes;
 use heddle_rt::vfs::Vfs;
@@ -255,6 +255,7 @@ impl EventLog {
             damage: Mutex::default(),
             manifest: Mutex::new(found.manifest),
             spare: Mutex::new(None),
+            spares: AtomicU64::new(0),
             full: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
             dir,
