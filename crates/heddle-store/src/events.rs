@@ -59,6 +59,9 @@ use writer::Writer;
 const LOCK: &str = "lock";
 const SEGMENT_SUFFIX: &str = ".log";
 
+/// Positions in a buffer are 32 bits long.
+const PENDING_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
 /// Appends of up to so many records need no memory of their own.
 const FEW: usize = 8;
 
@@ -223,6 +226,7 @@ impl EventLog {
             mode,
         } = options;
         limits.record_bytes_max = limits.record_bytes_max.min(PAYLOAD_BYTES_MAX);
+        limits.pending_bytes_max = limits.pending_bytes_max.min(PENDING_BYTES_MAX);
         let io = |path: &Path| {
             let path = path.to_owned();
             move |source| OpenError::Io { path, source }

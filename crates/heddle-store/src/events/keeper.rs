@@ -150,9 +150,10 @@ impl Keeper {
             let len = (end - at).min(zeroes.len() as u64);
             let len = usize::try_from(len).expect("no longer than the zeroes");
             file.write_at(at, &zeroes[..len])?;
+            // A little at a time: a large flush would hold up the syncs that appends wait for.
+            file.sync()?;
             at += len as u64;
         }
-        file.sync()?;
         let path = path.to_owned();
         Ok(Some(Spare { path, file }))
     }
