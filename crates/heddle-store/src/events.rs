@@ -33,7 +33,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use bytes::Bytes;
 use heddle_rt::vfs::Vfs;
@@ -58,6 +58,9 @@ use writer::Writer;
 
 const LOCK: &str = "lock";
 const SEGMENT_SUFFIX: &str = ".log";
+
+/// Positions in a buffer are 32 bits long.
+const PENDING_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// Appends of up to so many records need no memory of their own.
 const FEW: usize = 8;
@@ -223,6 +226,7 @@ impl EventLog {
             mode,
         } = options;
         limits.record_bytes_max = limits.record_bytes_max.min(PAYLOAD_BYTES_MAX);
+        limits.pending_bytes_max = limits.pending_bytes_max.min(PENDING_BYTES_MAX);
         let io = |path: &Path| {
             let path = path.to_owned();
             move |source| OpenError::Io { path, source }
@@ -255,6 +259,7 @@ impl EventLog {
             damage: Mutex::default(),
             manifest: Mutex::new(found.manifest),
             spare: Mutex::new(None),
+            spares: AtomicU64::new(0),
             full: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
             dir,

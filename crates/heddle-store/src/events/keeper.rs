@@ -5,7 +5,9 @@
 //! they were asked for, which is how the manifest knows that all segments before one are sealed.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use heddle_rt::vfs::Open;
 use tokio::sync::{mpsc, oneshot};
@@ -19,7 +21,9 @@ use super::shared::{Shared, Spare};
 /// then the writer may as well wait.
 pub(super) const CHORES_MAX: usize = 16;
 
-pub(super) const SPARE: &str = "spare";
+/// How the names of spare files begin. A number follows: the writer may still be turning one into a
+/// segment while the next one is filled, and the two must not meet.
+pub(super) const SPARE: &str = "spare-";
 const FILL_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug)]
@@ -120,22 +124,23 @@ impl Keeper {
         {
             return;
         }
-        match self.fill() {
+        let number = self.shared.spares.fetch_add(1, Ordering::Relaxed);
+        let path = self.shared.dir.join(format!("{SPARE}{number}"));
+        match self.fill(&path) {
             Ok(Some(spare)) => *self.shared.spare.lock() = Some(spare),
             Ok(None) => {}
             Err(error) => {
                 // A part of a spare file helps nobody who is short of room.
-                drop(self.shared.vfs.remove(&self.shared.dir.join(SPARE)));
+                drop(self.shared.vfs.remove(&path));
                 self.shared.failed("making the next segment ready", &error);
             }
         }
     }
 
     /// `None` when the log was closed meanwhile.
-    fn fill(&self) -> io::Result<Option<Spare>> {
+    fn fill(&self, path: &Path) -> io::Result<Option<Spare>> {
         let shared = &self.shared;
-        let path = shared.dir.join(SPARE);
-        let file = shared.vfs.open(&path, Open::truncated(0o600))?;
+        let file = shared.vfs.open(path, Open::truncated(0o600))?;
         let (mut at, end) = (0, shared.limits.reserve_bytes);
         let zeroes = vec![0; FILL_BYTES.min(usize::try_from(end).unwrap_or(FILL_BYTES))];
         while at < end {
@@ -145,9 +150,11 @@ impl Keeper {
             let len = (end - at).min(zeroes.len() as u64);
             let len = usize::try_from(len).expect("no longer than the zeroes");
             file.write_at(at, &zeroes[..len])?;
+            // A little at a time: a large flush would hold up the syncs that appends wait for.
+            file.sync()?;
             at += len as u64;
         }
-        file.sync()?;
+        let path = path.to_owned();
         Ok(Some(Spare { path, file }))
     }
 

@@ -71,12 +71,6 @@ pub(super) fn recover(
         let path = path.to_owned();
         move |source| OpenError::Io { path, source }
     };
-    for leftover in [SPARE, BEGUN] {
-        let path = dir.join(leftover);
-        if vfs.exists(&path).map_err(at(dir))? {
-            vfs.remove(&path).map_err(at(dir))?;
-        }
-    }
     let loaded = Manifest::load(&**vfs, dir).map_err(at(dir))?;
     let candidates = inventory::candidates(&**vfs, dir)?;
     let mut damage = Vec::new();
@@ -141,6 +135,11 @@ struct Continued {
 
 impl Recovery<'_> {
     fn run(mut self, members: Vec<Member>) -> io::Result<Recovered> {
+        for name in self.vfs.list(self.dir)? {
+            if name == BEGUN || name.starts_with(SPARE) {
+                self.vfs.remove(&self.dir.join(name))?;
+            }
+        }
         let members = self.finish_removals(members)?;
         let firsts: Vec<u64> = members.iter().map(|member| member.first).collect();
         for (number, mut member) in members.into_iter().enumerate() {

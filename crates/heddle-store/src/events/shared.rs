@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use heddle_rt::Clock;
 use heddle_rt::vfs::{Lock, Vfs, VfsFile};
@@ -43,6 +43,8 @@ pub(super) struct Shared {
     pub(super) damage: Mutex<Found>,
     pub(super) manifest: Mutex<Manifest>,
     pub(super) spare: Mutex<Option<Spare>>,
+    /// How many spare files there have been: each has a name of its own.
+    pub(super) spares: AtomicU64,
     pub(super) full: AtomicBool,
     pub(super) lock: Mutex<Option<Lock>>,
 }

@@ -15,7 +15,7 @@ type Opener = fn(&MemoryVfs) -> Result<EventLog, OpenError>;
 
 /// How often unsynced writes are dropped, torn and reordered at random, for each operation.
 const SEEDS: u64 = 4;
-const WORKLOADS: u64 = 12;
+const WORKLOADS: u64 = 7;
 const STEPS: usize = 14;
 
 /// What is left after a crash: everything written, or what power loss leaves.
@@ -99,13 +99,13 @@ async fn what_was_acknowledged_survives_the_end_of_the_world_at_every_operation(
     for seed in 0..WORKLOADS {
         judged += sweep(seed, try_open).await.unwrap();
     }
-    assert!(judged > 3000, "only {judged} ends were tried");
+    assert!(judged > 4000, "only {judged} ends were tried");
 }
 
 #[tokio::test]
 async fn recovery_may_be_broken_off_at_every_operation_and_begun_again() {
     let mut judged = 0;
-    for seed in 100..103 {
+    for seed in 100..102 {
         let story = steps(seed, STEPS);
         for operation in 1..=operations(&story).await + 1 {
             let (vfs, promises) = until(operation, &story, try_open).await;

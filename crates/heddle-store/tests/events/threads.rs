@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heddle_rt::vfs::DiskVfs;
+use heddle_rt::vfs::{DiskVfs, PowerLoss};
 use heddle_rt::{Clock, MemoryVfs};
 use heddle_store::Mode;
 use heddle_store::events::{AppendError, EventLog, Options};
@@ -141,5 +141,49 @@ async fn more_than_may_wait_for_the_disk_is_refused_as_busy_and_taken_later() {
     assert_eq!(first.await, Ok(2..3));
     assert_eq!(second.await, Ok(3..4));
     assert_eq!(one(&log, &"x".repeat(100)).await, Ok(4));
+    log.close().await;
+}
+
+#[tokio::test]
+async fn of_a_torn_write_of_many_appends_only_whole_ones_at_its_beginning_are_kept() {
+    let (twist, log, vfs) = gated(1_000_000).await;
+    let before = gate(&twist).count();
+    let first = log.append(&[draft(0, b"a")]);
+    gate(&twist).wait_for(before + 1);
+    let texts_of =
+        |append: u32| (0..3).map(move |number| format!("{append}/{number}/{}", "x".repeat(150)));
+    let others: Vec<_> = (0..6)
+        .map(|append| {
+            let payloads: Vec<String> = texts_of(append).collect();
+            let drafts: Vec<_> = payloads
+                .iter()
+                .map(|text| draft(1, text.as_bytes()))
+                .collect();
+            log.append(&drafts)
+        })
+        .collect();
+    // The second write has been made and waits to be made safe.
+    gate(&twist).admit();
+    gate(&twist).wait_for(before + 2);
+    assert_eq!(first.await, Ok(2..3));
+    let mut kept = std::collections::BTreeSet::new();
+    for seed in 0..300 {
+        let log = open(&vfs.power_loss(PowerLoss::Arbitrary { seed }));
+        assert_eq!(log.damage(), []);
+        let found = texts(&log);
+        assert_eq!(found[..2], ["first", "a"]);
+        let appends = (0..6).take((found.len() - 2) / 3);
+        assert_eq!(
+            found[2..],
+            appends.flat_map(texts_of).collect::<Vec<_>>(),
+            "seed {seed}"
+        );
+        kept.insert((found.len() - 2) / 3);
+    }
+    assert!(kept.len() > 3, "it was torn in the middle too: {kept:?}");
+    gate(&twist).set(true);
+    for (number, other) in (0..).zip(others) {
+        assert_eq!(other.await, Ok(3 + number * 3..6 + number * 3));
+    }
     log.close().await;
 }

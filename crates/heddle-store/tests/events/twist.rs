@@ -21,35 +21,50 @@ pub(crate) enum Twist {
 
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    state: Mutex<(bool, u64)>,
+    state: Mutex<GateState>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    open: bool,
+    /// How many may pass although it is closed.
+    admitted: u64,
+    arrived: u64,
 }
 
 impl Gate {
     pub(crate) fn set(&self, open: bool) {
-        self.state.lock().0 = open;
+        self.state.lock().open = open;
+        self.changed.notify_all();
+    }
+
+    /// Lets one pass.
+    pub(crate) fn admit(&self) {
+        self.state.lock().admitted += 1;
         self.changed.notify_all();
     }
 
     /// Returns when so many have come to the gate.
     pub(crate) fn wait_for(&self, count: u64) {
         let mut state = self.state.lock();
-        while state.1 < count {
+        while state.arrived < count {
             self.changed.wait(&mut state);
         }
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.state.lock().1
+        self.state.lock().arrived
     }
 
     fn pass(&self) {
         let mut state = self.state.lock();
-        state.1 += 1;
+        state.arrived += 1;
         self.changed.notify_all();
-        while !state.0 {
+        while !state.open && state.admitted == 0 {
             self.changed.wait(&mut state);
         }
+        state.admitted = state.admitted.saturating_sub(1);
     }
 }
 
