@@ -271,20 +271,22 @@ pub mod condition {
     /// The door for the application's events is set up.
     pub const SOURCE_PROVIDED: ConditionType = ConditionType {
         name: "SourceProvided",
-        meaning: "The HTTPSource through which the application publishes exists as asked and belongs to it.",
+        meaning: "The HTTPSource through which the application publishes exists as asked, belongs to it and is ready.",
         reasons: &[
             reason::SOURCE_MISSING,
             reason::SOURCE_TAKEN,
+            reason::SOURCE_NOT_READY,
             reason::INSTALLATION_SKIPPED,
         ],
     };
     /// The log for the application's events is set up.
     pub const CHANNEL_PROVIDED: ConditionType = ConditionType {
         name: "ChannelProvided",
-        meaning: "The Channel that keeps the application's events exists as asked and belongs to it.",
+        meaning: "The Channel that keeps the application's events exists as asked, belongs to it and is ready.",
         reasons: &[
             reason::CHANNEL_MISSING,
             reason::CHANNEL_TAKEN,
+            reason::CHANNEL_NOT_READY,
             reason::INSTALLATION_SKIPPED,
         ],
     };
@@ -310,6 +312,11 @@ pub mod reason {
         name: "SourceTaken",
         meaning: "An HTTPSource of that name is controlled by another object; delete it, or rename the Application.",
     };
+    /// The source is there and not ready.
+    pub const SOURCE_NOT_READY: Reason = Reason {
+        name: "SourceNotReady",
+        meaning: "The application's HTTPSource exists and says in its conditions why it is not ready.",
+    };
     /// The channel was not created yet, or somebody removed it.
     pub const CHANNEL_MISSING: Reason = Reason {
         name: "ChannelMissing",
@@ -319,6 +326,11 @@ pub mod reason {
     pub const CHANNEL_TAKEN: Reason = Reason {
         name: "ChannelTaken",
         meaning: "A Channel of that name is controlled by another object; delete it, or rename the Application.",
+    };
+    /// The channel is there and not ready.
+    pub const CHANNEL_NOT_READY: Reason = Reason {
+        name: "ChannelNotReady",
+        meaning: "The application's Channel exists and says in its conditions why it is not ready.",
     };
     /// Nothing was asked for.
     pub const INSTALLATION_SKIPPED: Reason = Reason {

@@ -121,25 +121,25 @@ pub mod condition {
     pub const INGRESS_READY: ConditionType = ConditionType {
         name: "IngressReady",
         meaning: "The listener for events accepts events for the broker.",
-        reasons: &[reason::LISTENER_CLOSED],
+        reasons: &[reason::LISTENER_CLOSED, reason::NO_MESH],
     };
     /// Events are kept.
     pub const TRIGGER_CHANNEL_READY: ConditionType = ConditionType {
         name: "TriggerChannelReady",
         meaning: "The log that keeps the broker's events is open and durable.",
-        reasons: &[reason::LOG_UNAVAILABLE],
+        reasons: &[reason::LOG_UNAVAILABLE, reason::NO_MESH],
     };
     /// Events are matched.
     pub const FILTER_READY: ConditionType = ConditionType {
         name: "FilterReady",
-        meaning: "The routing table in force was compiled from the broker's present Triggers.",
-        reasons: &[reason::ROUTES_STALE],
+        meaning: "The broker is part of the routing table in force; each Trigger says for itself whether it is.",
+        reasons: &[reason::ROUTES_STALE, reason::NO_MESH],
     };
     /// The broker can be published to.
     pub const ADDRESSABLE: ConditionType = ConditionType {
         name: "Addressable",
         meaning: "The broker has an address to publish to.",
-        reasons: &[reason::ADDRESS_MISSING],
+        reasons: &[reason::ADDRESS_MISSING, reason::NO_MESH],
     };
     /// Undeliverable events have somewhere to go.
     pub const DEAD_LETTER_SINK_RESOLVED: ConditionType = ConditionType {
@@ -166,6 +166,8 @@ pub mod condition {
 pub mod reason {
     use crate::conditions::Reason;
 
+    pub use crate::conditions::NO_MESH;
+
     /// No listener.
     pub const LISTENER_CLOSED: Reason = Reason {
         name: "ListenerClosed",
@@ -176,10 +178,10 @@ pub mod reason {
         name: "LogUnavailable",
         meaning: "The event log refuses appends; its own health says why.",
     };
-    /// Routes are older than the Triggers.
+    /// Routes are older than the broker.
     pub const ROUTES_STALE: Reason = Reason {
         name: "RoutesStale",
-        meaning: "The routing table is older than the broker's Triggers; it is compiled again without help.",
+        meaning: "The routing table in force is older than the broker; it is compiled again without help.",
     };
     /// No address yet.
     pub const ADDRESS_MISSING: Reason = Reason {

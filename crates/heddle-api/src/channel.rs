@@ -1,7 +1,7 @@
 //! `Channel`: the durable log of one Application's events.
 //!
-//! The shape is Knative's. `spec.subscribers` is the flattened list that the controller of Subscriptions writes; users write
-//! Subscriptions instead. Keeping the events is left to the mesh.
+//! The shape is Knative's. `spec.subscribers` is part of that shape only: the mesh reads Subscriptions themselves. Keeping the
+//! events is left to the mesh.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -44,7 +44,7 @@ pub struct ChannelSpec {
     /// How events are delivered to subscribers that say nothing about it themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliverySpec>,
-    /// Who listens, as written by the controller of Subscriptions.
+    /// Who listens, as other implementations write it down. heddle reads Subscriptions instead and leaves this list alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
     pub subscribers: Vec<Subscriber>,
@@ -150,14 +150,18 @@ pub mod condition {
     /// The log behind the channel is open.
     pub const BACKING_CHANNEL_READY: ConditionType = ConditionType {
         name: "BackingChannelReady",
-        meaning: "The log that keeps the channel's events is open and durable.",
-        reasons: &[reason::LOG_UNAVAILABLE],
+        meaning: "The log that keeps the channel's events is open and durable, and the channel is part of the routing table in force.",
+        reasons: &[
+            reason::LOG_UNAVAILABLE,
+            reason::NOT_YET_ROUTED,
+            reason::NO_MESH,
+        ],
     };
     /// The channel can be published to.
     pub const ADDRESSABLE: ConditionType = ConditionType {
         name: "Addressable",
         meaning: "The channel has an address to publish to.",
-        reasons: &[reason::ADDRESS_MISSING],
+        reasons: &[reason::ADDRESS_MISSING, reason::NO_MESH],
     };
     /// Undeliverable events have somewhere to go.
     pub const DEAD_LETTER_SINK_RESOLVED: ConditionType = ConditionType {
@@ -174,10 +178,17 @@ pub mod condition {
 pub mod reason {
     use crate::conditions::Reason;
 
+    pub use crate::conditions::NO_MESH;
+
     /// The log is closed.
     pub const LOG_UNAVAILABLE: Reason = Reason {
         name: "LogUnavailable",
         meaning: "The event log refuses appends; its own health says why.",
+    };
+    /// The routing table is older than the channel.
+    pub const NOT_YET_ROUTED: Reason = Reason {
+        name: "NotYetRouted",
+        meaning: "The routing table in force is older than the channel; it is compiled again without help.",
     };
     /// No listener.
     pub const ADDRESS_MISSING: Reason = Reason {

@@ -21,6 +21,12 @@ pub const NOT_YET_OBSERVED: Reason = Reason {
     meaning: "No controller has looked at this part of the object yet.",
 };
 
+/// Why something that the mesh decides is unknown where no mesh runs.
+pub const NO_MESH: Reason = Reason {
+    name: "NoMesh",
+    meaning: "No mesh runs beside these controllers, so nobody can tell; start the server with its listener for events.",
+};
+
 /// A condition that a kind may show, and the reasons it may give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConditionType {

@@ -73,13 +73,15 @@ pub mod condition {
     pub const DEPLOYED: ConditionType = ConditionType {
         name: "Deployed",
         meaning: "Events for this source are accepted.",
-        reasons: &[reason::SERVICE_NOT_READY],
+        reasons: &[reason::SERVICE_NOT_READY, reason::NO_MESH],
     };
 }
 
 /// Why an HTTPSource is not ready.
 pub mod reason {
     use crate::conditions::Reason;
+
+    pub use crate::conditions::NO_MESH;
 
     /// There is no channel.
     pub const SINK_NOT_FOUND: Reason = Reason {

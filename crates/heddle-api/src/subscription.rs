@@ -125,13 +125,19 @@ pub mod condition {
     /// The channel knows about the subscription.
     pub const ADDED_TO_CHANNEL: ConditionType = ConditionType {
         name: "AddedToChannel",
-        meaning: "The subscription is in the channel's list of subscribers.",
-        reasons: &[reason::CHANNEL_NOT_FOUND, reason::NOT_ADDED_TO_CHANNEL],
+        meaning: "The subscription is part of the routing table in force: every event of the channel from now on will be sent.",
+        reasons: &[
+            reason::NOT_ADDED_TO_CHANNEL,
+            reason::SUBSCRIBER_GONE,
+            reason::DELIVERY_HELD,
+            reason::SETTINGS_IGNORED,
+            reason::NO_MESH,
+        ],
     };
     /// The channel serves the subscription.
     pub const CHANNEL_READY: ConditionType = ConditionType {
         name: "ChannelReady",
-        meaning: "The channel is ready and sends every event from now on.",
+        meaning: "The channel exists and is ready.",
         reasons: &[reason::CHANNEL_NOT_FOUND, reason::CHANNEL_NOT_READY],
     };
 }
@@ -139,6 +145,8 @@ pub mod condition {
 /// Why a Subscription is not ready.
 pub mod reason {
     use crate::conditions::Reason;
+
+    pub use crate::conditions::NO_MESH;
 
     /// There is no channel.
     pub const CHANNEL_NOT_FOUND: Reason = Reason {
@@ -165,10 +173,25 @@ pub mod reason {
         name: "DeadLetterSinkNotFound",
         meaning: "The dead-letter sink does not exist or has no address.",
     };
-    /// The channel's list was not written yet.
+    /// The routing table does not have it.
     pub const NOT_ADDED_TO_CHANNEL: Reason = Reason {
         name: "NotAddedToChannel",
-        meaning: "The channel's list of subscribers could not be written yet; it is tried again.",
+        meaning: "The routing table in force does not have the subscription as it is now written; the message says what it waits for.",
+    };
+    /// The subscriber is gone.
+    pub const SUBSCRIBER_GONE: Reason = Reason {
+        name: "SubscriberGone",
+        meaning: "The subscriber answered 410 Gone, so nothing is sent to it any more; its events are kept. Correct the subscriber.",
+    };
+    /// Nothing is sent for the moment.
+    pub const DELIVERY_HELD: Reason = Reason {
+        name: "DeliveryHeld",
+        meaning: "Matching events are kept and will be sent, but not at the moment; the message says why.",
+    };
+    /// A setting has no effect.
+    pub const SETTINGS_IGNORED: Reason = Reason {
+        name: "SettingsIgnored",
+        meaning: "An annotation has a value that cannot be understood, and the default is used instead; correct it.",
     };
 }
 

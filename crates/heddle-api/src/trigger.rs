@@ -14,6 +14,9 @@ use crate::duck::{DeliverySpec, Destination};
 use crate::filter::Filter;
 use crate::schema::structural;
 
+/// The annotation that names an object which must be ready before the Trigger is, as a reference in JSON.
+pub const DEPENDENCY_ANNOTATION: &str = "knative.dev/dependency";
+
 /// Which events go where.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
 #[kube(
@@ -140,7 +143,14 @@ pub mod condition {
     pub const SUBSCRIPTION_READY: ConditionType = ConditionType {
         name: "SubscriptionReady",
         meaning: "The trigger is part of the routing table in force: every matching event from now on will be sent.",
-        reasons: &[reason::NOT_YET_ROUTED, reason::FILTER_INVALID],
+        reasons: &[
+            reason::NOT_YET_ROUTED,
+            reason::FILTER_INVALID,
+            reason::SUBSCRIBER_GONE,
+            reason::DELIVERY_HELD,
+            reason::SETTINGS_IGNORED,
+            reason::NO_MESH,
+        ],
     };
     /// What the trigger depends on is ready.
     pub const DEPENDENCY_READY: ConditionType = ConditionType {
@@ -169,6 +179,8 @@ pub mod condition {
 pub mod reason {
     use crate::conditions::Reason;
 
+    pub use crate::conditions::NO_MESH;
+
     /// There is no broker.
     pub const BROKER_NOT_FOUND: Reason = Reason {
         name: "BrokerNotFound",
@@ -188,6 +200,21 @@ pub mod reason {
     pub const FILTER_INVALID: Reason = Reason {
         name: "FilterInvalid",
         meaning: "A filter cannot be understood, so no event is sent; correct it in the spec.",
+    };
+    /// The subscriber is gone.
+    pub const SUBSCRIBER_GONE: Reason = Reason {
+        name: "SubscriberGone",
+        meaning: "The subscriber answered 410 Gone, so nothing is sent to it any more; its events are kept. Correct the subscriber.",
+    };
+    /// Nothing is sent for the moment.
+    pub const DELIVERY_HELD: Reason = Reason {
+        name: "DeliveryHeld",
+        meaning: "Matching events are kept and will be sent, but not at the moment; the message says why.",
+    };
+    /// A setting has no effect.
+    pub const SETTINGS_IGNORED: Reason = Reason {
+        name: "SettingsIgnored",
+        meaning: "An annotation has a value that cannot be understood, and the default is used instead; correct it.",
     };
     /// What the trigger depends on is not ready.
     pub const DEPENDENCY_NOT_READY: Reason = Reason {

@@ -1,8 +1,8 @@
 //! Application: the door for its events (HTTPSource) and the log that keeps them (Channel).
 //!
 //! Both live in the integration namespace under the Application's name and are owned by it, so that they go
-//! with it. `Ready` says that both are there as asked; services that cannot be offered are listed one by one
-//! and do not spoil the others.
+//! with it. `Ready` says that both are there as asked and are ready themselves (where there is a mesh that could make them
+//! so); services that cannot be offered are listed one by one and do not spoil the others.
 
 mod observe;
 mod plan;
@@ -12,39 +12,29 @@ mod status;
 mod tests;
 
 use heddle_api::application::Application;
-use heddle_api::channel::Channel;
-use heddle_api::http_source::HTTPSource;
-use heddle_api::well_known::{INTEGRATION_NAMESPACE, field_manager};
+use heddle_api::well_known::field_manager;
 use jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
-use crate::Options;
-use crate::machine::{self, Beats, Ctx, Error, Step, Ticket};
+use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
+use crate::{Hubs, Parts, Start};
 use observe::World;
 
 const SOURCE: Ticket = "source";
 const CHANNEL: Ticket = "channel";
 
-pub(crate) async fn run(client: Client, options: Options) {
-    let sources = Api::<HTTPSource>::namespaced(client.clone(), INTEGRATION_NAMESPACE);
-    let channels = Api::<Channel>::namespaced(client.clone(), INTEGRATION_NAMESPACE);
-    let controller = || {
-        machine::controller_of::<Application>(&client)
-            .watches(sources.clone(), machine::watch_config(), |child| {
-                owner(&child)
-            })
-            .watches(channels.clone(), machine::watch_config(), |child| {
-                owner(&child)
-            })
-    };
-    machine::run_one(Applications, controller, client.clone(), options).await;
+pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+    let controller = Controller::new(Applications, &mut hubs.applications, |_| Vec::new())
+        .wakes(&mut hubs.http_sources, owner)
+        .wakes(&mut hubs.channels, owner);
+    start.add(controller, parts);
 }
 
-/// The Application behind a child. `Controller::owns` would name it by the child's namespace, as another key than the
-/// Application's own changes do, and two rounds of one object would run at once.
+/// The Application behind a child, by the same key as the Application's own changes: two keys would be two rounds of one
+/// object at once.
 fn owner<K: Resource>(child: &K) -> Option<ObjectRef<Application>> {
     let controller = child
         .owner_references()

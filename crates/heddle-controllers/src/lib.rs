@@ -11,22 +11,47 @@
 //! A wake-up carries no data: the object is read again, so a stale cache can delay a controller but not mislead
 //! it. Nothing is destroyed without the uid it had when it was looked at.
 //!
-//! This crate knows a `kube::Client` and nothing else; it cannot tell heddle's own API server from a cluster's.
+//! Each kind is watched once; controllers and the routes of the mesh listen to the same watches. This crate knows a
+//! `kube::Client` and the port to a mesh ([`DataPlane`]); it cannot tell heddle's own API server from a cluster's, nor one
+//! mesh from another.
 
 mod application;
 mod application_mapping;
+mod broker;
+mod channel;
+mod dataplane;
+mod http_source;
 mod leader;
 mod machine;
+mod outlook;
+mod references;
+mod resolve;
+mod routing;
+mod subscription;
+mod trigger;
+mod wake;
+mod watch;
 
+use std::hash::DefaultHasher;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, future};
+use heddle_api::{
+    Application, ApplicationMapping, Broker, Channel, HTTPSource, Subscription, Trigger,
+};
 use heddle_rt::{Chance, Clock};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 
+pub use dataplane::{DataPlane, Held, InForce, Resources};
 pub use leader::{Leadership, lead};
-pub use machine::{Beats, Ctx, Error, Step, Ticket, run_one};
+pub use machine::{Beats, Ctx, Error, Step, Ticket};
+
+use machine::Controller;
+use routing::{Feed, Gate};
+use watch::{Hub, Watched};
 
 /// What all controllers share.
 #[derive(Debug, Clone)]
@@ -37,6 +62,9 @@ pub struct Options {
     pub concurrency: u16,
     /// Everything is looked at again this often, however quiet the watches are.
     pub resync: Duration,
+    /// The mesh that is fed with routes and asked about them. Without one, whatever only a mesh could promise is
+    /// `Unknown`, and an Application is ready when its children exist as asked.
+    pub data_plane: Option<Arc<dyn DataPlane>>,
 }
 
 impl Options {
@@ -46,15 +74,97 @@ impl Options {
             chance,
             concurrency: 64,
             resync: Duration::from_secs(600),
+            data_plane: None,
         }
     }
 }
 
+/// One watch per kind.
+pub(crate) struct Hubs {
+    applications: Hub<Application>,
+    mappings: Hub<ApplicationMapping>,
+    http_sources: Hub<HTTPSource>,
+    channels: Hub<Channel>,
+    subscriptions: Hub<Subscription>,
+    brokers: Hub<Broker>,
+    triggers: Hub<Trigger>,
+    namespaces: Hub<Namespace>,
+}
+
+/// The futures that make up a run.
+type Parts = Vec<BoxFuture<'static, ()>>;
+
 /// Runs every controller until the future is dropped.
 pub async fn run(client: Client, options: Options) {
-    let all: Vec<BoxFuture<'static, ()>> = vec![
-        application::run(client.clone(), options.clone()).boxed(),
-        application_mapping::run(client, options).boxed(),
-    ];
-    future::join_all(all).await;
+    let mut hubs = Hubs {
+        applications: Hub::new(&client),
+        mappings: Hub::new(&client),
+        http_sources: Hub::new(&client),
+        channels: Hub::new(&client),
+        subscriptions: Hub::new(&client),
+        brokers: Hub::new(&client),
+        triggers: Hub::new(&client),
+        namespaces: Hub::new(&client),
+    };
+    let feed = options.data_plane.as_ref().map(|plane| {
+        let (plane, clock) = (Arc::clone(plane), options.clock.clone());
+        Feed::new(plane, clock, &mut hubs)
+    });
+    let start = Start {
+        gate: feed.as_ref().map_or_else(Gate::open, Feed::gate),
+        client,
+        options: options.clone(),
+    };
+    // Later listeners hear of a change later: what feeds the mesh comes first.
+    let mut parts: Parts = Vec::new();
+    application::start(&start, &mut hubs, &mut parts);
+    application_mapping::start(&start, &mut hubs, &mut parts);
+    http_source::start(&start, &mut hubs, &mut parts);
+    channel::start(&start, &mut hubs, &mut parts);
+    subscription::start(&start, &mut hubs, &mut parts);
+    broker::start(&start, &mut hubs, &mut parts);
+    trigger::start(&start, &mut hubs, &mut parts);
+    parts.extend(feed.map(|feed| feed.run().boxed()));
+    parts.extend([
+        hubs.applications.run(options.clone()).boxed(),
+        hubs.mappings.run(options.clone()).boxed(),
+        hubs.http_sources.run(options.clone()).boxed(),
+        hubs.channels.run(options.clone()).boxed(),
+        hubs.subscriptions.run(options.clone()).boxed(),
+        hubs.brokers.run(options.clone()).boxed(),
+        hubs.triggers.run(options.clone()).boxed(),
+        hubs.namespaces.run(options).boxed(),
+    ]);
+    future::join_all(parts).await;
+}
+
+/// What a controller is started with.
+pub(crate) struct Start {
+    client: Client,
+    options: Options,
+    gate: Gate,
+}
+
+impl Start {
+    /// Adds a controller that never asks the mesh.
+    fn add<B: Beats<Kind: Watched>>(&self, controller: Controller<B>, parts: &mut Parts) {
+        let run = controller.run(self.client.clone(), self.options.clone());
+        parts.push(run.boxed());
+    }
+
+    /// Adds a controller whose statuses depend on the mesh: it begins when the first table is in force, and is woken
+    /// for every object for which `view` changes.
+    fn add_with_mesh<B: Beats<Kind: Watched>>(
+        &self,
+        controller: Controller<B>,
+        view: fn(&dyn DataPlane, &B::Kind, &mut DefaultHasher),
+        parts: &mut Parts,
+    ) {
+        if let Some(plane) = &self.options.data_plane {
+            parts.push(controller.heeds_mesh(Arc::clone(plane), view));
+        }
+        let gate = self.gate.clone();
+        let run = controller.run(self.client.clone(), self.options.clone());
+        parts.push(gate.pass().then(|()| run).boxed());
+    }
 }

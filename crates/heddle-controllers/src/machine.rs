@@ -11,36 +11,33 @@
 //! a generation that was not read.
 
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::{FutureExt as _, StreamExt as _};
+use futures::FutureExt as _;
 use heddle_api::conditions::{Conditions, READY, Status};
-use heddle_rt::backoff::{KeyedBackoff, Limits};
+use heddle_rt::backoff::KeyedBackoff;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
 use kube::core::object::HasStatus;
-use kube::runtime::controller::{Action, Config, Controller};
+use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
-use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::Options;
+use crate::{DataPlane, Options};
 
+mod controller;
 mod step;
-mod watching;
 
+pub(crate) use controller::Controller;
 pub use step::{Step, Ticket};
-pub(crate) use watching::config as watch_config;
 
 /// One controller: what differs between kinds.
 pub trait Beats: Send + Sync + Sized + 'static {
@@ -66,14 +63,17 @@ pub trait Beats: Send + Sync + Sized + 'static {
         object: Self::Kind,
     ) -> impl Future<Output = Result<Self::World, Error>> + Send;
 
-    /// What is to be done. Pure: the same world gives the same steps, and a world at rest gives none.
-    fn plan(&self, world: &Self::World) -> Vec<Step>;
+    /// What is to be done. Pure: the same world gives the same steps, and a world at rest gives none. Many controllers
+    /// make nothing and only say how things are.
+    fn plan(&self, _: &Self::World) -> Vec<Step> {
+        Vec::new()
+    }
 
     /// Takes in what the server answered to a step: the world has moved.
-    fn absorb(&self, world: &mut Self::World, ticket: Ticket, answer: Option<DynamicObject>);
+    fn absorb(&self, _: &mut Self::World, _: Ticket, _: Option<DynamicObject>) {}
 
     /// Takes in that a step could not be done, so that the status can say so.
-    fn stumble(&self, world: &mut Self::World, ticket: Ticket, error: &Error);
+    fn stumble(&self, _: &mut Self::World, _: Ticket, _: &Error) {}
 
     /// The status of the object in this world, or `None` to leave it alone. Pure, given the time.
     fn status(&self, world: &Self::World, now: Timestamp) -> Option<Value>;
@@ -96,6 +96,11 @@ impl Debug for Ctx {
 }
 
 impl Ctx {
+    /// The mesh, where there is one.
+    pub fn plane(&self) -> Option<&dyn DataPlane> {
+        self.options.data_plane.as_deref()
+    }
+
     pub(crate) fn new(client: Client, options: Options, reporter: &str) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter::from(reporter));
         Self {
@@ -135,57 +140,10 @@ pub enum Error {
     Panicked(String),
 }
 
-/// What one round causes (children, a status) comes back as several wake-ups; together they are one.
-const DEBOUNCE: Duration = Duration::from_millis(50);
-
-/// Objects whose failures are remembered; more than that fail together only when the API server does.
-const KEYS_MAX: usize = 100_000;
-
 struct Machine<B: Beats> {
     beats: B,
     ctx: Ctx,
     backoff: Mutex<KeyedBackoff<ObjectRef<B::Kind>>>,
-}
-
-/// Runs one controller until the future is dropped. `controller` says what wakes it.
-///
-/// Every resync period it starts anew from a fresh list, so that not even an event that a watch failed to deliver is
-/// missed for longer than that. Rounds under way finish first.
-pub async fn run_one<B: Beats>(
-    beats: B,
-    controller: impl Fn() -> Controller<B::Kind>,
-    client: Client,
-    options: Options,
-) {
-    let machine = Arc::new(Machine {
-        backoff: Mutex::new(KeyedBackoff::new(
-            Limits::default(),
-            options.chance.clone(),
-            KEYS_MAX,
-        )),
-        ctx: Ctx::new(client, options.clone(), B::NAME),
-        beats,
-    });
-    loop {
-        let clock = options.clock.clone();
-        let period = options.resync + options.chance.jitter(options.resync / 10);
-        controller()
-            .with_config(
-                Config::default()
-                    .concurrency(options.concurrency)
-                    .debounce(DEBOUNCE),
-            )
-            .trigger_backoff(watching::Pauses::new(options.chance.clone()))
-            .graceful_shutdown_on(async move { clock.sleep(period).await })
-            .run(reconcile::<B>, on_error::<B>, Arc::clone(&machine))
-            .for_each(|outcome| {
-                if let Err(error) = outcome {
-                    tracing::debug!(controller = B::NAME, %error, "a round ended early");
-                }
-                futures::future::ready(())
-            })
-            .await;
-    }
 }
 
 fn on_error<B: Beats>(object: Arc<B::Kind>, error: &Error, machine: Arc<Machine<B>>) -> Action {
@@ -313,14 +271,4 @@ async fn announce<B: Beats>(ctx: &Ctx, object: &ObjectReference, before: &Value,
     if let Err(error) = ctx.recorder.publish(&event, object).await {
         tracing::debug!(controller = B::NAME, %error, "an event could not be recorded");
     }
-}
-
-/// A controller woken by its own kind.
-pub(crate) fn controller_of<K>(client: &Client) -> Controller<K>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    K::DynamicType: Debug + Clone + Hash + Eq + Default,
-{
-    let config: watcher::Config = watch_config();
-    Controller::new(Api::<K>::all(client.clone()), config)
 }

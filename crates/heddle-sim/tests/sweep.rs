@@ -8,8 +8,9 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use heddle_api::{Application, Channel};
 use heddle_apiserver::Registry;
-use heddle_controllers::Options;
+use heddle_controllers::{DataPlane, Options};
 use heddle_rt::{Chance, Clock};
+use heddle_sim::plane::TestPlane;
 use heddle_sim::sweep::{Controllers, Findings, Story, stories, sweep};
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::controller::{Action, Controller};
@@ -22,8 +23,14 @@ fn registry() -> &'static Arc<Registry> {
     REGISTRY.get_or_init(|| Arc::new(Registry::heddle().unwrap()))
 }
 
+/// Each life of the controllers has a mesh of its own, since the two are one process.
 fn ours(client: Client, clock: Clock, chance: Chance) -> BoxFuture<'static, ()> {
-    Box::pin(heddle_controllers::run(client, Options::new(clock, chance)))
+    let plane: Arc<dyn DataPlane> = Arc::new(TestPlane::new(clock.clone()));
+    let options = Options {
+        data_plane: Some(plane),
+        ..Options::new(clock, chance)
+    };
+    Box::pin(heddle_controllers::run(client, options))
 }
 
 /// Two threads, because the stories are independent of each other.

@@ -15,6 +15,8 @@ pub(crate) struct World {
     pub application: Application,
     pub source: Option<HTTPSource>,
     pub channel: Option<Channel>,
+    /// Whether there is a mesh, without which no child can become ready.
+    pub meshed: bool,
     /// The step that failed in this round, and how.
     pub trouble: Option<(Ticket, String)>,
 }
@@ -25,6 +27,7 @@ pub(super) async fn observe(ctx: &Ctx, application: Application) -> Result<World
         source: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
         channel: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
         application,
+        meshed: ctx.plane().is_some(),
         trouble: None,
     })
 }

@@ -3,22 +3,24 @@
 use heddle_api::application::{
     ApplicationStatus, CONDITIONS, InstallationStatus, condition, installation, reason,
 };
-use heddle_api::conditions::{Condition, ConditionType, Reason, Severity};
+use heddle_api::conditions::{Condition, ConditionType, Reason, Severity, Status};
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use jiff::Timestamp;
-use kube::{Resource, ResourceExt as _};
+use kube::ResourceExt as _;
 use serde_json::Value;
 
 use super::observe::World;
 use super::plan::{is_owned, may_hold};
 use super::{CHANNEL, SOURCE, services};
 use crate::machine::Ticket;
+use crate::outlook::{Readiness, Seen};
 
 /// A child as the status speaks of it.
 struct Child {
     condition: ConditionType,
     missing: Reason,
     taken: Reason,
+    not_ready: Reason,
     ticket: Ticket,
     kind: &'static str,
 }
@@ -28,6 +30,7 @@ const CHILDREN: [Child; 2] = [
         condition: condition::SOURCE_PROVIDED,
         missing: reason::SOURCE_MISSING,
         taken: reason::SOURCE_TAKEN,
+        not_ready: reason::SOURCE_NOT_READY,
         ticket: SOURCE,
         kind: "HTTPSource",
     },
@@ -35,6 +38,7 @@ const CHILDREN: [Child; 2] = [
         condition: condition::CHANNEL_PROVIDED,
         missing: reason::CHANNEL_MISSING,
         taken: reason::CHANNEL_TAKEN,
+        not_ready: reason::CHANNEL_NOT_READY,
         ticket: CHANNEL,
         kind: "Channel",
     },
@@ -70,7 +74,7 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
 }
 
 impl Child {
-    fn condition<K: Resource>(&self, world: &World, live: Option<&K>) -> Condition {
+    fn condition<K: Seen>(&self, world: &World, live: Option<&K>) -> Condition {
         let application = &world.application;
         let name = application.name_any();
         let object = format!("{} {INTEGRATION_NAMESPACE}/{name}", self.kind);
@@ -82,7 +86,7 @@ impl Child {
             Some(live)
                 if is_owned(application, live) && live.meta().deletion_timestamp.is_none() =>
             {
-                Condition::met(self.condition)
+                self.readiness(world, &object, live.outlook().ready)
             }
             Some(live)
                 if !may_hold(application, live) && live.meta().deletion_timestamp.is_none() =>
@@ -105,6 +109,18 @@ impl Child {
                 );
                 Condition::unmet(self.condition, self.missing, message)
             }
+        }
+    }
+
+    /// The child is there as asked. Where no mesh runs nothing can become ready, and existing is all there is to ask.
+    fn readiness(&self, world: &World, object: &str, ready: Readiness) -> Condition {
+        if ready.is_true() || !world.meshed {
+            return Condition::met(self.condition);
+        }
+        let message = format!("{object} is not ready: {}", ready.why);
+        match ready.status {
+            Status::Unknown => Condition::unknown(self.condition, self.not_ready, message),
+            _ => Condition::unmet(self.condition, self.not_ready, message),
         }
     }
 }

@@ -19,6 +19,7 @@ fn world() -> World {
         application,
         source: None,
         channel: None,
+        meshed: false,
         trouble: None,
     }
 }
@@ -241,4 +242,32 @@ fn a_child_wakes_the_same_key_as_the_application_itself() {
         .owner_references_mut()
         .clear();
     assert_eq!(super::owner(world.channel.as_ref().unwrap()), None);
+}
+
+#[test]
+fn where_a_mesh_runs_an_application_is_as_ready_as_its_children() {
+    let mut world = world();
+    world.meshed = true;
+    settle(&mut world);
+    assert_eq!(
+        conditions(&world)[..2],
+        [
+            "SourceProvided=Unknown:SourceNotReady",
+            "ChannelProvided=Unknown:ChannelNotReady"
+        ]
+    );
+    let status = |ready: &str| json!({"observedGeneration": 1, "conditions": [{"type": "Ready", "status": ready, "reason": "Because"}]});
+    let source = world.source.as_mut().unwrap();
+    source.metadata.generation = Some(1);
+    source.status = serde_json::from_value(status("True")).unwrap();
+    let channel = world.channel.as_mut().unwrap();
+    channel.metadata.generation = Some(1);
+    channel.status = serde_json::from_value(status("False")).unwrap();
+    assert_eq!(conditions(&world)[3], "Ready=False:ChannelNotReady");
+    let channel = world.channel.as_mut().unwrap();
+    channel.status = serde_json::from_value(status("True")).unwrap();
+    assert_eq!(conditions(&world)[3], "Ready=True");
+    // A status that speaks of an earlier generation says nothing about this one.
+    world.channel.as_mut().unwrap().metadata.generation = Some(2);
+    assert_eq!(conditions(&world)[3], "Ready=Unknown:ChannelNotReady");
 }

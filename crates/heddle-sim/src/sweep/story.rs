@@ -1,6 +1,8 @@
 //! Stories: what users do, step by step, while the controllers do their part.
 
-use heddle_api::{Application, ApplicationMapping, Channel, HTTPSource};
+use heddle_api::{
+    Application, ApplicationMapping, Broker, Channel, HTTPSource, Subscription, Trigger,
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client, Resource};
@@ -68,6 +70,19 @@ fn mapping(name: &str, spec: Value) -> Act {
     }
 }
 
+fn apply<K: Resource<DynamicType = ()>>(namespace: &'static str, name: &str, spec: Value) -> Act {
+    let resource = of::<K>();
+    let object = json!({
+        "apiVersion": resource.api_version, "kind": resource.kind,
+        "metadata": {"name": name, "namespace": namespace}, "spec": spec,
+    });
+    Act::Apply {
+        resource,
+        namespace: Some(namespace),
+        object,
+    }
+}
+
 fn service(id: &str, entry: &str) -> Value {
     json!({
         "id": id, "name": id, "displayName": id, "description": id, "providerDisplayName": "acme",
@@ -88,6 +103,88 @@ fn delete<K: Resource<DynamicType = ()>>(
 
 /// Every way of using what the controllers keep, each as short as it can be.
 pub fn stories() -> Vec<Story> {
+    let mut stories = stories_of_applications();
+    stories.extend(stories_of_routes());
+    stories
+}
+
+/// What people do with Brokers, Triggers, Channels and Subscriptions.
+fn stories_of_routes() -> Vec<Story> {
+    const TEAM: &str = "team-a";
+    let story = |name, acts| Story { name, acts };
+    let broker = || apply::<Broker>(TEAM, "default", json!({}));
+    let trigger =
+        |subscriber: Value| apply::<Trigger>(TEAM, "orders", json!({"subscriber": subscriber}));
+    let url = || json!({"uri": "http://orders.example/"});
+    let channel = || apply::<Channel>(TEAM, "audit", json!({}));
+    vec![
+        story(
+            "a trigger comes before its broker",
+            vec![trigger(url()), Act::Rest, broker()],
+        ),
+        story(
+            "a broker is deleted under a trigger",
+            vec![
+                broker(),
+                trigger(url()),
+                Act::Rest,
+                delete::<Broker>(Some(TEAM), "default"),
+            ],
+        ),
+        story(
+            "a trigger is edited",
+            vec![
+                broker(),
+                trigger(url()),
+                Act::Rest,
+                trigger(json!({"uri": "http://elsewhere.example/"})),
+            ],
+        ),
+        story(
+            "a subscriber appears later, and goes again",
+            vec![
+                broker(),
+                trigger(json!({"ref": {"kind": "Channel", "name": "audit"}})),
+                Act::Rest,
+                channel(),
+                Act::Rest,
+                delete::<Channel>(Some(TEAM), "audit"),
+            ],
+        ),
+        story(
+            "a channel leads to a broker that comes later",
+            vec![
+                channel(),
+                apply::<Subscription>(
+                    TEAM,
+                    "link",
+                    json!({
+                        "channel": {"kind": "Channel", "name": "audit"},
+                        "subscriber": {"ref": {"kind": "Broker", "name": "default"}},
+                    }),
+                ),
+                Act::Rest,
+                broker(),
+            ],
+        ),
+        story(
+            "a broker and its trigger share a dead-letter sink",
+            vec![
+                trigger(url()),
+                apply::<Broker>(
+                    TEAM,
+                    "default",
+                    json!({"delivery": {"deadLetterSink": {"ref": {"kind": "Channel", "name": "audit"}}}}),
+                ),
+                Act::Rest,
+                channel(),
+            ],
+        ),
+    ]
+}
+
+/// What people do with Applications and their mappings.
+fn stories_of_applications() -> Vec<Story> {
     let shop = || application("shop", json!({"description": "a shop"}));
     let skip = |skip: bool| application("shop", json!({"skipInstallation": skip}));
     let story = |name, acts| Story { name, acts };

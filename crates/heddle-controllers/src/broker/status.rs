@@ -1,0 +1,113 @@
+//! Status: what was observed of a Broker, as conditions an operator can act on.
+
+use heddle_api::broker::{BrokerStatus, CONDITIONS, condition, reason};
+use heddle_api::conditions::{Condition, ConditionType};
+use heddle_api::duck::Addressable;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::observe::World;
+use crate::dataplane::Door;
+use crate::routing::{self, is_ours};
+
+pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
+    let broker = &world.broker;
+    if broker.metadata.deletion_timestamp.is_some() || !is_ours(broker) {
+        return None;
+    }
+    let entry = routing::entry("broker", broker);
+    let url = world.door.as_ref().and_then(|door| door.url(&entry));
+    let mut status = BrokerStatus {
+        observed_generation: broker.metadata.generation,
+        conditions: (broker.status.as_ref())
+            .map(|status| status.conditions.clone())
+            .unwrap_or_default(),
+        address: url.map(|url| Addressable {
+            url: Some(url),
+            ..Addressable::default()
+        }),
+        ..BrokerStatus::default()
+    };
+    if let Some(Ok(sink)) = world.dead_letter_sink.clone() {
+        status.dead_letter_sink_uri = Some(sink.uri);
+        status.dead_letter_sink_ca_certs = sink.ca_certs;
+        status.dead_letter_sink_audience = sink.audience;
+    }
+    let promises = match &world.door {
+        None => without_mesh(),
+        Some(door) => promises(door),
+    };
+    for condition in promises {
+        status.conditions.set(condition, now);
+    }
+    status.conditions.set(sink_resolved(world), now);
+    CONDITIONS.conclude(&mut status.conditions, now);
+    serde_json::to_value(status).ok()
+}
+
+fn without_mesh() -> [Condition; 4] {
+    let unknown = |type_: ConditionType| {
+        Condition::unknown(
+            type_,
+            reason::NO_MESH,
+            "no mesh runs here that could serve the broker",
+        )
+    };
+    [
+        condition::INGRESS_READY,
+        condition::TRIGGER_CHANNEL_READY,
+        condition::FILTER_READY,
+        condition::ADDRESSABLE,
+    ]
+    .map(unknown)
+}
+
+fn promises(door: &Door) -> [Condition; 4] {
+    let (ingress, addressable) = if door.base_url.is_some() {
+        (
+            Condition::met(condition::INGRESS_READY),
+            Condition::met(condition::ADDRESSABLE),
+        )
+    } else {
+        let message = "the listener for events is not open";
+        (
+            Condition::unmet(condition::INGRESS_READY, reason::LISTENER_CLOSED, message),
+            Condition::unmet(condition::ADDRESSABLE, reason::ADDRESS_MISSING, message),
+        )
+    };
+    let channel = match &door.log {
+        Ok(()) => Condition::met(condition::TRIGGER_CHANNEL_READY),
+        Err(why) => Condition::unmet(
+            condition::TRIGGER_CHANNEL_READY,
+            reason::LOG_UNAVAILABLE,
+            format!("the event log refuses appends: {why}"),
+        ),
+    };
+    let filter = if door.in_force {
+        Condition::met(condition::FILTER_READY)
+    } else {
+        Condition::unknown(
+            condition::FILTER_READY,
+            reason::ROUTES_STALE,
+            "the routing table in force does not have the broker yet",
+        )
+    };
+    [ingress, channel, filter, addressable]
+}
+
+fn sink_resolved(world: &World) -> Condition {
+    let type_ = condition::DEAD_LETTER_SINK_RESOLVED;
+    match &world.dead_letter_sink {
+        None => Condition::met_because(
+            type_,
+            reason::DEAD_LETTER_SINK_NOT_CONFIGURED,
+            "undeliverable events rest in the internal dead-letter store",
+        ),
+        Some(Ok(_)) => Condition::met(type_),
+        Some(Err(why)) => Condition::unmet(
+            type_,
+            reason::DEAD_LETTER_SINK_NOT_FOUND,
+            format!("the dead-letter sink does not resolve: {why}"),
+        ),
+    }
+}

@@ -1,0 +1,60 @@
+//! Channel: whether events published to it are kept, and where it is published to.
+//!
+//! It creates nothing: all channels live in one log, and being part of the routing table is what makes one exist there.
+
+mod observe;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::hash::{DefaultHasher, Hash as _};
+
+use heddle_api::channel::Channel;
+use heddle_api::well_known::field_manager;
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde_json::Value;
+
+use crate::dataplane::Door;
+use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::references::Target;
+use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
+use observe::World;
+
+pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+    let controller = Controller::new(Channels, &mut hubs.channels, targets)
+        .follows(&mut hubs.applications)
+        .follows(&mut hubs.channels)
+        .follows(&mut hubs.brokers);
+    start.add_with_mesh(controller, view, parts);
+}
+
+fn targets(channel: &Channel) -> Vec<Target> {
+    let namespace = channel.namespace().unwrap_or_default();
+    let delivery = channel.spec.delivery.as_ref();
+    let sink = delivery.and_then(|delivery| delivery.dead_letter_sink.as_ref());
+    sink.and_then(|sink| resolve::target(sink, &namespace))
+        .into_iter()
+        .collect()
+}
+
+fn view(plane: &dyn DataPlane, channel: &Channel, hasher: &mut DefaultHasher) {
+    Door::ask(plane, &routing::entry("channel", channel)).hash(hasher);
+}
+
+#[derive(Debug)]
+pub(crate) struct Channels;
+
+impl Beats for Channels {
+    type Kind = Channel;
+    type World = World;
+    const NAME: &'static str = field_manager::CHANNEL;
+
+    async fn observe(&self, ctx: &Ctx, object: Channel) -> Result<World, Error> {
+        observe::observe(ctx, object).await
+    }
+
+    fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
+        status::status(world, now)
+    }
+}

@@ -1,0 +1,32 @@
+//! Observe: the Channel, its dead-letter sink, and what the mesh says of it.
+
+use heddle_api::channel::Channel;
+use kube::ResourceExt as _;
+
+use crate::dataplane::Door;
+use crate::machine::{Ctx, Error};
+use crate::resolve::{self, Resolution};
+use crate::routing;
+
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub channel: Channel,
+    pub dead_letter_sink: Option<Resolution>,
+    /// `None` where no mesh runs.
+    pub door: Option<Door>,
+}
+
+pub(super) async fn observe(ctx: &Ctx, channel: Channel) -> Result<World, Error> {
+    let namespace = channel.namespace().unwrap_or_default();
+    let delivery = channel.spec.delivery.as_ref();
+    let dead_letter_sink = match delivery.and_then(|delivery| delivery.dead_letter_sink.as_ref()) {
+        Some(sink) => Some(resolve::destination(ctx, sink, &namespace).await?),
+        None => None,
+    };
+    let entry = routing::entry("channel", &channel);
+    Ok(World {
+        dead_letter_sink,
+        door: ctx.plane().map(|plane| Door::ask(plane, &entry)),
+        channel,
+    })
+}

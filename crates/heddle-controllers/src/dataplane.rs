@@ -1,0 +1,197 @@
+//! The port to the mesh: what the controllers tell it, and what they ask before they promise anything.
+//!
+//! The mesh does not read resources, and the controllers do not route events. Resources go one way ([`DataPlane::route`]);
+//! what the table in force says comes back the other. A condition about routing is `True` only when the table in force
+//! says so for the uid and the generation at hand.
+//!
+//! ```text
+//!   watches ──> Resources ──route──> mesh: compile, swap ──changed──> wake whoever is answered differently now
+//! ```
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use heddle_api::conditions::{Condition, ConditionType, NO_MESH, Reason};
+use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger};
+
+/// A mesh, as the controllers know it. Every answer is about the routing table in force, and none of them waits.
+pub trait DataPlane: Send + Sync + Debug {
+    /// Where publishers reach the mesh, such as `http://127.0.0.1:4334`; `None` while the listener is closed.
+    fn base_url(&self) -> Option<String>;
+
+    /// Whether appends are accepted; if not, why.
+    fn log_health(&self) -> Result<(), String>;
+
+    /// What is in force for `trigger/NAMESPACE/NAME` or `subscription/NAMESPACE/NAME`. A Subscription that only links
+    /// a Channel to a Broker or another Channel has no consumer of its own, and is answered for all the same.
+    fn consumer(&self, key: &str) -> Option<InForce>;
+
+    /// Why that consumer was left out of the table, if it was.
+    fn rejected(&self, key: &str) -> Option<String>;
+
+    /// Whether `channel/NAMESPACE/NAME` or `broker/NAMESPACE/NAME` is part of the table.
+    fn entry(&self, name: &str) -> bool;
+
+    /// Whether events of an Application are accepted; if not, why.
+    fn application_open(&self, application: &str) -> Result<(), String>;
+
+    /// Takes resources to compile a table from, and returns at once. The table comes into force a little later.
+    fn route(&self, resources: Resources);
+
+    /// Completes when any answer may have changed since the mark `seen`, with the new mark. Marks begin at zero and
+    /// grow; answers asked for afterwards are at least as new as the mark.
+    fn changed(&self, seen: u64) -> BoxFuture<'static, u64>;
+}
+
+/// Everything routes are compiled from.
+#[derive(Debug, Clone, Default)]
+pub struct Resources {
+    pub applications: Vec<Arc<Application>>,
+    pub http_sources: Vec<Arc<HTTPSource>>,
+    pub channels: Vec<Arc<Channel>>,
+    pub subscriptions: Vec<Arc<Subscription>>,
+    pub brokers: Vec<Arc<Broker>>,
+    pub triggers: Vec<Arc<Trigger>>,
+}
+
+/// What the table in force says about a consumer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InForce {
+    /// Uid of the object that was compiled.
+    pub uid: String,
+    /// Its generation then.
+    pub generation: i64,
+    /// Why nothing is sent at the moment, if so.
+    pub held: Option<Held>,
+    /// Settings that could not be understood; defaults are used for them.
+    pub faults: Vec<String>,
+}
+
+/// Why nothing is sent to a consumer at the moment. Its events are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Held {
+    /// It goes on by itself, or when somebody lets it: paused, backing off, its subscriber unresolved.
+    Waiting(String),
+    /// The subscriber said that it is gone for good.
+    Gone(String),
+}
+
+/// How one object stands in the table in force.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Routed {
+    NoMesh,
+    Absent,
+    Rejected(String),
+    /// It was compiled from another state of the object.
+    Stale,
+    Yes {
+        held: Option<Held>,
+        faults: Vec<String>,
+    },
+}
+
+impl Routed {
+    /// Asks for the consumer `key`, which is to be in force with this uid and generation.
+    pub(crate) fn ask(
+        plane: Option<&dyn DataPlane>,
+        key: &str,
+        uid: Option<&str>,
+        generation: Option<i64>,
+    ) -> Self {
+        let Some(plane) = plane else {
+            return Self::NoMesh;
+        };
+        match plane.consumer(key) {
+            Some(found) if Some(&*found.uid) == uid && Some(found.generation) == generation => {
+                Self::Yes {
+                    held: found.held,
+                    faults: found.faults,
+                }
+            }
+            found => match plane.rejected(key) {
+                Some(why) => Self::Rejected(why),
+                None if found.is_some() => Self::Stale,
+                None => Self::Absent,
+            },
+        }
+    }
+
+    /// The same as a condition, in the words of a kind.
+    pub(crate) fn condition(&self, words: &Words) -> Condition {
+        let kind = words.kind;
+        match self {
+            Self::NoMesh => {
+                let message = format!("no mesh runs here that could route the {kind}");
+                Condition::unknown(words.condition, NO_MESH, message)
+            }
+            Self::Absent => {
+                let message = format!("the routing table in force does not have the {kind} yet");
+                Condition::unknown(words.condition, words.not_yet, message)
+            }
+            Self::Stale => {
+                let message =
+                    format!("the routing table in force has an earlier state of the {kind}");
+                Condition::unknown(words.condition, words.not_yet, message)
+            }
+            Self::Rejected(why) => Condition::unmet(words.condition, words.rejected, why.as_str()),
+            Self::Yes {
+                held: Some(Held::Gone(why)),
+                ..
+            } => Condition::unmet(words.condition, words.gone, why.as_str()),
+            Self::Yes { held, faults } => {
+                let mut notes = faults.clone();
+                let mut reason = words.ignored;
+                if let Some(Held::Waiting(why)) = held {
+                    notes.insert(0, why.clone());
+                    reason = words.held;
+                }
+                if notes.is_empty() {
+                    Condition::met(words.condition)
+                } else {
+                    Condition::met_because(words.condition, reason, notes.join("; "))
+                }
+            }
+        }
+    }
+}
+
+/// What a kind calls the ways in which it can be routed or not.
+pub(crate) struct Words {
+    pub kind: &'static str,
+    pub condition: ConditionType,
+    pub not_yet: Reason,
+    pub rejected: Reason,
+    pub gone: Reason,
+    pub held: Reason,
+    pub ignored: Reason,
+}
+
+/// What the controllers of things with an address ask, once per round.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Door {
+    pub base_url: Option<String>,
+    pub log: Result<(), String>,
+    /// Whether the entry is part of the table in force.
+    pub in_force: bool,
+}
+
+impl Door {
+    pub(crate) fn ask(plane: &dyn DataPlane, entry: &str) -> Self {
+        Self {
+            base_url: plane.base_url(),
+            log: plane.log_health(),
+            in_force: plane.entry(entry),
+        }
+    }
+
+    /// Where the entry is published to.
+    pub(crate) fn url(&self, entry: &str) -> Option<String> {
+        self.base_url
+            .as_ref()
+            .map(|base| format!("{}/{entry}", base.trim_end_matches('/')))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::{DataPlane, InForce, Resources, Routed};
+
+/// A mesh that knows at most one consumer.
+#[derive(Debug, Default)]
+struct One {
+    consumer: Option<InForce>,
+    rejected: Option<String>,
+}
+
+impl DataPlane for One {
+    fn base_url(&self) -> Option<String> {
+        None
+    }
+
+    fn log_health(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn consumer(&self, _: &str) -> Option<InForce> {
+        self.consumer.clone()
+    }
+
+    fn rejected(&self, _: &str) -> Option<String> {
+        self.rejected.clone()
+    }
+
+    fn entry(&self, _: &str) -> bool {
+        false
+    }
+
+    fn application_open(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn route(&self, _: Resources) {}
+
+    fn changed(&self, _: u64) -> BoxFuture<'static, u64> {
+        std::future::pending().boxed()
+    }
+}
+
+fn ask(plane: &One) -> Routed {
+    Routed::ask(Some(plane), "trigger/ns/t", Some("u1"), Some(4))
+}
+
+fn known(uid: &str, generation: i64) -> One {
+    One {
+        consumer: Some(InForce {
+            uid: uid.to_owned(),
+            generation,
+            held: None,
+            faults: Vec::new(),
+        }),
+        rejected: None,
+    }
+}
+
+#[test]
+fn only_this_uid_at_this_generation_counts_as_in_force() {
+    let yes = Routed::Yes {
+        held: None,
+        faults: Vec::new(),
+    };
+    assert_eq!(ask(&known("u1", 4)), yes);
+    assert_eq!(ask(&known("u1", 3)), Routed::Stale);
+    assert_eq!(ask(&known("u1", 5)), Routed::Stale);
+    assert_eq!(ask(&known("u2", 4)), Routed::Stale, "a namesake made since");
+    assert_eq!(ask(&One::default()), Routed::Absent);
+    assert_eq!(
+        Routed::ask(None, "trigger/ns/t", Some("u1"), Some(4)),
+        Routed::NoMesh
+    );
+}
+
+#[test]
+fn what_was_left_out_of_the_table_says_why_even_over_an_earlier_state() {
+    let rejected = One {
+        rejected: Some("bad".to_owned()),
+        ..known("u1", 3)
+    };
+    assert_eq!(ask(&rejected), Routed::Rejected("bad".to_owned()));
+}

@@ -1,0 +1,190 @@
+//! What wakes a controller, and the loop that it wakes.
+//!
+//! An object is looked at when it changes, when something it refers to looks different, when the mesh answers differently
+//! for it, and in any case once per resync period. None of these says why; the round reads everything again.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use heddle_rt::backoff::{KeyedBackoff, Limits};
+use kube::Client;
+use kube::runtime::applier;
+use kube::runtime::controller::{Action, Config};
+use kube::runtime::reflector::{ObjectRef, Store};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+use super::{Beats, Ctx, Error, Machine, on_error, reconcile};
+use crate::outlook::Seen;
+use crate::references::{Index, Target};
+use crate::wake::Inbox;
+use crate::watch::{Change, Hub, Watched, key_of, sorted};
+use crate::{DataPlane, Options};
+
+/// What one round causes (children, a status) comes back as several wake-ups; together they are one.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+
+/// Objects whose failures are remembered; more than that fail together only when the API server does.
+const KEYS_MAX: usize = 100_000;
+
+/// One controller, while it is being connected to what wakes it.
+pub(crate) struct Controller<B: Beats> {
+    beats: B,
+    store: Store<B::Kind>,
+    inbox: Inbox<B::Kind>,
+    index: Index<B::Kind>,
+}
+
+impl<B: Beats<Kind: Watched>> Controller<B> {
+    /// A controller that is woken by its own kind. `targets` says what else an object refers to.
+    pub(crate) fn new(
+        beats: B,
+        hub: &mut Hub<B::Kind>,
+        targets: fn(&B::Kind) -> Vec<Target>,
+    ) -> Self {
+        let (inbox, index) = (Inbox::new(), Index::new());
+        let store = hub.store();
+        {
+            let (inbox, index) = (inbox.clone(), index.clone());
+            hub.listen(move |change| {
+                index.update(change, targets);
+                // Nothing is left to do for what is gone.
+                if !matches!(change, Change::Deleted(_)) {
+                    inbox.wake(key_of(&**change.object()));
+                }
+            });
+        }
+        Self {
+            beats,
+            store,
+            inbox,
+            index,
+        }
+    }
+
+    /// Wakes the object that `whom` names when anything changes in that kind.
+    pub(crate) fn wakes<T: Watched>(
+        self,
+        hub: &mut Hub<T>,
+        whom: fn(&T) -> Option<ObjectRef<B::Kind>>,
+    ) -> Self {
+        let inbox = self.inbox.clone();
+        hub.listen(move |change| {
+            whom(change.object())
+                .into_iter()
+                .for_each(|key| inbox.wake(key));
+        });
+        self
+    }
+
+    /// Wakes whoever refers to an object of that kind when anything changes in it.
+    pub(crate) fn follows_closely<T: Watched>(self, hub: &mut Hub<T>) -> Self {
+        let (inbox, index) = (self.inbox.clone(), self.index.clone());
+        hub.listen(move |change| {
+            for key in index.referrers(&**change.object()) {
+                inbox.wake(key);
+            }
+        });
+        self
+    }
+
+    /// Wakes whoever refers to an object of that kind when it looks different from outside.
+    pub(crate) fn follows<T: Watched + Seen>(self, hub: &mut Hub<T>) -> Self {
+        let (inbox, index) = (self.inbox.clone(), self.index.clone());
+        hub.listen(move |change| {
+            if let Change::Applied {
+                old: Some(old),
+                new,
+            } = change
+                && old.outlook() == new.outlook()
+            {
+                return;
+            }
+            for key in index.referrers(&**change.object()) {
+                inbox.wake(key);
+            }
+        });
+        self
+    }
+
+    /// Wakes objects for which the mesh answers differently, until the future is dropped. `view` hashes every answer
+    /// that the status of an object depends on: the answers themselves and not what they mean for the object, which may
+    /// be the same before and after both have moved on.
+    pub(crate) fn heeds_mesh(
+        &self,
+        plane: Arc<dyn DataPlane>,
+        view: fn(&dyn DataPlane, &B::Kind, &mut DefaultHasher),
+    ) -> BoxFuture<'static, ()> {
+        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        async move {
+            let mut seen = 0;
+            let mut known = HashMap::new();
+            loop {
+                seen = plane.changed(seen).await;
+                let mut now = HashMap::with_capacity(known.len());
+                for object in sorted(store.state()) {
+                    let mut hasher = DefaultHasher::new();
+                    view(&*plane, &object, &mut hasher);
+                    let (key, stamp) = (key_of(&*object), hasher.finish());
+                    if known.get(&key) != Some(&stamp) {
+                        inbox.wake(key.clone());
+                    }
+                    now.insert(key, stamp);
+                }
+                known = now;
+            }
+        }
+        .boxed()
+    }
+
+    /// Reconciles whatever is woken, until the future is dropped.
+    pub(crate) async fn run(self, client: Client, options: Options) {
+        let config = Config::default()
+            .concurrency(options.concurrency)
+            .debounce(DEBOUNCE);
+        let machine = Arc::new(Machine {
+            backoff: Mutex::new(KeyedBackoff::new(
+                Limits::default(),
+                options.chance.clone(),
+                KEYS_MAX,
+            )),
+            ctx: Ctx::new(client, options, B::NAME),
+            beats: self.beats,
+        });
+        applier(
+            |wake, machine| task(reconcile::<B>(wake, machine)),
+            on_error::<B>,
+            machine,
+            self.store,
+            self.inbox.stream(),
+            config,
+        )
+        .for_each(|outcome| {
+            if let Err(error) = outcome {
+                tracing::debug!(controller = B::NAME, %error, "a round ended early");
+            }
+            futures::future::ready(())
+        })
+        .await;
+    }
+}
+
+/// A round as a task of its own, so that rounds use all cores; it is dropped with this future.
+fn task(
+    round: impl Future<Output = Result<Action, Error>> + Send + 'static,
+) -> BoxFuture<'static, Result<Action, Error>> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(round);
+    async move {
+        match tasks.join_next().await {
+            Some(Ok(outcome)) => outcome,
+            // A round catches its own panics, and nobody else holds the task: the runtime is going down.
+            _ => std::future::pending().await,
+        }
+    }
+    .boxed()
+}

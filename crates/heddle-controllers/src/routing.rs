@@ -1,0 +1,222 @@
+//! The feed of the mesh: everything routes are compiled from, handed over whenever it has changed.
+//!
+//! Promises: the first snapshot is complete; a burst of changes is handed over once; a status that says nothing about
+//! routes is not handed over at all. Objects are shared with the watches, not copied.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger, broker};
+use heddle_rt::Clock;
+use kube::runtime::reflector::Store;
+use kube::{Resource, ResourceExt as _};
+use tokio::sync::{Notify, watch};
+
+use crate::watch::{Change, Hub, Watched, sorted};
+use crate::{DataPlane, Hubs, Resources};
+
+/// A burst is over when nothing has changed for this long.
+const QUIET: Duration = Duration::from_millis(20);
+/// However long the burst, routes wait no longer than this.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How long the first table may take before controllers say that it is missing.
+const FIRST_TABLE: Duration = Duration::from_secs(5);
+
+pub(crate) struct Feed {
+    plane: Arc<dyn DataPlane>,
+    clock: Clock,
+    stores: Stores,
+    changed: Arc<Notify>,
+    begun: watch::Sender<bool>,
+}
+
+struct Stores {
+    applications: Store<Application>,
+    http_sources: Store<HTTPSource>,
+    channels: Store<Channel>,
+    subscriptions: Store<Subscription>,
+    brokers: Store<Broker>,
+    triggers: Store<Trigger>,
+}
+
+/// Opens when the first table is in force. Controllers wait for it, so that a restart does not tell every object for a
+/// moment that it is not routed.
+#[derive(Clone)]
+pub(crate) struct Gate(Option<watch::Receiver<bool>>);
+
+impl Gate {
+    /// A gate without a wall: there is no mesh to wait for.
+    pub(crate) fn open() -> Self {
+        Self(None)
+    }
+
+    pub(crate) async fn pass(self) {
+        if let Some(mut begun) = self.0
+            && begun.wait_for(|begun| *begun).await.is_err()
+        {
+            // A feed that is gone opens no gate; everything goes down together.
+            std::future::pending().await
+        }
+    }
+}
+
+impl Feed {
+    pub(crate) fn new(plane: Arc<dyn DataPlane>, clock: Clock, hubs: &mut Hubs) -> Self {
+        let changed = Arc::new(Notify::new());
+        Self {
+            stores: Stores {
+                applications: follow(&mut hubs.applications, &changed),
+                http_sources: follow(&mut hubs.http_sources, &changed),
+                channels: follow(&mut hubs.channels, &changed),
+                subscriptions: follow(&mut hubs.subscriptions, &changed),
+                brokers: follow(&mut hubs.brokers, &changed),
+                triggers: follow(&mut hubs.triggers, &changed),
+            },
+            plane,
+            clock,
+            changed,
+            begun: watch::Sender::new(false),
+        }
+    }
+
+    pub(crate) fn gate(&self) -> Gate {
+        Gate(Some(self.begun.subscribe()))
+    }
+
+    /// Feeds the mesh until the future is dropped.
+    pub(crate) async fn run(self) {
+        if self.stores.complete().await.is_err() {
+            // The watches are gone, and this future goes with them.
+            return;
+        }
+        let first = self.stores.snapshot();
+        let wanted = entries(&first);
+        self.plane.route(first);
+        let in_force = self.in_force(&wanted);
+        if self.clock.timeout(FIRST_TABLE, in_force).await.is_err() {
+            tracing::warn!("the mesh has not brought its first routing table into force yet");
+        }
+        self.begun.send_replace(true);
+        loop {
+            self.changed.notified().await;
+            self.settle().await;
+            self.plane.route(self.stores.snapshot());
+        }
+    }
+
+    /// Waits for the rest of a burst.
+    async fn settle(&self) {
+        let deadline = self.clock.monotonic() + PATIENCE;
+        loop {
+            let left = deadline.saturating_sub(self.clock.monotonic());
+            let more = self.changed.notified();
+            if left.is_zero() || self.clock.timeout(QUIET.min(left), more).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn in_force(&self, entries: &[String]) {
+        let mut seen = 0;
+        while !entries.iter().all(|entry| self.plane.entry(entry)) {
+            seen = self.plane.changed(seen).await;
+        }
+    }
+}
+
+impl Stores {
+    async fn complete(&self) -> Result<(), kube::runtime::reflector::store::WriterDropped> {
+        self.applications.wait_until_ready().await?;
+        self.http_sources.wait_until_ready().await?;
+        self.channels.wait_until_ready().await?;
+        self.subscriptions.wait_until_ready().await?;
+        self.brokers.wait_until_ready().await?;
+        self.triggers.wait_until_ready().await
+    }
+
+    fn snapshot(&self) -> Resources {
+        Resources {
+            applications: sorted(self.applications.state()),
+            http_sources: sorted(self.http_sources.state()),
+            channels: sorted(self.channels.state()),
+            subscriptions: sorted(self.subscriptions.state()),
+            brokers: sorted(self.brokers.state()),
+            triggers: sorted(self.triggers.state()),
+        }
+    }
+}
+
+/// What a first table must have: consumers come into force together with the entries they choose from.
+fn entries(resources: &Resources) -> Vec<String> {
+    let stays = |meta: &kube::api::ObjectMeta| meta.deletion_timestamp.is_none();
+    let channels = resources.channels.iter().filter(|c| stays(c.meta()));
+    let brokers = resources.brokers.iter().filter(|b| stays(b.meta()));
+    let ours = brokers.filter(|broker| is_ours(broker));
+    channels
+        .map(|channel| entry("channel", &**channel))
+        .chain(ours.map(|broker| entry("broker", &**broker)))
+        .collect()
+}
+
+/// `channel/NAMESPACE/NAME`: how the mesh names a place or a consumer.
+pub(crate) fn entry<K: Resource>(word: &str, object: &K) -> String {
+    let namespace = object.namespace().unwrap_or_default();
+    format!("{word}/{namespace}/{}", object.name_any())
+}
+
+/// Whether heddle serves this Broker; another implementation may be named by its class.
+pub(crate) fn is_ours(broker: &Broker) -> bool {
+    let class = broker.annotations().get(broker::CLASS_ANNOTATION);
+    class.is_none_or(|class| class == broker::CLASS)
+}
+
+fn follow<K: Watched + Routes>(hub: &mut Hub<K>, changed: &Arc<Notify>) -> Store<K> {
+    let changed = Arc::clone(changed);
+    hub.listen(move |change| {
+        let same = matches!(change, Change::Applied { old: Some(old), new } if same_routes(&***old, &***new));
+        if !same {
+            changed.notify_one();
+        }
+    });
+    hub.store()
+}
+
+/// Whether two states of an object give the same routes. Only what certainly has no say in them is left out of the
+/// comparison: conditions, and who wrote what when.
+fn same_routes<K: Routes>(old: &K, new: &K) -> bool {
+    let (a, b) = (old.meta(), new.meta());
+    (&a.uid, a.generation, &a.labels, &a.annotations)
+        == (&b.uid, b.generation, &b.labels, &b.annotations)
+        && a.deletion_timestamp == b.deletion_timestamp
+        && old.same_addresses(new)
+}
+
+trait Routes: Resource<DynamicType = ()> {
+    /// Whether two states have the same status, conditions aside.
+    fn same_addresses(&self, other: &Self) -> bool;
+}
+
+macro_rules! routes {
+    ($($kind:ty),*) => {$(
+        impl Routes for $kind {
+            fn same_addresses(&self, other: &Self) -> bool {
+                let plain = |object: &Self| {
+                    let mut status = object.status.clone().unwrap_or_default();
+                    status.conditions = Default::default();
+                    status.observed_generation = None;
+                    status
+                };
+                plain(self) == plain(other)
+            }
+        }
+    )*};
+}
+
+routes!(
+    Application,
+    HTTPSource,
+    Channel,
+    Subscription,
+    Broker,
+    Trigger
+);

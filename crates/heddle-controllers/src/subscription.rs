@@ -1,0 +1,79 @@
+//! Subscription: whether every event of a Channel from now on will be carried on, and to where.
+//!
+//! It creates nothing. `Ready` is `True` only while the routing table in force was compiled from this very Subscription, its
+//! uid and its generation.
+
+mod observe;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::hash::{DefaultHasher, Hash as _};
+
+use heddle_api::Channel;
+use heddle_api::subscription::Subscription;
+use heddle_api::well_known::field_manager;
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde_json::Value;
+
+use crate::dataplane::Routed;
+use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::references::Target;
+use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
+use observe::World;
+
+pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+    let controller = Controller::new(Subscriptions, &mut hubs.subscriptions, targets)
+        .follows(&mut hubs.applications)
+        .follows(&mut hubs.channels)
+        .follows(&mut hubs.brokers);
+    start.add_with_mesh(controller, view, parts);
+}
+
+/// Everything whose changes concern a Subscription.
+fn targets(subscription: &Subscription) -> Vec<Target> {
+    let namespace = subscription.namespace().unwrap_or_default();
+    let spec = &subscription.spec;
+    let sink = spec
+        .delivery
+        .as_ref()
+        .and_then(|d| d.dead_letter_sink.as_ref());
+    let destinations = [spec.subscriber.as_ref(), spec.reply.as_ref(), sink];
+    let mut targets = vec![Target::of::<Channel>(&namespace, &spec.channel.name)];
+    targets.extend(
+        destinations
+            .into_iter()
+            .flatten()
+            .filter_map(|destination| resolve::target(destination, &namespace)),
+    );
+    targets
+}
+
+fn view(plane: &dyn DataPlane, subscription: &Subscription, hasher: &mut DefaultHasher) {
+    let key = routing::entry("subscription", subscription);
+    (plane.base_url(), plane.consumer(&key), plane.rejected(&key)).hash(hasher);
+}
+
+fn routed(plane: Option<&dyn DataPlane>, subscription: &Subscription) -> Routed {
+    let meta = &subscription.metadata;
+    let key = routing::entry("subscription", subscription);
+    Routed::ask(plane, &key, meta.uid.as_deref(), meta.generation)
+}
+
+#[derive(Debug)]
+pub(crate) struct Subscriptions;
+
+impl Beats for Subscriptions {
+    type Kind = Subscription;
+    type World = World;
+    const NAME: &'static str = field_manager::SUBSCRIPTION;
+
+    async fn observe(&self, ctx: &Ctx, object: Subscription) -> Result<World, Error> {
+        observe::observe(ctx, object).await
+    }
+
+    fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
+        status::status(world, now)
+    }
+}

@@ -1,0 +1,79 @@
+//! Trigger: whether every matching event from now on will be sent, and where.
+//!
+//! It creates nothing. `Ready` is `True` only while the routing table in force was compiled from this very Trigger, its uid
+//! and its generation. A subscriber that does not resolve leaves no address behind.
+
+mod dependency;
+mod observe;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::hash::{DefaultHasher, Hash as _};
+
+use heddle_api::Broker;
+use heddle_api::trigger::Trigger;
+use heddle_api::well_known::field_manager;
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde_json::Value;
+
+use crate::dataplane::Routed;
+use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::references::Target;
+use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
+use observe::World;
+
+pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+    let controller = Controller::new(Triggers, &mut hubs.triggers, targets)
+        .follows(&mut hubs.applications)
+        .follows(&mut hubs.http_sources)
+        .follows(&mut hubs.channels)
+        .follows(&mut hubs.subscriptions)
+        .follows(&mut hubs.brokers)
+        .follows(&mut hubs.triggers);
+    start.add_with_mesh(controller, view, parts);
+}
+
+/// Everything whose changes concern a Trigger.
+fn targets(trigger: &Trigger) -> Vec<Target> {
+    let namespace = trigger.namespace().unwrap_or_default();
+    let spec = &trigger.spec;
+    let sink = spec
+        .delivery
+        .as_ref()
+        .and_then(|d| d.dead_letter_sink.as_ref());
+    let mut targets = vec![Target::of::<Broker>(&namespace, &spec.broker)];
+    targets.extend(resolve::target(&spec.subscriber, &namespace));
+    targets.extend(sink.and_then(|sink| resolve::target(sink, &namespace)));
+    targets.extend(dependency::target(trigger));
+    targets
+}
+
+fn view(plane: &dyn DataPlane, trigger: &Trigger, hasher: &mut DefaultHasher) {
+    let key = routing::entry("trigger", trigger);
+    (plane.base_url(), plane.consumer(&key), plane.rejected(&key)).hash(hasher);
+}
+
+fn routed(plane: Option<&dyn DataPlane>, trigger: &Trigger) -> Routed {
+    let meta = &trigger.metadata;
+    let key = routing::entry("trigger", trigger);
+    Routed::ask(plane, &key, meta.uid.as_deref(), meta.generation)
+}
+
+#[derive(Debug)]
+pub(crate) struct Triggers;
+
+impl Beats for Triggers {
+    type Kind = Trigger;
+    type World = World;
+    const NAME: &'static str = field_manager::TRIGGER;
+
+    async fn observe(&self, ctx: &Ctx, object: Trigger) -> Result<World, Error> {
+        observe::observe(ctx, object).await
+    }
+
+    fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
+        status::status(world, now)
+    }
+}
