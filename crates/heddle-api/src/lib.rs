@@ -124,7 +124,10 @@ fn with_empty_spec(mut kind: KindInfo) -> KindInfo {
         if let Some(required) = &mut root.required {
             required.retain(|field| field != "spec");
         }
-        let spec = root.properties.as_mut().and_then(|properties| properties.get_mut("spec"));
+        let spec = root
+            .properties
+            .as_mut()
+            .and_then(|properties| properties.get_mut("spec"));
         if let Some(spec) = spec {
             spec.default = Some(JSON(serde_json::json!({})));
         }

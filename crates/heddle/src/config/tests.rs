@@ -32,6 +32,9 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     insta::assert_snapshot!(config.print(), @r#"
     dataDir: "./heddle-data"  # default
     listen: "127.0.0.1:2"  # from a flag
+    events: "127.0.0.1:4334"  # default
+    retentionHours: 72  # default
+    retentionGibibytes: 10  # default
     allowRemote: false  # default
     tlsNames: []  # default
     controllers: true  # default

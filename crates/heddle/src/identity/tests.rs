@@ -26,7 +26,9 @@ fn text(means: &Means, name: &str) -> String {
 
 fn start(means: &Means, listener: &str) -> Identity {
     let identity = Identity::open(means.clone(), Path::new(DIR)).unwrap();
-    identity.publish(address(listener)).unwrap();
+    identity
+        .publish(address(listener), address("127.0.0.1:4334"))
+        .unwrap();
     identity
 }
 
@@ -58,12 +60,12 @@ fn endpoints_name_the_plain_address_on_loopback_and_the_secure_one_elsewhere() {
     start(&means, "127.0.0.1:4333");
     assert_eq!(
         text(&means, "endpoints.json"),
-        "{\n  \"control\": \"http://127.0.0.1:4333\"\n}\n"
+        "{\n  \"control\": \"http://127.0.0.1:4333\",\n  \"events\": \"http://127.0.0.1:4334\"\n}\n"
     );
     start(&means, "0.0.0.0:4333");
     assert_eq!(
         text(&means, "endpoints.json"),
-        "{\n  \"control\": \"https://127.0.0.1:4333\"\n}\n"
+        "{\n  \"control\": \"https://127.0.0.1:4333\",\n  \"events\": \"http://127.0.0.1:4334\"\n}\n"
     );
 }
 
@@ -130,7 +132,7 @@ fn damaged_files_are_named_with_the_remedy() {
             .write_atomic(&Path::new(DIR).join(name), damage.as_bytes(), 0o600)
             .unwrap();
         let opened = Identity::open(means, Path::new(DIR))
-            .and_then(|identity| identity.publish(address("127.0.0.1:1")));
+            .and_then(|identity| identity.publish(address("127.0.0.1:1"), address("127.0.0.1:2")));
         let error = format!("{:#}", opened.unwrap_err());
         assert!(error.contains(name), "{error}");
         assert!(!error.contains("BEGIN"), "no key may be shown: {error}");
