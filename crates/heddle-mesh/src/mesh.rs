@@ -219,6 +219,15 @@ impl Mesh {
     /// What did not finish is still to be delivered; nobody takes it for a failed attempt.
     pub async fn close(&self, grace: Duration) {
         self.shared.closing.store(true, Ordering::Release);
+        let consumers: Vec<_> = self
+            .shared
+            .consumers
+            .read()
+            .by_id
+            .values()
+            .cloned()
+            .collect();
+        consumers.iter().for_each(|consumer| consumer.dismiss());
         let lanes = self.shared.lanes.clone();
         let idle = async {
             while lanes.running() > 0 {

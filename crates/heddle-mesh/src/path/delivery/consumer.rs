@@ -7,14 +7,16 @@
 //!                   too long: behind          └──> dead letter
 //! ```
 //! Invariant: an event of the consumer's own is in exactly one of fresh, blocked, in flight, retrying, or not yet read.
-//! A consumer without work has no task and next to no memory. How an attempt is made is left to [`super::lane`].
+//! A consumer that had no work for a while has no task and next to no memory. How an attempt is made is left to [`super::lane`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use heddle_api::attributes::Attributes as _;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
 
 use super::breaker::Breaker;
 use super::plan::Plan;
@@ -35,6 +37,10 @@ pub(crate) const QUEUE_MAX: usize = 4096;
 const REFILL_BELOW: usize = QUEUE_MAX / 2;
 /// Events on record with a failed attempt; beyond that nothing is tried for the first time until one has ended.
 pub(crate) const RETRYING_MAX: usize = 2048;
+
+/// Lanes of one consumer that may rest, and for how long.
+const RESTING_MAX: u32 = 8;
+const RESTING_TIME: Duration = Duration::from_secs(2);
 
 /// Which events are the consumer's own, from an offset on.
 #[derive(Clone, Debug)]
@@ -84,6 +90,8 @@ pub(crate) struct Consumer {
     pub(crate) id: ConsumerId,
     pub(crate) key: Arc<str>,
     state: Mutex<State>,
+    /// Calls lanes that rest.
+    bell: Notify,
 }
 
 #[derive(Debug)]
@@ -107,7 +115,11 @@ pub(crate) struct State {
     /// While it catches up by itself: below this its events are counted.
     pub(crate) counted_to: Option<Offset>,
     pub(crate) tally: Tally,
+    /// Lanes at work, or about to be.
     lanes: u32,
+    /// Lanes that rest until the bell rings, and how many of them were called.
+    resting: u32,
+    called: u32,
     pub(crate) breaker: Breaker,
     pub(crate) held: Option<String>,
     dirty: bool,
@@ -132,6 +144,8 @@ impl Consumer {
             counted_to: None,
             tally: Tally::default(),
             lanes: 0,
+            resting: 0,
+            called: 0,
             breaker: Breaker::default(),
             held: None,
             dirty: false,
@@ -140,6 +154,7 @@ impl Consumer {
             id,
             key,
             state: Mutex::new(state),
+            bell: Notify::new(),
         }
     }
 
@@ -250,25 +265,71 @@ impl Consumer {
         let starting = state.lanes.saturating_sub(in_flight);
         for _ in starting..room.min(work) {
             state.lanes += 1;
-            lane::start(Arc::clone(shared), Arc::clone(self));
+            if state.resting > 0 {
+                state.resting -= 1;
+                state.called += 1;
+                self.bell.notify_one();
+            } else {
+                lane::start(Arc::clone(shared), Arc::clone(self));
+            }
         }
     }
 
-    /// A lane asks for work; `None` ends it.
+    /// A lane without work rests for a while, because starting one costs more than an event should. Gives whether it is
+    /// to go on.
+    pub(crate) async fn rest(&self, shared: &Shared) -> bool {
+        let mut bell = std::pin::pin!(self.bell.notified());
+        // Before looking: whoever rings after that is heard.
+        bell.as_mut().enable();
+        {
+            let mut state = self.lock();
+            // Work that came since this lane last looked counts on it.
+            if shared.sends() && state.has_work() {
+                return true;
+            }
+            state.lanes -= 1;
+            if state.resting >= RESTING_MAX || !shared.sends() {
+                return false;
+            }
+            state.resting += 1;
+        }
+        loop {
+            let late = shared
+                .clock
+                .timeout(RESTING_TIME, bell.as_mut())
+                .await
+                .is_err();
+            let mut state = self.lock();
+            if state.called > 0 {
+                state.called -= 1;
+                return true;
+            }
+            if late || !shared.sends() {
+                state.resting -= 1;
+                return false;
+            }
+            // Somebody else answered the call.
+            drop(state);
+            bell.set(self.bell.notified());
+            bell.as_mut().enable();
+        }
+    }
+
+    /// Sends resting lanes home, when the mesh closes.
+    pub(crate) fn dismiss(&self) {
+        drop(self.lock());
+        self.bell.notify_waiters();
+    }
+
+    /// A lane asks for work.
     pub(crate) fn take(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<(Job, Arc<Plan>)> {
         let mut state = self.lock();
-        let job = if shared.sends()
-            && state.may_send()
-            && state.in_flight.len() < state.allowed() as usize
-        {
+        let job = if shared.sends() && state.has_work() {
             state.next_job(shared)
         } else {
             None
         };
-        let Some(job) = job else {
-            state.lanes -= 1;
-            return None;
-        };
+        let job = job?;
         let key = (job.offset, matches!(job.kind, JobKind::Sink(_)));
         state.in_flight.insert(key, job.attempts);
         self.ask(shared, &mut state);
@@ -322,7 +383,7 @@ impl Consumer {
     /// Schedules the next attempt of an event on record.
     pub(crate) fn schedule(&self, shared: &Shared, what: What, at: Timestamp) {
         let wait = at.duration_since(shared.clock.now());
-        let wait = std::time::Duration::try_from(wait).unwrap_or_default();
+        let wait = Duration::try_from(wait).unwrap_or_default();
         let due = Due {
             at: shared.clock.monotonic() + wait,
             consumer: self.id,
@@ -363,6 +424,11 @@ impl State {
             0
         };
         fresh + self.again.len()
+    }
+
+    /// Whether a lane would find something to do.
+    fn has_work(&self) -> bool {
+        self.takeable() > 0 && self.may_send() && self.in_flight.len() < self.allowed() as usize
     }
 
     /// How many attempts may be under way.

@@ -33,11 +33,18 @@ const ANSWER_BYTES_MAX: usize = 768;
 
 pub(crate) fn start(shared: Arc<Shared>, consumer: Arc<Consumer>) {
     let lanes = shared.lanes.clone();
-    lanes.spawn("lane", OnError::Report, async move {
-        while let Some((job, plan)) = consumer.take(&shared) {
-            run(&shared, &consumer, job, &plan).await;
+    // Boxed once: the future of an attempt is large, and is moved several times until it is a task.
+    let lane = Box::pin(async move {
+        loop {
+            while let Some((job, plan)) = consumer.take(&shared) {
+                run(&shared, &consumer, job, &plan).await;
+            }
+            if !consumer.rest(&shared).await {
+                return;
+            }
         }
     });
+    lanes.spawn("lane", OnError::Report, lane);
 }
 
 /// What came of an attempt.

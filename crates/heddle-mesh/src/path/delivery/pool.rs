@@ -50,7 +50,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             open_max: 1024,
-            idle_max: 64,
+            idle_max: 1024,
             idle_timeout: Duration::from_secs(30),
             head_bytes_max: 64 * 1024,
         }
