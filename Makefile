@@ -2,6 +2,7 @@
 # Programs from outside Rust are kept in $KUBERNETES_TOOLS, which may be a cache that outlives a checkout.
 
 SHELL := /bin/bash
+comma := ,
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
@@ -10,6 +11,11 @@ export KUBERNETES_TOOLS ?= $(CURDIR)/target/kubernetes-tools
 export PATH := $(KUBERNETES_TOOLS)/go/bin:$(HOME)/.cargo/bin:$(PATH)
 
 kubectls := $(KUBERNETES_TOOLS)/kubectl:$(KUBERNETES_TOOLS)/debian/kubectl
+
+# The conformance cases of CloudEvents SQL, when somebody has put them beside the checkout.
+export HEDDLE_CESQL_TCK ?= $(abspath $(wildcard ../shared/data/cesql-tck))
+tck_features := $(if $(HEDDLE_CESQL_TCK),$(comma)heddle-api/tck)
+tck_tests := $(if $(HEDDLE_CESQL_TCK),--test cesql_tck)
 
 .PHONY: help
 help: ## Say what there is to make
@@ -20,10 +26,10 @@ check: ## Format, lints, generated files, tests and documentation: what needs Ru
 	cargo xtask check
 
 .PHONY: test
-test: ## Everything: installs what tests need, then `check`, then kubectl old and new against the binary
+test: ## Everything: installs what tests need, then `check`, then kubectl old and new against the binary, and the CESQL cases if they are there
 	.ci/tools.sh rust kubectl
 	cargo xtask check
-	HEDDLE_KUBECTL='$(kubectls)' cargo test --locked --workspace --features heddle/kubectl-tests --test kubectl
+	HEDDLE_KUBECTL='$(kubectls)' cargo test --locked --workspace --features heddle/kubectl-tests$(tck_features) --test kubectl $(tck_tests)
 
 .PHONY: test-kubernetes
 test-kubernetes: ## The same questions and commands to a real kube-apiserver and to heddle (builds both; takes a while)
@@ -32,9 +38,10 @@ test-kubernetes: ## The same questions and commands to a real kube-apiserver and
 	tests/kubernetes/side-by-side.sh
 
 .PHONY: bench
-bench: ## Measure `heddle bench api` on this machine, optimised
+bench: ## Measure `heddle bench api` and `heddle bench mesh` on this machine, optimised
 	.ci/tools.sh rust
 	cargo run --locked --release --package heddle -- bench api
+	cargo run --locked --release --package heddle -- bench mesh
 
 .PHONY: audit
 audit: ## Licences, advisories, sources and duplicate versions of all dependencies (deny.toml)
