@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use heddle_rt::Clock;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::journal::Snapshot;
@@ -38,24 +39,49 @@ impl Default for Retention {
     }
 }
 
-pub(crate) async fn run(shared: Arc<Shared>, retention: Retention, mut last: Snapshot) {
-    let mut before_last: Offset = 1;
-    loop {
-        shared.clock.sleep(EVERY).await;
-        let next = shared.log.journal().bounds().end;
-        if next.saturating_sub(last.journal_next) >= SNAPSHOT_RECORDS {
-            let previous = last.journal_next;
-            match snapshot(&shared, last.clone()) {
+/// Looks after one mesh.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    shared: Arc<Shared>,
+    retention: Retention,
+    last: Snapshot,
+    /// Where the journal must begin at the latest for the snapshot before the last.
+    before_last: Offset,
+}
+
+impl Keeper {
+    pub(crate) fn new(shared: Arc<Shared>, retention: Retention, last: Snapshot) -> Self {
+        Self {
+            shared,
+            retention,
+            last,
+            before_last: 1,
+        }
+    }
+
+    /// Sums up the journal if it has grown by so many records, and removes what nobody needs.
+    pub(crate) async fn tidy(&mut self, records_min: u64) {
+        let next = self.shared.log.journal().bounds().end;
+        if next.saturating_sub(self.last.journal_next) >= records_min {
+            let previous = self.last.journal_next;
+            match snapshot(&self.shared, self.last.clone()) {
                 Ok(snapshot) => {
-                    before_last = previous;
-                    last = snapshot;
+                    self.before_last = previous;
+                    self.last = snapshot;
                 }
                 Err(error) => tracing::warn!(%error, "no snapshot of the journal could be kept"),
             }
         }
-        if let Err(error) = trim(&shared, &retention, before_last).await {
+        if let Err(error) = trim(&self.shared, &self.retention, self.before_last).await {
             tracing::warn!(%error, "old events could not be removed");
         }
+    }
+}
+
+pub(crate) async fn run(clock: Clock, keeper: Arc<tokio::sync::Mutex<Keeper>>) {
+    loop {
+        clock.sleep(EVERY).await;
+        keeper.lock().await.tidy(SNAPSHOT_RECORDS).await;
     }
 }
 
@@ -74,6 +100,8 @@ async fn trim(
 ) -> Result<(), crate::log::Unreachable> {
     let stretches = shared.log.stretches();
     let needed = needed(shared);
+    // A restart must not look for what is gone, so whatever made it superfluous is safe first.
+    shared.settled().await;
     for first in removable(&stretches, retention, &needed, shared.clock.now()) {
         shared.log.trim(first).await?;
     }
@@ -114,7 +142,9 @@ fn needed(shared: &Shared) -> Needed {
         single: BTreeSet::new(),
         from: scanned,
     };
-    for consumer in shared.consumers.read().by_id.values() {
+    // The list is not held while a consumer is: whoever gives up a place has the consumer and wants the list.
+    let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
+    for consumer in consumers {
         let state = consumer.lock();
         needed.from = needed.from.min(state.floor(scanned));
         // A deleted consumer may come back and go on where it left.

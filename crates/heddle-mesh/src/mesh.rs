@@ -10,7 +10,7 @@ use heddle_rt::{Chance, Clock, OnError, Tasks};
 use heddle_store::Health;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::housekeeping::{self, Retention};
+use crate::housekeeping::{self, Keeper, Retention};
 use crate::log::Log;
 use crate::path::broker::{Request, Scanner};
 use crate::path::delivery::courier::Courier;
@@ -39,6 +39,7 @@ pub struct Options {
 #[derive(Clone, Debug)]
 pub struct Mesh {
     pub(crate) shared: Arc<Shared>,
+    keeper: Arc<tokio::sync::Mutex<Keeper>>,
     requests: mpsc::Sender<Request>,
     tasks: Tasks,
     limits: crate::event::http::Limits,
@@ -61,13 +62,14 @@ impl Mesh {
         let snapshot = recovery::positions(options.log.journal())?;
         let positions = &snapshot.positions;
         // The log may begin later than where the last process was: nothing older is left to match.
-        let scanned = positions.scanned.max(options.log.bounds().start).max(1);
+        let bounds = options.log.bounds();
+        let scanned = positions.scanned.max(bounds.start).max(1);
         let mut consumers = Consumers {
             last: positions.consumer_last,
             ..Consumers::default()
         };
         for (id, position) in &positions.consumers {
-            let consumer = recovery::consumer(*id, position, scanned);
+            let consumer = recovery::consumer(*id, position, scanned, bounds.end);
             consumers
                 .by_key
                 .insert(Arc::clone(&consumer.key), Arc::clone(&consumer));
@@ -98,9 +100,12 @@ impl Mesh {
             OnError::EndProcess,
             timer::run(weak, retries_added),
         );
-        let keeping = housekeeping::run(Arc::clone(&shared), options.retention, snapshot);
+        let keeper = Keeper::new(Arc::clone(&shared), options.retention, snapshot);
+        let keeper = Arc::new(tokio::sync::Mutex::new(keeper));
+        let keeping = housekeeping::run(shared.clock.clone(), Arc::clone(&keeper));
         tasks.spawn("housekeeping", OnError::Report, keeping);
         Ok(Self {
+            keeper,
             shared,
             requests,
             tasks,
@@ -212,6 +217,12 @@ impl Mesh {
     /// Completes once everything that happened so far is safe in the journal.
     pub async fn settled(&self) {
         self.shared.settled().await;
+    }
+
+    /// Sums up the journal and forgets what nobody needs, now instead of within half a minute.
+    pub async fn tidy(&self) {
+        self.settled().await;
+        self.keeper.lock().await.tidy(1).await;
     }
 
     /// Lets attempts under way finish for a while, makes everything safe, and closes the log.

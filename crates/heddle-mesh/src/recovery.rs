@@ -81,7 +81,15 @@ pub(crate) fn fold(journal: &dyn Journal, mut snapshot: Snapshot) -> Result<Snap
 }
 
 /// A consumer as the journal left it. Without a table it has nowhere to send to yet.
-pub(crate) fn consumer(id: u32, position: &Position, scanned: Offset) -> Arc<Consumer> {
+///
+/// Events from `scanned` up to `end` were accepted and matched by nobody when the last process ended. Whoever took part
+/// then reads and counts them itself, by the revision that was in force, whatever the next table says.
+pub(crate) fn consumer(
+    id: u32,
+    position: &Position,
+    scanned: Offset,
+    end: Offset,
+) -> Arc<Consumer> {
     let consumer = Consumer::new(id, Arc::from(position.key.as_str()));
     let mut state = consumer.lock();
     state.revisions = position.revisions.iter().map(revision).collect();
@@ -101,6 +109,16 @@ pub(crate) fn consumer(id: u32, position: &Position, scanned: Offset) -> Arc<Con
             next: position.floor.min(scanned),
             asked: false,
         };
+    }
+    let took_part = position.unrouted.is_none() && !position.revisions.is_empty();
+    if took_part && scanned < end && state.counted_to.is_none() {
+        state.counted_to = Some(scanned);
+        if state.reading == Reading::Live {
+            state.reading = Reading::Behind {
+                next: scanned,
+                asked: false,
+            };
+        }
     }
     drop(state);
     Arc::new(consumer)

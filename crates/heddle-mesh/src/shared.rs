@@ -1,6 +1,7 @@
 //! What the parts of a running mesh have in common.
 //!
-//! Lock order: a consumer's state, then the dead letters, then the lines. No lock is held across an await.
+//! Lock order: a consumer's state, then the list of consumers or the dead letters, then the lines. The list may be held
+//! with the dead letters, never while a consumer is being locked. No lock is held across an await.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -149,8 +150,11 @@ impl Shared {
         *waiting = lines;
     }
 
+    /// Whether there is something to make safe, be it only to learn that the journal takes lines again.
     pub(crate) fn has_news(&self) -> bool {
-        !self.lines.lock().is_empty() || !self.dirty.lock().is_empty()
+        self.forgetful.load(Ordering::Acquire)
+            || !self.lines.lock().is_empty()
+            || !self.dirty.lock().is_empty()
     }
 
     /// Completes once everything noted so far is safe.

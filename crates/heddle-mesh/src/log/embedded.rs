@@ -21,6 +21,12 @@ const SNAPSHOT_PREFIX: &str = "positions-";
 /// The newest, and the one before it in case the newest is damaged.
 const SNAPSHOTS_KEPT: usize = 2;
 
+/// A record of the journal may hold a dead letter, which is an event and more, behind other lines.
+const JOURNAL_RECORD_BYTES_MAX: usize = 8 << 20;
+/// Only one append of the journal is under way at a time, and it cannot be divided: the mark in it counts on every line.
+/// What is in it came from attempts, so their number bounds it; refusing it as too much would refuse it for ever.
+const JOURNAL_PENDING_BYTES_MAX: usize = 1 << 30;
+
 /// How to open it.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -52,6 +58,11 @@ impl EmbeddedLog {
             inner.mode = options.mode;
             if let Some(bytes) = options.segment_bytes {
                 inner.limits.segment_bytes = bytes;
+                inner.limits.reserve_bytes = inner.limits.reserve_bytes.min(bytes);
+            }
+            if name == JOURNAL_DIR {
+                inner.limits.record_bytes_max = JOURNAL_RECORD_BYTES_MAX;
+                inner.limits.pending_bytes_max = JOURNAL_PENDING_BYTES_MAX;
             }
             EventLog::open(inner)
         };

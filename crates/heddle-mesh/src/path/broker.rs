@@ -32,6 +32,8 @@ const REFILL_BYTES: usize = 256 << 10;
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
 /// After a flush failed.
 const FLUSH_AGAIN: Duration = Duration::from_millis(500);
+/// After the log could not be read.
+const READ_AGAIN: Duration = Duration::from_millis(500);
 
 /// What the scanner is asked to do.
 pub(crate) enum Request {
@@ -97,8 +99,7 @@ impl Scanner {
                     }
                     None => return,
                 },
-                Some(id) = self.refills.recv() => self.refill(id),
-                _ = shared.log.beyond(scanned), if ready => self.scan(),
+                // Before the work that may never run out: outcomes become safe however busy the log is.
                 () = shared.flush.notified(), if idle => self.begin_flush(),
                 _ = ticks.tick(), if idle => {
                     if self.shared.has_news() {
@@ -106,12 +107,25 @@ impl Scanner {
                     }
                 }
                 _ = places.tick() => self.give_up_places(),
+                Some(id) = self.refills.recv() => {
+                    let read = self.refill(id);
+                    // Those who are behind and those who are not take turns.
+                    let scanned = !ready || shared.log.bounds().end <= scanned || self.scan();
+                    if !read || !scanned {
+                        clock.sleep(READ_AGAIN).await;
+                    }
+                }
+                _ = shared.log.beyond(scanned), if ready => {
+                    if !self.scan() {
+                        clock.sleep(READ_AGAIN).await;
+                    }
+                }
             }
         }
     }
 
-    /// Matches what is safe and not yet matched, up to a bound.
-    fn scan(&mut self) {
+    /// Matches what is safe and not yet matched, up to a bound. Gives whether it could be read.
+    fn scan(&mut self) -> bool {
         let scanned = self.shared.scanned();
         let batch = match self.shared.log.recent(scanned, SCAN_BYTES) {
             Some(batch) if batch.next > scanned => batch,
@@ -120,12 +134,13 @@ impl Scanner {
                 Ok(batch) => batch,
                 Err(error) => {
                     tracing::error!(%error, "events cannot be matched");
-                    return;
+                    return false;
                 }
             },
         };
         self.offer_all(&batch);
         self.shared.scanned.store(batch.next, Ordering::Release);
+        true
     }
 
     fn offer_all(&mut self, batch: &Batch) {
@@ -150,6 +165,12 @@ impl Scanner {
     /// Matches everything that is safe at this moment.
     fn catch_up(&mut self) {
         let target = self.shared.log.bounds().end;
+        if !self.shared.in_force.load().ready {
+            // There is no table yet. What the last process left unmatched is read by the consumers it had, each by itself.
+            let scanned = self.shared.scanned().max(target);
+            self.shared.scanned.store(scanned, Ordering::Release);
+            return;
+        }
         while self.shared.scanned() < target {
             let before = self.shared.scanned();
             self.scan();
@@ -159,17 +180,19 @@ impl Scanner {
         }
     }
 
-    /// Reads on for a consumer that fell behind.
-    fn refill(&mut self, id: ConsumerId) {
+    /// Reads on for a consumer that fell behind. Gives whether the log could be read.
+    fn refill(&mut self, id: ConsumerId) -> bool {
         let consumer = self.shared.consumers.read().by_id.get(&id).cloned();
-        let Some(consumer) = consumer else { return };
+        let Some(consumer) = consumer else {
+            return true;
+        };
         let Reading::Behind { next, .. } = consumer.lock().reading else {
-            return;
+            return true;
         };
         let scanned = self.shared.scanned();
         if next >= scanned {
             consumer.refill(&self.shared, &[], scanned, scanned);
-            return;
+            return true;
         }
         let batch = self.shared.log.recent(next, REFILL_BYTES);
         let batch = match batch.filter(|batch| batch.next > next) {
@@ -177,12 +200,15 @@ impl Scanner {
             None => self.shared.log.read(next, REFILL_BYTES),
         };
         match batch {
-            Ok(batch) => consumer.refill(&self.shared, &batch.records, batch.next, scanned),
+            Ok(batch) => {
+                consumer.refill(&self.shared, &batch.records, batch.next, scanned);
+                true
+            }
             Err(error) => {
                 tracing::error!(%error, consumer = %consumer.key, "cannot read the backlog");
-                if let Reading::Behind { asked, .. } = &mut consumer.lock().reading {
-                    *asked = false;
-                }
+                // It still wants to read, and may have nothing else to do that would let it ask again.
+                self.shared.refills.send(id).ok();
+                false
             }
         }
     }

@@ -2,5 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod closing;
 mod delivery;
+mod door;
+mod ledger;
+mod order;
+mod replies;
+mod schedule;
+mod tables;
 mod world;

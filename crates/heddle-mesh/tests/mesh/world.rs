@@ -13,12 +13,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use heddle_api::ledger::{Account, Trace};
 use heddle_mesh::log::Log;
+use heddle_mesh::log::embedded::{self, EmbeddedLog};
+use heddle_mesh::log::memory::MemoryLog;
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::routes::Resources;
 use heddle_mesh::{Mesh, Options, Retention};
 use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};
+use heddle_rt::vfs::{MemoryVfs, PowerLoss};
 use heddle_rt::{Chance, Clock, OnError, Tasks};
+use heddle_store::Mode;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -40,6 +44,10 @@ pub(crate) enum Manner {
     Reply(&'static str),
     /// With this header beside the status.
     AnswerWith(u16, &'static str, &'static str),
+    /// Answers this to the events with these ids, and accepts all others.
+    AnswerTo(&'static [&'static str], u16),
+    /// Never answers the event with this id, and accepts all others.
+    HangOn(&'static str),
 }
 
 /// One delivery as the subscriber saw it.
@@ -70,8 +78,7 @@ impl Subscribers {
             .headers
             .get("ce-id")
             .and_then(|id| id.to_str().ok())
-            .unwrap_or_default()
-            .to_owned();
+            .map_or_else(|| id_in(&body), str::to_owned);
         self.received.lock().push(Received {
             host: host.to_owned(),
             id: id.clone(),
@@ -100,7 +107,11 @@ impl Subscribers {
                     .count();
                 status(if seen > times { 200 } else { 500 }).body(Full::default())
             }
-            Manner::Hang => std::future::pending().await,
+            Manner::AnswerTo(ids, code) => {
+                status(if ids.contains(&&*id) { code } else { 200 }).body(Full::default())
+            }
+            Manner::HangOn(hung) if hung != id => status(200).body(Full::default()),
+            Manner::Hang | Manner::HangOn(_) => std::future::pending().await,
             Manner::Reply(type_) => status(200)
                 .header("ce-specversion", "1.0")
                 .header("ce-type", type_)
@@ -182,17 +193,19 @@ pub(crate) struct World {
     pub(crate) subscribers: Arc<Subscribers>,
     pub(crate) mesh: Mesh,
     pub(crate) resources: Resources,
+    pub(crate) retention: Retention,
+    /// Where the log lies, unless it is one in memory, which outlives the mesh by itself.
+    disk: Option<MemoryVfs>,
     tasks: Tasks,
 }
 
 impl World {
-    pub(crate) async fn new(log: impl FnOnce(Clock) -> Arc<dyn Log>) -> Self {
-        let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
-        let log = log(clock.clone());
+    fn new(clock: Clock, log: Arc<dyn Log>, disk: Option<MemoryVfs>) -> Self {
         let subscribers = Arc::new(Subscribers::default());
         let (tasks, chance) = (Tasks::new("test"), Chance::seeded(7));
         *subscribers.tasks.lock() = Some(tasks.clone());
-        let mesh = open(&clock, &chance, &tasks, &log, &subscribers);
+        let retention = Retention::default();
+        let mesh = open(&clock, &chance, &tasks, &log, &subscribers, retention);
         Self {
             clock,
             chance,
@@ -200,38 +213,79 @@ impl World {
             subscribers,
             mesh,
             resources: Resources::default(),
+            retention,
+            disk,
             tasks,
         }
     }
 
-    /// In memory.
-    pub(crate) async fn in_memory() -> Self {
-        Self::new(|clock| Arc::new(heddle_mesh::log::memory::MemoryLog::new(clock))).await
+    fn clock() -> Clock {
+        Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap())
     }
 
-    /// The process dies without a word; a new one takes over the log. Lines not yet safe are lost.
+    /// In memory.
+    pub(crate) async fn in_memory() -> Self {
+        Self::in_memory_that_refuses().0
+    }
+
+    /// In memory, with the handle that makes the log refuse.
+    pub(crate) fn in_memory_that_refuses() -> (Self, MemoryLog) {
+        let clock = Self::clock();
+        let log = MemoryLog::new(clock.clone());
+        (Self::new(clock, Arc::new(log.clone()), None), log)
+    }
+
+    /// On a simulated disk, with segments of a few events.
+    pub(crate) fn on_disk() -> Self {
+        let (clock, disk) = (Self::clock(), MemoryVfs::new());
+        let log = open_log(&clock, &disk);
+        Self::new(clock, log, Some(disk))
+    }
+
+    /// One world of each kind, for whatever must survive a restart.
+    pub(crate) fn each() -> [Self; 2] {
+        [Self::in_memory_that_refuses().0, Self::on_disk()]
+    }
+
+    /// The process dies without a word and takes the power with it; a new one takes over the log. Lines not yet safe are
+    /// lost.
     pub(crate) async fn crash(&mut self) {
         self.tasks.cancel();
         self.tasks.join().await;
+        self.disk = self
+            .disk
+            .as_ref()
+            .map(|disk| disk.power_loss(PowerLoss::LoseUnsynced));
         self.begin();
     }
 
     /// The process ends as it should; a new one takes over.
     pub(crate) async fn restart(&mut self) {
-        self.mesh.close(Duration::from_secs(1)).await;
-        self.tasks.cancel();
+        self.stop().await;
         self.begin();
     }
 
-    fn begin(&mut self) {
+    /// The process ends as it should.
+    pub(crate) async fn stop(&mut self) {
+        self.mesh.close(Duration::from_secs(1)).await;
+        self.tasks.cancel();
+        self.tasks.join().await;
+        self.disk = self.disk.as_ref().map(MemoryVfs::kill);
+    }
+
+    pub(crate) fn begin(&mut self) {
         self.tasks = Tasks::new("test");
         *self.subscribers.tasks.lock() = Some(self.tasks.clone());
+        if let Some(disk) = &self.disk {
+            self.log = open_log(&self.clock, disk);
+        }
         self.mesh = open(
             &self.clock,
             &self.chance,
             &self.tasks,
             &self.log,
             &self.subscribers,
+            self.retention,
         );
     }
 
@@ -294,6 +348,37 @@ impl World {
         self.mesh.source().handle(request).await.status().as_u16()
     }
 
+    /// Posts one small event to a path; gives the status, the header `Retry-After` and the body as JSON.
+    pub(crate) async fn post(&self, path: &str) -> (u16, Option<String>, Value) {
+        let request = Request::post(path)
+            .header("ce-specversion", "1.0")
+            .header("ce-id", "posted")
+            .header("ce-source", "/test")
+            .header("ce-type", "order.created")
+            .body(Full::<Bytes>::default())
+            .unwrap();
+        self.ask(request).await
+    }
+
+    /// Publishes a batch to `ns/default`.
+    pub(crate) async fn post_batch(&self, events: &Value) -> (u16, Option<String>, Value) {
+        let request = Request::post("/broker/ns/default")
+            .header("content-type", "application/cloudevents-batch+json")
+            .body(Full::from(events.to_string()))
+            .unwrap();
+        self.ask(request).await
+    }
+
+    async fn ask(&self, request: Request<Full<Bytes>>) -> (u16, Option<String>, Value) {
+        let response = self.mesh.source().handle(request).await;
+        let pause = response.headers().get("retry-after");
+        let pause = pause.map(|pause| pause.to_str().unwrap().to_owned());
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        (status, pause, body)
+    }
+
     pub(crate) async fn publish_many(&self, ids: impl Iterator<Item = String>) {
         for id in ids {
             assert_eq!(self.publish(&id, &[]).await, 202);
@@ -324,6 +409,18 @@ impl World {
             .collect()
     }
 
+    /// What a host received, sorted.
+    pub(crate) fn received_sorted(&self, host: &str) -> Vec<String> {
+        let mut received = self.received(host);
+        received.sort_unstable();
+        received
+    }
+
+    /// Lets simulated time pass, so that what should not happen has had its chance.
+    pub(crate) async fn pass(&self, seconds: u64) {
+        self.clock.sleep(Duration::from_secs(seconds)).await;
+    }
+
     pub(crate) fn deliveries(&self, host: &str) -> Vec<Received> {
         let received = self.subscribers.received.lock();
         received
@@ -352,12 +449,25 @@ impl World {
     }
 }
 
+fn open_log(clock: &Clock, disk: &MemoryVfs) -> Arc<dyn Log> {
+    let options = embedded::Options {
+        vfs: disk.shared(),
+        dir: "/mesh".into(),
+        clock: clock.clone(),
+        tasks: Tasks::new("log"),
+        mode: Mode::Inline,
+        segment_bytes: Some(4096),
+    };
+    Arc::new(EmbeddedLog::open(options).unwrap())
+}
+
 fn open(
     clock: &Clock,
     chance: &Chance,
     tasks: &Tasks,
     log: &Arc<dyn Log>,
     subscribers: &Arc<Subscribers>,
+    retention: Retention,
 ) -> Mesh {
     let limits = heddle_mesh::event::http::Limits::default();
     let courier = Courier::new(CourierOptions {
@@ -373,10 +483,16 @@ fn open(
         tasks: tasks.clone(),
         log: Arc::clone(log),
         courier,
-        retention: Retention::default(),
+        retention,
         limits,
     };
     Mesh::open(options).unwrap()
+}
+
+/// The id of an event in structured form.
+fn id_in(body: &[u8]) -> String {
+    let event: Value = serde_json::from_slice(body).unwrap_or_default();
+    event["id"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Puts `extra` over `value`, object by object.

@@ -147,9 +147,13 @@ fn update(
         note(shared, &state, line);
     }
     if same {
-        if let Some(revision) = state.revisions.last_mut() {
+        let revision = state.revisions.last_mut();
+        if let Some(revision) = revision.filter(|_| edited) {
             revision.uid.clone_from(&spec.uid);
             revision.generation = spec.generation;
+            // After a restart it must be known as this generation, or it would be taken for edited once more.
+            let from = revision.from;
+            note(shared, &state, routed(consumer, spec, from, from));
         }
     } else {
         let from = begin(shared, &state, spec, at);
@@ -160,6 +164,8 @@ fn update(
     state.spec = Some(Arc::clone(spec));
     if state.plan.ordered {
         state.hold_keys_on_record(shared);
+    } else {
+        state.let_go_of_keys();
     }
     consumer.touch(shared, &mut state);
 }
@@ -195,11 +201,6 @@ fn revise(
     from: Offset,
     at: Offset,
 ) {
-    let feeds: Vec<(String, Vec<String>)> = spec
-        .feeds
-        .iter()
-        .map(|feed| (feed.entry.to_string(), feed.via.clone()))
-        .collect();
     state.revisions.retain(|revision| revision.from < from);
     if let Some(last) = state.revisions.last_mut() {
         last.until = last.until.filter(|until| *until < from);
@@ -210,7 +211,7 @@ fn revise(
         uid: spec.uid.clone(),
         generation: spec.generation,
         fingerprint: spec.fingerprint,
-        feeds: feeds.clone(),
+        feeds: feeds(spec),
         predicate: Arc::clone(&spec.predicate),
     });
     prune(state, at);
@@ -223,18 +224,28 @@ fn revise(
         state.reading = Reading::Behind { next, asked: false };
         state.counted_to = Some(state.counted_to.map_or(from, |counted| counted.min(from)));
     }
-    let line = Line::Routed(Box::new(Routed {
+    note(shared, state, routed(consumer, spec, from, at));
+}
+
+fn routed(consumer: &Consumer, spec: &routes::Consumer, from: Offset, backfill_to: Offset) -> Line {
+    Line::Routed(Box::new(Routed {
         consumer: consumer.id,
         key: consumer.key.to_string(),
         uid: spec.uid.clone(),
         generation: spec.generation,
         from,
-        backfill_to: at,
+        backfill_to,
         fingerprint: spec.fingerprint,
-        feeds,
+        feeds: feeds(spec),
         filters: serde_json::to_string(&spec.filters).unwrap_or_default(),
-    }));
-    note(shared, state, line);
+    }))
+}
+
+fn feeds(spec: &routes::Consumer) -> Vec<(String, Vec<String>)> {
+    let feeds = spec.feeds.iter();
+    feeds
+        .map(|feed| (feed.entry.to_string(), feed.via.clone()))
+        .collect()
 }
 
 /// Forgets revisions that decide about nothing that is unfinished, beyond a bound.
@@ -274,7 +285,7 @@ fn unroute(shared: &Shared, consumer: &Arc<Consumer>, at: Offset, when: Timestam
 fn forget(shared: &Shared, consumer: &Arc<Consumer>, state: &mut State, when: Timestamp) {
     tracing::info!(consumer = %consumer.key, unfinished = state.tally.pending(), "nobody came back for its place");
     state.tally.removed += state.tally.pending();
-    let redriven = state.clear();
+    let redriven = state.clear(shared);
     let mut letters = shared.dead.lock();
     redriven.into_iter().for_each(|name| letters.forget(name));
     let rests = letters

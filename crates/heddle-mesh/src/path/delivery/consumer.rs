@@ -373,6 +373,10 @@ impl Consumer {
     pub(crate) fn put_back(self: &Arc<Self>, job: Job) {
         let mut state = self.lock();
         state.landed(&job);
+        if let Some(key) = job.lane_key.filter(|_| job.attempts == 0) {
+            // It is the first to ask for its key again; those that wait for it go on waiting.
+            state.busy.remove(&key);
+        }
         if job.attempts == 0 && job.kind == JobKind::Event {
             state.fresh.push_front(job);
         } else {
@@ -472,7 +476,10 @@ impl State {
             let holds = job.attempts > 0;
             job.lane_key = Some(key);
             if !holds && !self.busy.insert(key) {
-                self.blocked.entry(key).or_default().push_back(job);
+                // Most come in order; one that was let go and overtaken goes back to its place.
+                let queue = self.blocked.entry(key).or_default();
+                let place = queue.partition_point(|waiting| waiting.offset < job.offset);
+                queue.insert(place, job);
                 self.blocked_count += 1;
                 continue;
             }
@@ -494,18 +501,49 @@ impl State {
         let Some(queue) = self.blocked.get_mut(&key) else {
             return;
         };
-        if let Some(next) = queue.pop_front() {
-            self.blocked_count -= 1;
-            self.fresh.push_front(next);
-        }
+        let next = queue.pop_front();
         if queue.is_empty() {
             self.blocked.remove(&key);
         }
+        if let Some(next) = next {
+            self.blocked_count -= 1;
+            self.let_go(next);
+        }
     }
 
-    /// Events on record hold their keys, also when order is asked for only now, or after a restart.
+    /// An event that was on record before the restart may end before it is read again; then it is not to be read as new.
+    pub(crate) fn pass_over(&mut self, offset: Offset) {
+        if matches!(self.reading, Reading::Behind { next, .. } if offset >= next) {
+            self.ended.insert(offset);
+        }
+    }
+
+    /// Order is no longer asked for: nobody waits for anybody.
+    pub(crate) fn let_go_of_keys(&mut self) {
+        self.busy.clear();
+        self.blocked_count = 0;
+        let mut waiting: Vec<Job> = self.blocked.drain().flat_map(|(_, queue)| queue).collect();
+        waiting.sort_unstable_by_key(|job| job.offset);
+        for mut job in waiting.into_iter().rev() {
+            job.lane_key = None;
+            self.let_go(job);
+        }
+    }
+
+    /// An event that waited for its key goes next.
+    fn let_go(&mut self, job: Job) {
+        match job.kind {
+            JobKind::Event => self.fresh.push_front(job),
+            // It is on record, and not one of those that the floor is about.
+            JobKind::Redriven(_) | JobKind::Sink(_) => self.again.push_front(job),
+        }
+    }
+
+    /// Events that were tried hold their keys, also when order is asked for only now, or after a restart. A dead letter
+    /// that was sent on its way and not tried since asks for its key like everybody else.
     pub(crate) fn hold_keys_on_record(&mut self, shared: &Shared) {
-        for (offset, retry) in &self.retrying {
+        let tried = self.retrying.iter().filter(|(_, retry)| retry.attempts > 0);
+        for (offset, retry) in tried {
             let job = Job {
                 offset: *offset,
                 attempts: retry.attempts,
@@ -518,7 +556,11 @@ impl State {
     }
 
     /// Forgets all work; gives the dead letters that were on their way again.
-    pub(crate) fn clear(&mut self) -> Vec<u64> {
+    pub(crate) fn clear(&mut self, shared: &Shared) -> Vec<u64> {
+        let waiting = self.fresh.iter().chain(self.blocked.values().flatten());
+        for record in waiting.filter_map(|job| job.record.as_ref()) {
+            shared.give_back(record.payload.len());
+        }
         let redriven = self
             .retrying
             .values()
@@ -538,10 +580,15 @@ impl State {
         redriven
     }
 
+    /// What waits for its first attempt. Dead letters on their way again are not among them, wherever they wait.
+    fn not_on_record(&self) -> impl Iterator<Item = &Job> {
+        let waiting = self.fresh.iter().chain(self.blocked.values().flatten());
+        waiting.filter(|job| job.kind == JobKind::Event)
+    }
+
     /// Everything below has ended or is on record.
     pub(crate) fn floor(&self, scanned: Offset) -> Offset {
-        let jobs = self.fresh.iter().chain(self.blocked.values().flatten());
-        let waiting = jobs.map(|job| job.offset).min();
+        let waiting = self.not_on_record().map(|job| job.offset).min();
         let flying = self.in_flight.iter();
         let flying = flying
             .filter(|((offset, sink), attempts)| {
@@ -594,7 +641,7 @@ impl State {
         let flying = flying
             .filter(|(offset, sink)| !sink && !self.retrying.contains_key(offset))
             .count();
-        (self.waiting() + flying + self.retrying.len()) as u64
+        (self.not_on_record().count() + flying + self.retrying.len()) as u64
     }
 }
 

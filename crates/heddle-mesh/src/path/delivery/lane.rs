@@ -494,6 +494,7 @@ fn settle(shared: &Arc<Shared>, consumer: &Arc<Consumer>, plan: &Plan, tried: Tr
 /// The event is no longer the consumer's to deliver.
 fn end(shared: &Shared, state: &mut State, job: &Job) {
     state.retrying.remove(&job.offset);
+    state.pass_over(job.offset);
     state.release_key(job);
     if let JobKind::Redriven(name) = job.kind {
         shared.dead.lock().forget(name);

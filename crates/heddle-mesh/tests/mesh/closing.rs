@@ -1,0 +1,114 @@
+//! Ending in an orderly way, and going on when outcomes cannot be written.
+
+use std::time::Duration;
+
+use heddle_mesh::log::Refused;
+use serde_json::json;
+
+use crate::world::{Manner, World};
+
+#[tokio::test(start_paused = true)]
+async fn closing_during_deliveries_fails_none_of_them() {
+    for mut world in World::each() {
+        world.broker("ns", "default");
+        world.trigger("t", "a", json!({"spec": {"delivery": {"retry": 0}}}));
+        world.manner("a", Manner::Hang);
+        world.route().await;
+        world
+            .publish_many((0..100).map(|number| format!("{number:02}")))
+            .await;
+        world
+            .until("under way", |world| world.account("t").in_flight == 64)
+            .await;
+        world.stop().await;
+        world.manner("a", Manner::Accept);
+        world.begin();
+        world.route().await;
+        world
+            .until("delivered", |world| world.account("t").delivered == 100)
+            .await;
+        assert_eq!(world.account("t").dead_lettered, 0);
+        let mut received = world.received_sorted("a");
+        assert_eq!(received.len(), 164, "twice is only what was under way");
+        received.dedup();
+        assert_eq!(received.len(), 100);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_lets_attempts_finish_and_remembers_them() {
+    for mut world in World::each() {
+        world.broker("ns", "default");
+        world.trigger("t", "a", json!({}));
+        world.route().await;
+        world
+            .publish_many((0..100).map(|number| number.to_string()))
+            .await;
+        world.restart().await;
+        world.route().await;
+        world
+            .until("delivered", |world| world.account("t").delivered == 100)
+            .await;
+        assert_eq!(world.received("a").len(), 100, "nothing twice");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_while_outcomes_cannot_be_written() {
+    let (mut world, log) = World::in_memory_that_refuses();
+    world.broker("ns", "default");
+    world.trigger("t", "a", json!({}));
+    world.route().await;
+    log.refuse_lines(Some(Refused::Full));
+    world.publish("1", &[]).await;
+    world
+        .until("sent", |world| world.received("a").len() == 1)
+        .await;
+    world.pass(1).await;
+    world.publish("2", &[]).await;
+    world.publish("3", &[]).await;
+    world.pass(60).await;
+    assert_eq!(world.received("a"), ["1"]);
+    log.refuse_lines(None);
+    world
+        .until("delivered", |world| world.account("t").delivered == 3)
+        .await;
+    assert_eq!(world.received_sorted("a"), ["1", "2", "3"]);
+    world.mesh.settled().await;
+    let account = world.account("t");
+    world.crash().await;
+    world.route().await;
+    assert_eq!(
+        world.account("t"),
+        account,
+        "the outcomes were kept meanwhile"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_recovers_is_noticed_even_if_nothing_happens() {
+    let (mut world, log) = World::in_memory_that_refuses();
+    world.broker("ns", "default");
+    world.trigger(
+        "t",
+        "a",
+        json!({"spec": {"delivery": {"retry": 1, "backoffDelay": "PT20S"}}}),
+    );
+    world.manner("a", Manner::Answer(503));
+    world.route().await;
+    world.publish("1", &[]).await;
+    world
+        .until("tried", |world| world.account("t").retrying == 1)
+        .await;
+    world.mesh.settled().await;
+    log.refuse_lines(Some(Refused::Busy));
+    // Somebody asks, there is nothing to write, and still the journal turns out to refuse.
+    let settled = world.mesh.settled();
+    let waited = world.clock.timeout(Duration::from_secs(1), settled).await;
+    assert!(waited.is_err(), "it cannot be safe");
+    log.refuse_lines(None);
+    world.manner("a", Manner::Accept);
+    world
+        .until("delivered", |world| world.account("t").delivered == 1)
+        .await;
+}

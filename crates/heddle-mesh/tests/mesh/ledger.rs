@@ -1,0 +1,226 @@
+//! Questions: where an event is, what a filter would do, and what is left after tidying up.
+
+use std::time::Duration;
+
+use heddle_api::ledger::{EventState, ExplainRequest};
+use heddle_mesh::Retention;
+use serde_json::json;
+
+use crate::world::{Manner, World};
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_found_at_every_stage() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    let slowly = json!({"timeout": "PT1H", "retry": 3, "backoffDelay": "PT30S"});
+    world.trigger("hangs", "hangs", json!({"spec": {"delivery": slowly}}));
+    world.trigger("fails", "fails", json!({"spec": {"delivery": slowly}}));
+    world.trigger("dies", "dies", json!({"spec": {"delivery": {"retry": 0}}}));
+    world.trigger("done", "done", json!({}));
+    world.trigger(
+        "paused",
+        "paused",
+        json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}}}),
+    );
+    world.trigger(
+        "other",
+        "other",
+        json!({"spec": {"filter": {"attributes": {"type": "order.paid"}}}}),
+    );
+    world.manner("hangs", Manner::Hang);
+    world.manner("fails", Manner::Answer(503));
+    world.manner("dies", Manner::Answer(500));
+    world.route().await;
+    world.publish("1", &[]).await;
+    world
+        .until("everywhere", |world| {
+            world.account("done").delivered == 1
+                && world.account("dies").dead_lettered == 1
+                && world.account("fails").retrying == 1
+                && world.account("hangs").in_flight == 1
+        })
+        .await;
+    let trace = world.trace("1").await;
+    let event = &trace.events[0];
+    let verdict = |name: &str| {
+        let key = format!("trigger/ns/{name}");
+        let found = event.verdicts.iter().find(|one| one.consumer == key);
+        found.unwrap_or_else(|| panic!("no verdict of {name}: {event:?}"))
+    };
+    assert_eq!(verdict("done").state, EventState::Delivered);
+    assert_eq!(verdict("hangs").state, EventState::Delivering);
+    assert_eq!(verdict("dies").state, EventState::DeadLettered);
+    assert!(verdict("dies").reason.contains("500"));
+    assert_eq!(verdict("fails").state, EventState::Retrying);
+    assert_eq!(verdict("fails").attempts[0].status, Some(503));
+    assert!(verdict("fails").next_attempt_at > Some(world.clock.now()));
+    assert_eq!(verdict("paused").state, EventState::Waiting);
+    assert!(verdict("paused").reason.contains("paused"));
+    assert_eq!(verdict("other").state, EventState::Filtered);
+    assert!(verdict("other").reason.contains("order.paid"));
+    assert!(event.summary.contains("trigger/ns/"), "{}", event.summary);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_behind_a_slow_subscriber_is_found_in_the_log() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.trigger(
+        "t",
+        "a",
+        json!({
+            "metadata": {"annotations": {"heddle.dev/max-in-flight": "1"}},
+            "spec": {"delivery": {"timeout": "PT10H"}},
+        }),
+    );
+    world.manner("a", Manner::Hang);
+    world.route().await;
+    world
+        .publish_many((0..5000).map(|number| number.to_string()))
+        .await;
+    world
+        .until("matched", |world| world.account("t").pending == 5000)
+        .await;
+    let near = world.trace("10").await.events.remove(0).verdicts.remove(0);
+    assert_eq!(
+        (near.state, &*near.reason),
+        (EventState::Pending, "waiting for its turn")
+    );
+    let far = world
+        .trace("4999")
+        .await
+        .events
+        .remove(0)
+        .verdicts
+        .remove(0);
+    assert_eq!(far.state, EventState::Pending);
+    assert!(far.reason.contains("waiting in the log"), "{far:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_can_be_tried_before_it_is_used() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.broker("ns", "other");
+    world.route().await;
+    for (id, type_) in [
+        ("1", "order.created"),
+        ("2", "order.paid"),
+        ("3", "order.paid"),
+    ] {
+        world.publish(id, &[("type", type_)]).await;
+    }
+    assert_eq!(world.post("/broker/ns/other").await.0, 202);
+    let question = |filters| ExplainRequest {
+        entry: "broker/ns/default".to_owned(),
+        filters: serde_json::from_value(filters).unwrap(),
+        last: 1000,
+    };
+    let paid = question(json!([{"exact": {"type": "order.paid"}}]));
+    let answer = world.mesh.explain(&paid).unwrap();
+    assert_eq!((answer.examined, answer.matched), (3, 2));
+    assert_eq!(answer.matches[0].id, "3", "the newest first");
+    assert!(
+        answer.misses[0].reason.contains("order.created"),
+        "{answer:?}"
+    );
+    let bad = question(json!([{"cesql": "type ="}]));
+    assert!(world.mesh.explain(&bad).is_err());
+    let nowhere = ExplainRequest {
+        entry: "broker/ns/missing".to_owned(),
+        ..paid
+    };
+    let error = world.mesh.explain(&nowhere).unwrap_err();
+    assert!(error.to_string().contains("broker/ns/missing"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tidying_up_forgets_what_is_finished_and_nothing_else() {
+    for mut world in World::each() {
+        world.retention = Retention {
+            age_max: Duration::ZERO,
+            bytes_max: 0,
+        };
+        world.restart().await;
+        world.broker("ns", "default");
+        let slowly = json!({"retry": 9, "backoffDelay": "PT500S", "backoffPolicy": "linear"});
+        world.trigger("t", "a", json!({"spec": {"delivery": slowly}}));
+        world.manner("a", Manner::AnswerTo(&["205"], 503));
+        world.route().await;
+        for round in 1..=6 {
+            world
+                .publish_many((0..60).map(|number| format!("{round}{number:02}")))
+                .await;
+            world
+                .until("all but one", |world| {
+                    let account = world.account("t");
+                    account.delivered + account.retrying == round * 60
+                })
+                .await;
+            world.pass(1).await;
+            world.mesh.tidy().await;
+        }
+        let first = world.log.bounds().start;
+        assert!(first > 1, "the beginning is gone");
+        let unfinished = world.trace("205").await;
+        assert_eq!(unfinished.events.len(), 1, "what is unfinished is kept");
+        assert!(world.trace("301").await.events.is_empty());
+        assert!(!world.log.journal().snapshots().unwrap().is_empty());
+        let account = world.account("t");
+        assert_eq!((account.matched, account.retrying), (360, 1));
+        world.crash().await;
+        world.route().await;
+        assert_eq!(world.account("t"), account);
+        world.manner("a", Manner::Accept);
+        world
+            .until("delivered", |world| world.account("t").delivered == 360)
+            .await;
+        assert_eq!(
+            world.received("a").len(),
+            361,
+            "one event needed a second attempt"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_outlive_the_events_and_lines_around_them() {
+    for mut world in World::each() {
+        world.retention = Retention {
+            age_max: Duration::ZERO,
+            bytes_max: 0,
+        };
+        world.restart().await;
+        world.broker("ns", "default");
+        world.trigger("t", "a", json!({}));
+        world.manner("a", Manner::AnswerTo(&["101", "333"], 400));
+        world.route().await;
+        for round in 1..=6 {
+            world
+                .publish_many((0..60).map(|number| format!("{round}{number:02}")))
+                .await;
+            world
+                .until("done", |world| world.account("t").pending == 0)
+                .await;
+            world.pass(1).await;
+            world.mesh.tidy().await;
+        }
+        assert!(world.trace("101").await.events.is_empty());
+        world.crash().await;
+        world.route().await;
+        assert_eq!(world.account("t").dead_letters, 2);
+        world.manner("a", Manner::Accept);
+        let all = heddle_api::ledger::DeadLetterSelection {
+            all: true,
+            ..Default::default()
+        };
+        assert_eq!(world.mesh.redrive(&all, "ann").await.count, 2);
+        world
+            .until("delivered", |world| world.account("t").delivered == 360)
+            .await;
+        let late = world.deliveries("a").into_iter().rev().take(2);
+        let mut late: Vec<_> = late.map(|delivery| delivery.body).collect();
+        late.sort();
+        assert_eq!(late, ["data of 101", "data of 333"]);
+    }
+}
