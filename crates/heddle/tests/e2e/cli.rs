@@ -64,6 +64,8 @@ async fn the_examples_can_be_applied_shown_and_deleted() {
 async fn what_is_shown_as_yaml_can_be_applied_again() {
     let server = Server::start().await;
     server.heddle(&["apply", "-f", &examples()]).ok();
+    // What is shown has a version; a controller that writes the status meanwhile would make it an old one.
+    server.until_ready("applications", "shop").await;
     let yaml = server.heddle(&["get", "app", "shop", "-o", "yaml"]).ok();
     let applied = server
         .heddle_with(&["apply", "-f", "-", "--force-conflicts"], &yaml)

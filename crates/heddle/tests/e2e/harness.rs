@@ -23,16 +23,36 @@ pub(crate) struct Server {
     child: Option<Child>,
     /// `http://127.0.0.1:port`, as endpoints.json has it.
     pub(crate) control: String,
+    /// Where events are published, likewise.
+    pub(crate) events: String,
+    log_filter: &'static str,
+    extra_args: &'static [&'static str],
 }
 
 impl Server {
     /// A server on a fresh directory.
     pub(crate) async fn start() -> Self {
+        Self::start_with("debug", &[]).await
+    }
+
+    /// A server that says no more than it must, for tests that make it work hard.
+    pub(crate) async fn start_quietly() -> Self {
+        Self::start_with("info", &[]).await
+    }
+
+    /// A server on a fresh directory, with arguments that it keeps over restarts.
+    pub(crate) async fn start_with(
+        log_filter: &'static str,
+        extra_args: &'static [&'static str],
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut server = Self {
             folder,
             child: None,
             control: String::new(),
+            events: String::new(),
+            log_filter,
+            extra_args,
         };
         server.launch().await;
         server
@@ -68,6 +88,7 @@ impl Server {
         .await;
         let endpoints: Value = serde_json::from_str(&endpoints).unwrap();
         self.control = endpoints["control"].as_str().unwrap().to_owned();
+        self.events = endpoints["events"].as_str().unwrap().to_owned();
         eventually("readiness", async || {
             (self.get("/readyz").await.code == StatusCode::OK).then_some(())
         })
@@ -79,8 +100,9 @@ impl Server {
         let log = open_log(&self.folder.path().join("log"));
         let mut command = heddle();
         command
-            .args(["serve", "--log", "debug", "--data-dir"])
+            .args(["serve", "--log", self.log_filter, "--data-dir"])
             .arg(self.data())
+            .args(self.extra_args)
             .env("HEDDLE_LISTEN", "127.0.0.1:0");
         command.stdout(Stdio::null()).stderr(log);
         command
@@ -251,26 +273,40 @@ pub(crate) fn heddle() -> Command {
         "HEDDLE_LOG",
         "HEDDLE_LOG_FORMAT",
         "HEDDLE_ALLOW_REMOTE",
+        "HEDDLE_EVENTS",
+        "HEDDLE_NO_CONTROLLERS",
     ] {
         command.env_remove(name);
     }
+    // The default port is one for all tests at once.
+    command.env("HEDDLE_EVENTS_LISTEN", "127.0.0.1:0");
     command
 }
 
 /// Waits for a condition.
 pub(crate) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
+    let check = async || check().await.ok_or_else(|| "it never came".to_owned());
+    eventually_or_else(what, check).await
+}
+
+/// Waits for a condition whose absence can be described.
+pub(crate) async fn eventually_or_else<T>(
+    what: &str,
+    mut check: impl AsyncFnMut() -> Result<T, String>,
+) -> T {
     let clock = Clock::system();
+    let mut last = String::new();
     let found = clock.timeout(PATIENCE, async {
         loop {
-            if let Some(found) = check().await {
-                return found;
+            match check().await {
+                Ok(found) => return found,
+                Err(missing) => last = missing,
             }
             clock.sleep(POLL).await;
         }
     });
-    found
-        .await
-        .unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    let found = found.await;
+    found.unwrap_or_else(|_| panic!("waited in vain for {what}: {last}"))
 }
 
 pub(crate) fn read(path: &Path) -> String {

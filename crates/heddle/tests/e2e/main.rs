@@ -8,6 +8,7 @@
 mod bad_input;
 mod cli;
 mod crash;
+mod events;
 mod harness;
 mod serve;
 mod tls;

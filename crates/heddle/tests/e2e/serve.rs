@@ -48,7 +48,10 @@ async fn the_files_for_clients_have_their_modes_and_are_kept_over_restarts() {
     );
     let endpoints: serde_json::Value =
         serde_json::from_str(&read(&server.data().join("endpoints.json"))).unwrap();
-    assert_eq!(endpoints, json!({"control": server.control}));
+    assert_eq!(
+        endpoints,
+        json!({"control": server.control, "events": server.events})
+    );
 
     let (token, authority, first) = (
         server.token(),

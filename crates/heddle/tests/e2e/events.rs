@@ -1,0 +1,15 @@
+//! Events through the real binary, from a publisher's socket to a subscriber's.
+//!
+//! `wire.rs` speaks HTTP byte by byte, so that a test can send what no client library would;
+//! `subscriber.rs` answers as badly as it is told to; `stage.rs` knows the resources.
+
+mod bad_neighbours;
+mod commands;
+mod dead_letters;
+mod metrics;
+mod publishing;
+mod routing;
+mod security;
+mod stage;
+mod subscriber;
+mod wire;

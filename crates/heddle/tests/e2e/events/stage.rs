@@ -1,0 +1,231 @@
+//! What every story needs: resources applied and ready, events published, accounts that balance.
+
+use heddle_api::ledger::{Account, Accounts, DeadLetterPage, Trace};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::wire::{Message, Wire};
+use crate::harness::{Server, eventually_or_else};
+
+/// The namespace most stories happen in.
+pub(crate) const TEAM: &str = "team-a";
+/// The door of the Broker that most stories use.
+pub(crate) const BROKER: &str = "/broker/team-a/default";
+
+/// A server with a namespace and a Broker in it.
+pub(crate) async fn with_broker() -> Server {
+    set_up(Server::start().await).await
+}
+
+/// The same for tests that make it work hard.
+pub(crate) async fn with_busy_broker() -> Server {
+    set_up(Server::start_quietly().await).await
+}
+
+/// A namespace and a Broker in it.
+pub(crate) async fn set_up(server: Server) -> Server {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}});
+    server.apply(&namespace).await;
+    server.apply(&broker("default")).await;
+    server.until_ready("brokers", "default").await;
+    server
+}
+
+pub(crate) fn broker(name: &str) -> Value {
+    json!({
+        "apiVersion": "eventing.knative.dev/v1", "kind": "Broker",
+        "metadata": {"namespace": TEAM, "name": name},
+    })
+}
+
+/// A Trigger on the default Broker; `spec` is put over what is usual.
+pub(crate) fn trigger(name: &str, subscriber: &str, spec: Value) -> Value {
+    let mut trigger = json!({
+        "apiVersion": "eventing.knative.dev/v1", "kind": "Trigger",
+        "metadata": {"namespace": TEAM, "name": name},
+        "spec": {"broker": "default", "subscriber": {"uri": subscriber}},
+    });
+    for (key, value) in spec.as_object().unwrap() {
+        trigger["spec"][key] = value.clone();
+    }
+    trigger
+}
+
+/// A delivery policy that gives up soon.
+pub(crate) fn impatient(retry: u32) -> Value {
+    json!({"retry": retry, "backoffPolicy": "linear", "backoffDelay": "PT0.01S", "timeout": "PT20S"})
+}
+
+/// The headers of an event in binary mode.
+pub(crate) fn event<'a>(id: &'a str, type_: &'a str) -> [(&'static str, &'a str); 4] {
+    [
+        ("ce-specversion", "1.0"),
+        ("ce-id", id),
+        ("ce-source", "/test"),
+        ("ce-type", type_),
+    ]
+}
+
+impl Server {
+    /// Creates or changes an object of the mesh, as `kubectl apply --server-side` would.
+    pub(crate) async fn apply(&self, object: &Value) {
+        let path = format!("{}?fieldManager=e2e&force=true", path_of(object));
+        let kind = ("content-type", "application/apply-patch+yaml");
+        let body = serde_json::to_vec(object).unwrap();
+        let answer = self.ask("PATCH", &path, &[kind], &body).await;
+        assert!((200..300).contains(&answer.status()), "{}", answer.text());
+    }
+
+    /// One request as the administrator.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Message {
+        let token = format!("Bearer {}", self.token());
+        let mut headers = headers.to_vec();
+        headers.push(("authorization", &token));
+        let mut wire = Wire::to(&self.control);
+        wire.ask(method, path, &headers, body).await.unwrap()
+    }
+
+    /// An answer below `/heddle/v1/`.
+    pub(crate) async fn question<T: DeserializeOwned>(&self, question: &str) -> T {
+        let path = format!("/heddle/v1/{question}");
+        let answer = self.ask("GET", &path, &[], b"").await;
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    /// A connection to the events listener.
+    pub(crate) fn publisher(&self) -> Wire {
+        Wire::to(&self.events)
+    }
+
+    /// Publishes an event that must be accepted.
+    pub(crate) async fn publish(&self, door: &str, id: &str, type_: &str) {
+        let mut wire = self.publisher();
+        let answer = wire.ask("POST", door, &event(id, type_), b"").await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.status(), 202, "{}", answer.text());
+    }
+
+    /// Waits until an object says that it is ready, about its newest generation.
+    pub(crate) async fn until_ready(&self, plural: &str, name: &str) -> Value {
+        self.until_condition(plural, name, "Ready", "True").await
+    }
+
+    /// Waits until a condition of an object has a status; gives the condition.
+    pub(crate) async fn until_condition(
+        &self,
+        plural: &str,
+        name: &str,
+        type_: &str,
+        status: &str,
+    ) -> Value {
+        let path = object_path(plural, name);
+        let what = format!("{plural}/{name} to be {type_}={status}");
+        eventually_or_else(&what, async || {
+            let object = self.ask("GET", &path, &[], b"").await.json();
+            let of_now = object["status"]["observedGeneration"] == object["metadata"]["generation"];
+            let conditions = object["status"]["conditions"].as_array();
+            let condition = conditions
+                .into_iter()
+                .flatten()
+                .find(|condition| condition["type"] == type_);
+            match condition {
+                Some(condition) if of_now && condition["status"] == status => Ok(condition.clone()),
+                _ => Err(object.to_string()),
+            }
+        })
+        .await
+    }
+
+    /// Applies a Trigger and waits until every matching event from now on will be sent.
+    pub(crate) async fn apply_trigger(&self, trigger: &Value) {
+        self.apply(trigger).await;
+        let name = trigger["metadata"]["name"].as_str().unwrap();
+        self.until_ready("triggers", name).await;
+    }
+
+    /// Counted anew rather than remembered; they balance at any time.
+    pub(crate) async fn accounts(&self) -> Accounts {
+        let accounts: Accounts = self.question("accounts?verify=true").await;
+        for account in &accounts.consumers {
+            assert_eq!(account.difference(), 0, "{account:#?}");
+        }
+        accounts
+    }
+
+    /// The account of a Trigger.
+    pub(crate) async fn account(&self, trigger: &str) -> Account {
+        let accounts = self.accounts().await.consumers;
+        account_of(&accounts, trigger).clone()
+    }
+
+    /// Waits until every event is matched and has ended everywhere.
+    pub(crate) async fn until_quiet(&self) -> Accounts {
+        eventually_or_else("every event to have ended", async || {
+            let accounts = self.accounts().await;
+            let quiet = accounts.matched_up_to == accounts.log.next
+                && accounts
+                    .consumers
+                    .iter()
+                    .all(|account| account.pending == 0);
+            if quiet {
+                return Ok(accounts);
+            }
+            Err(format!("{accounts:#?}"))
+        })
+        .await
+    }
+
+    /// Waits until so many dead letters rest.
+    pub(crate) async fn until_dead(&self, total: u64) -> DeadLetterPage {
+        eventually_or_else(&format!("{total} dead letters"), async || {
+            let page: DeadLetterPage = self.question("dead-letters?limit=500").await;
+            if page.total == total {
+                return Ok(page);
+            }
+            Err(format!("{} rest", page.total))
+        })
+        .await
+    }
+
+    pub(crate) async fn trace(&self, id: &str) -> Trace {
+        self.question(&format!("trace?id={id}")).await
+    }
+}
+
+pub(crate) fn account_of<'a>(accounts: &'a [Account], trigger: &str) -> &'a Account {
+    let key = format!("trigger/{TEAM}/{trigger}");
+    let found = accounts.iter().find(|account| account.consumer == key);
+    found.unwrap_or_else(|| panic!("no account of {key}"))
+}
+
+fn path_of(object: &Value) -> String {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let plural = match object["kind"].as_str().unwrap() {
+        "Namespace" => return format!("/api/v1/namespaces/{name}"),
+        "Application" => "applications",
+        "Broker" => "brokers",
+        "Trigger" => "triggers",
+        other => panic!("no story has a {other}"),
+    };
+    object_path(plural, name)
+}
+
+/// Where an object of this kind is in the stories.
+fn object_path(plural: &str, name: &str) -> String {
+    match plural {
+        "applications" => {
+            format!("/apis/applicationconnector.kyma-project.io/v1alpha1/applications/{name}")
+        }
+        "subscriptions" => format!(
+            "/apis/messaging.knative.dev/v1/namespaces/kyma-integration/subscriptions/{name}"
+        ),
+        _ => format!("/apis/eventing.knative.dev/v1/namespaces/{TEAM}/{plural}/{name}"),
+    }
+}
