@@ -5,7 +5,9 @@
 
 mod bad_neighbours;
 mod commands;
+mod crashes;
 mod dead_letters;
+mod load;
 mod metrics;
 mod publishing;
 mod routing;

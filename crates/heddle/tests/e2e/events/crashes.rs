@@ -1,0 +1,116 @@
+//! Ended under load, gently or not: what was acknowledged is delivered, and nothing is made up.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::load::{Load, Sent};
+use super::stage::{self, BROKER, TEAM, trigger};
+use super::subscriber::{Manner, Subscriber};
+use crate::harness::eventually_or_else;
+
+const PUBLISHERS: usize = 8;
+/// What a Trigger sends at once when nobody says otherwise.
+const WINDOW: usize = 64;
+const BACKLOG: usize = 5_000;
+const BATCH: usize = 250;
+
+/// Waits until everything acknowledged has arrived, and checks that nothing else has.
+async fn until_all_arrived(subscriber: &Subscriber, path: &str, sent: &Sent) {
+    eventually_or_else("every acknowledged event", async || {
+        let arrived = subscriber.tally(path);
+        let missing = |id: &&String| !arrived.contains_key(*id);
+        let missing: Vec<&String> = sent.acknowledged.iter().filter(missing).collect();
+        match missing.first() {
+            None => Ok(()),
+            Some(first) => Err(format!("{} are missing, {first} first", missing.len())),
+        }
+    })
+    .await;
+    let arrived: BTreeSet<String> = subscriber.ids(path).into_iter().collect();
+    let invented: Vec<&String> = arrived.difference(&sent.tried).collect();
+    assert!(invented.is_empty(), "nobody sent {invented:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_under_load_loses_nothing_and_repeats_little() {
+    let subscriber = Subscriber::start().await;
+    subscriber.behave("/all", Manner::Slow(std::time::Duration::from_millis(5)));
+    let mut server = stage::with_busy_broker().await;
+    let all = trigger("all", &subscriber.url("/all"), json!({}));
+    server.apply_trigger(&all).await;
+    let load = Load::on(&server.events, "s");
+    let ender = async {
+        load.until_acknowledged(500).await;
+        server.terminate().await
+    };
+    let (sent, ended) = tokio::join!(load.run(PUBLISHERS), ender);
+    assert_eq!(ended.code(), Some(0), "{}", server.log());
+    server.launch().await;
+    until_all_arrived(&subscriber, "/all", &sent).await;
+    let accounts = server.until_quiet().await;
+    let account = stage::account_of(&accounts.consumers, "all");
+    assert_eq!(account.dead_lettered, 0, "{account:#?}");
+    let tally = subscriber.tally("/all");
+    let repeated: usize = tally.values().map(|times| times - 1).sum();
+    assert!(repeated <= WINDOW, "{repeated} came again");
+    assert!(!server.log().contains("panicked"), "{}", server.log());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backlog_outlives_a_restart_and_is_delivered_once_when_its_trigger_goes_on() {
+    let subscriber = Subscriber::start().await;
+    let mut server = stage::with_busy_broker().await;
+    let all = |paused: &str| {
+        let mut all = trigger("all", &subscriber.url("/all"), json!({}));
+        all["metadata"]["annotations"] = json!({"heddle.dev/paused": paused});
+        all
+    };
+    server.apply(&all("true")).await;
+    let key = format!("trigger/{TEAM}/all");
+    eventually_or_else("the mesh to hold the trigger", async || {
+        let accounts = server.accounts().await;
+        let found = accounts
+            .consumers
+            .iter()
+            .find(|account| account.consumer == key);
+        let held = found.and_then(|account| account.held.clone());
+        held.ok_or_else(|| format!("{found:?}"))
+    })
+    .await;
+    let kind = [("content-type", "application/cloudevents-batch+json")];
+    let mut publisher = server.publisher();
+    for first in (0..BACKLOG).step_by(BATCH) {
+        let events: Vec<_> = (first..first + BATCH)
+            .map(|number| {
+                json!({"specversion": "1.0", "id": number.to_string(), "source": "/test", "type": "load"})
+            })
+            .collect();
+        let body = serde_json::to_vec(&events).unwrap();
+        let answer = publisher.ask("POST", BROKER, &kind, &body).await.unwrap();
+        assert_eq!(answer.status(), 202, "{}", answer.text());
+    }
+    assert_eq!(server.terminate().await.code(), Some(0));
+    server.launch().await;
+    eventually_or_else("the backlog to be known", async || {
+        let account = server.account("all").await;
+        if account.pending == BACKLOG as u64 {
+            return Ok(());
+        }
+        Err(format!("{account:#?}"))
+    })
+    .await;
+    assert_eq!(
+        subscriber.ids("/all").len(),
+        0,
+        "a paused trigger sent something"
+    );
+
+    server.apply(&all("false")).await;
+    subscriber.until_received("/all", BACKLOG).await;
+    server.until_quiet().await;
+    let tally = subscriber.tally("/all");
+    assert_eq!(tally.len(), BACKLOG);
+    let again: Vec<_> = tally.iter().filter(|(_, times)| **times != 1).collect();
+    assert!(again.is_empty(), "came more than once: {again:?}");
+}

@@ -1,0 +1,94 @@
+//! Publishers that do not stop until they are told to, and remember what they sent.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use futures::future::join_all;
+
+use super::stage::{BROKER, event};
+use super::wire::Wire;
+use crate::harness::eventually_or_else;
+
+/// What a run of publishers did.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    /// Whether or not there was an answer.
+    pub(crate) tried: BTreeSet<String>,
+    /// Those that the server promised to deliver.
+    pub(crate) acknowledged: BTreeSet<String>,
+}
+
+impl Sent {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.tried.extend(other.tried);
+        self.acknowledged.extend(other.acknowledged);
+    }
+}
+
+/// Publishers on an events listener.
+#[derive(Debug)]
+pub(crate) struct Load {
+    url: String,
+    /// The start of every id.
+    prefix: String,
+    acknowledged: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Load {
+    pub(crate) fn on(url: &str, prefix: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            prefix: prefix.to_owned(),
+            acknowledged: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    /// Publishes with so many publishers until the listener goes away, which it may only do once it is allowed to.
+    pub(crate) async fn run(&self, publishers: usize) -> Sent {
+        let runs = join_all((0..publishers).map(|publisher| self.publisher(publisher))).await;
+        let mut sent = Sent::default();
+        for run in runs {
+            sent.add(run);
+        }
+        sent
+    }
+
+    async fn publisher(&self, publisher: usize) -> Sent {
+        let mut wire = Wire::to(&self.url);
+        let mut sent = Sent::default();
+        for number in 0.. {
+            let id = format!("{}-{publisher}-{number}", self.prefix);
+            sent.tried.insert(id.clone());
+            let headers = event(&id, "load");
+            let answer = wire.ask("POST", BROKER, &headers, id.as_bytes()).await;
+            match answer {
+                Ok(answer) if answer.status() == 202 => {
+                    sent.acknowledged.insert(id);
+                    self.acknowledged.fetch_add(1, Ordering::SeqCst);
+                }
+                Ok(answer) => panic!("{id} was refused: {answer:?}"),
+                Err(error) => {
+                    let over = self.over.load(Ordering::SeqCst);
+                    assert!(over, "{id} was not answered: {error}");
+                    break;
+                }
+            }
+        }
+        sent
+    }
+
+    /// Waits for so many acknowledgements; from then on the listener may go away.
+    pub(crate) async fn until_acknowledged(&self, count: usize) {
+        eventually_or_else(&format!("{count} events to be taken"), async || {
+            let acknowledged = self.acknowledged.load(Ordering::SeqCst);
+            if acknowledged >= count {
+                return Ok(());
+            }
+            Err(format!("{acknowledged} were"))
+        })
+        .await;
+        self.over.store(true, Ordering::SeqCst);
+    }
+}
