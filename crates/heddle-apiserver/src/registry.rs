@@ -13,6 +13,7 @@ use crate::jsonpath::JsonPath;
 use crate::schema::Schema;
 use crate::table::Columns;
 
+mod admission;
 mod builtin;
 
 /// One served resource: names, shape, and the few ways in which kinds differ.
@@ -37,6 +38,8 @@ pub struct Resource {
     /// The name under which objects are stored: two served forms may share one.
     pub storage: Arc<str>,
     pub nature: Nature,
+    /// Rules that the schema cannot express.
+    pub(crate) check: Option<admission::Check>,
 }
 
 /// How a kind departs from an ordinary custom resource.
@@ -284,5 +287,6 @@ fn from_crd(crd: &CustomResourceDefinition, projections: &[String]) -> Result<Re
         selectable,
         storage: format!("{}.{}", spec.names.plural, spec.group).into(),
         nature,
+        check: admission::check_of(&spec.group, &spec.names.kind),
     })
 }

@@ -462,6 +462,11 @@ fn validate(ctx: &Context<'_>, object: &Value, old: Option<&Value>) -> Result<()
     let mut causes: Vec<Cause> = names::metadata_causes(ctx.resource, object);
     causes.extend(ctx.resource.schema.validate(object, old));
     causes.extend(builtin::causes(ctx.resource, object));
+    // Rules beyond the schema make sense only of what has the right shape, and are for whoever changes the spec.
+    let changed = old.is_none_or(|old| old["spec"] != object["spec"]);
+    if let Some(check) = ctx.resource.check.filter(|_| changed && causes.is_empty()) {
+        causes = check(object);
+    }
     if causes.is_empty() {
         Ok(())
     } else {

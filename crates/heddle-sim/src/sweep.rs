@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   story (what users do)  ->  reference run: W writes, E watch events, R revisions, the final state
-//!                          ->  for each write: crash before, crash after, reply lost, 409, 429, 500
+//!                          ->  for each write: crash before, crash after, reply lost, 409, 429 or 500
 //!                              for each event: dropped, doubled, the watch expired (410)
 //!                              for each revision: a restart whose caches are frozen there for a while
 //!                          ->  the end must be the reference's: same objects, nothing destroyed that was not,
@@ -19,7 +19,7 @@ mod trial;
 pub use chaos::{EventFault, Fault, WriteFault};
 pub use oracle::{Ending, Verdict};
 pub use story::{Act, Story, stories};
-pub use trial::{Controllers, Reference, run_trial};
+pub use trial::{Controllers, RESYNC, Reference, run_trial};
 
 use std::sync::Arc;
 

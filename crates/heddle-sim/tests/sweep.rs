@@ -11,7 +11,7 @@ use heddle_apiserver::Registry;
 use heddle_controllers::{DataPlane, Options};
 use heddle_rt::{Chance, Clock};
 use heddle_sim::plane::TestPlane;
-use heddle_sim::sweep::{Controllers, Findings, Story, stories, sweep};
+use heddle_sim::sweep::{Controllers, Findings, RESYNC, Story, stories, sweep};
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
@@ -23,25 +23,45 @@ fn registry() -> &'static Arc<Registry> {
     REGISTRY.get_or_init(|| Arc::new(Registry::heddle().unwrap()))
 }
 
+fn ours(story: &Story) -> Controllers {
+    if story.meshed { meshed } else { alone }
+}
+
+fn alone(client: Client, clock: Clock, chance: Chance) -> BoxFuture<'static, ()> {
+    run(client, None, Options::new(clock, chance))
+}
+
 /// Each life of the controllers has a mesh of its own, since the two are one process.
-fn ours(client: Client, clock: Clock, chance: Chance) -> BoxFuture<'static, ()> {
+fn meshed(client: Client, clock: Clock, chance: Chance) -> BoxFuture<'static, ()> {
     let plane: Arc<dyn DataPlane> = Arc::new(TestPlane::new(clock.clone()));
+    run(client, Some(plane), Options::new(clock, chance))
+}
+
+fn run(
+    client: Client,
+    data_plane: Option<Arc<dyn DataPlane>>,
+    options: Options,
+) -> BoxFuture<'static, ()> {
     let options = Options {
-        data_plane: Some(plane),
-        ..Options::new(clock, chance)
+        data_plane,
+        resync: RESYNC,
+        ..options
     };
     Box::pin(heddle_controllers::run(client, options))
 }
 
 /// Two threads, because the stories are independent of each other.
-fn sweep_all(controllers: Controllers, chosen: impl Fn(&Story) -> bool) -> Findings {
+fn sweep_all(
+    controllers: impl Fn(&Story) -> Controllers + Copy + Send,
+    chosen: impl Fn(&Story) -> bool,
+) -> Findings {
     let stories: Vec<Story> = stories().into_iter().filter(chosen).collect();
     let mut total = Findings::default();
     std::thread::scope(|scope| {
         let halves: Vec<_> = (0..2)
             .map(|half| {
                 let mine: Vec<Story> = stories.iter().skip(half).step_by(2).cloned().collect();
-                let run = move |story: &Story| sweep(registry(), story, controllers);
+                let run = move |story: &Story| sweep(registry(), story, controllers(story));
                 scope.spawn(move || mine.iter().map(run).collect::<Vec<_>>())
             })
             .collect();
@@ -157,9 +177,10 @@ where
 
 #[test]
 fn a_controller_that_generates_names_is_caught() {
-    let findings = sweep_all(generates_names, |story| {
-        story.name == "an application is created"
-    });
+    let findings = sweep_all(
+        |_| generates_names,
+        |story| story.name == "an application is created",
+    );
     assert!(
         !findings.violations.is_empty(),
         "{} trials found nothing",
@@ -169,9 +190,10 @@ fn a_controller_that_generates_names_is_caught() {
 
 #[test]
 fn a_controller_that_trusts_its_cache_is_caught() {
-    let findings = sweep_all(trusts_its_cache, |story| {
-        story.name == "nothing is set up, then everything"
-    });
+    let findings = sweep_all(
+        |_| trusts_its_cache,
+        |story| story.name == "nothing is set up, then everything",
+    );
     assert!(
         findings
             .violations

@@ -164,6 +164,7 @@ fn resource(row: &Row) -> Result<Resource, Error> {
         selectable,
         storage: row.storage.into(),
         nature: Nature::BuiltIn(row.builtin),
+        check: None,
     })
 }
 

@@ -306,3 +306,71 @@ fn metadata_of_the_wrong_type_is_refused_for_every_kind() {
     object["metadata"] = json!({"name": "a", "labels": null, "creationTimestamp": null});
     assert!(claim(rules.application().resource, &mut object).is_ok());
 }
+
+fn trigger(spec: Value) -> Value {
+    json!({
+        "apiVersion": "eventing.knative.dev/v1", "kind": "Trigger",
+        "metadata": {"name": "orders", "namespace": "default"}, "spec": spec,
+    })
+}
+
+#[test]
+fn a_filter_that_cannot_be_understood_is_refused_where_it_is_wrong() {
+    let rules = Rules::new();
+    let subscriber = json!({"uri": "http://orders.example/"});
+    let refused = |kind: &str, object: Value, field: &str| {
+        let version = object["apiVersion"].as_str().unwrap().to_owned();
+        let refusal = create(&rules.context(&version, kind), object, Ownership::Track).unwrap_err();
+        let status = refusal.to_json();
+        assert_eq!(status["code"], json!(422), "{status:#}");
+        assert_eq!(
+            status["details"]["causes"][0]["field"],
+            json!(field),
+            "{status:#}"
+        );
+    };
+    let with = |filters: Value| trigger(json!({"subscriber": subscriber, "filters": filters}));
+    refused(
+        "Trigger",
+        with(json!([{"exact": {"type": "a"}}, {"cesql": "type ="}])),
+        "spec.filters[1].cesql",
+    );
+    refused(
+        "Trigger",
+        with(json!([{"cesql": "1 + 1"}])),
+        "spec.filters[0].cesql",
+    );
+    refused(
+        "Trigger",
+        with(json!([{"any": [{"like": {"type": "a"}}]}])),
+        "spec.filters[0].any[0].like",
+    );
+    let attributes = json!({"attributes": {"data.id": "7"}});
+    let legacy = trigger(json!({"subscriber": subscriber, "filter": attributes}));
+    refused("Trigger", legacy, "spec.filter.attributes.data.id");
+    let policy = json!({
+        "apiVersion": "eventing.knative.dev/v1alpha1", "kind": "EventPolicy",
+        "metadata": {"name": "p", "namespace": "default"}, "spec": {"filters": [{"not": {}}]},
+    });
+    refused("EventPolicy", policy, "spec.filters[0].not");
+}
+
+#[test]
+fn a_stored_object_that_would_be_refused_today_can_still_be_described() {
+    let rules = Rules::new();
+    let ctx = rules.context("eventing.knative.dev/v1", "Trigger");
+    let subscriber = json!({"uri": "http://orders.example/"});
+    let good = json!({"subscriber": subscriber, "filters": [{"cesql": "type = 'a'"}]});
+    let mut old = created(&ctx, trigger(good));
+    old["spec"]["filters"][0]["cesql"] = json!("type =");
+    let mut described = old.clone();
+    described["status"] = json!({"observedGeneration": 1});
+    let stored = update(&ctx, &old, described, Part::Status, Ownership::Track).unwrap();
+    assert_eq!(stored.unwrap()["status"]["observedGeneration"], json!(1));
+    // Whoever changes the spec has to put it right.
+    let mut edited = old.clone();
+    edited["spec"]["subscriber"]["uri"] = json!("http://elsewhere.example/");
+    update(&ctx, &old, edited.clone(), Part::Main, Ownership::Track).unwrap_err();
+    edited["spec"]["filters"][0]["cesql"] = json!("type = 'b'");
+    update(&ctx, &old, edited, Part::Main, Ownership::Track).unwrap();
+}

@@ -36,6 +36,8 @@ pub enum Act {
 #[derive(Debug, Clone)]
 pub struct Story {
     pub name: &'static str,
+    /// Whether a mesh runs beside the controllers: where it matters, since it makes a run twice as long.
+    pub meshed: bool,
     pub acts: Vec<Act>,
 }
 
@@ -111,13 +113,27 @@ pub fn stories() -> Vec<Story> {
 /// What people do with Brokers, Triggers, Channels and Subscriptions.
 fn stories_of_routes() -> Vec<Story> {
     const TEAM: &str = "team-a";
-    let story = |name, acts| Story { name, acts };
+    let story = |name, acts| Story {
+        name,
+        meshed: true,
+        acts,
+    };
     let broker = || apply::<Broker>(TEAM, "default", json!({}));
     let trigger =
         |subscriber: Value| apply::<Trigger>(TEAM, "orders", json!({"subscriber": subscriber}));
     let url = || json!({"uri": "http://orders.example/"});
     let channel = || apply::<Channel>(TEAM, "audit", json!({}));
+    let shop = || application("shop", json!({"description": "a shop"}));
     vec![
+        story("an application opens its door", vec![shop()]),
+        story(
+            "an application closes its door",
+            vec![
+                shop(),
+                Act::Rest,
+                application("shop", json!({"skipInstallation": true})),
+            ],
+        ),
         story(
             "a trigger comes before its broker",
             vec![trigger(url()), Act::Rest, broker()],
@@ -187,7 +203,11 @@ fn stories_of_routes() -> Vec<Story> {
 fn stories_of_applications() -> Vec<Story> {
     let shop = || application("shop", json!({"description": "a shop"}));
     let skip = |skip: bool| application("shop", json!({"skipInstallation": skip}));
-    let story = |name, acts| Story { name, acts };
+    let story = |name, acts| Story {
+        name,
+        meshed: false,
+        acts,
+    };
     let own_channel = || Act::Apply {
         resource: of::<Channel>(),
         namespace: INTEGRATION,

@@ -15,15 +15,19 @@ use jiff::Timestamp;
 use kube::Client;
 use parking_lot::Mutex;
 
-use super::chaos::{Chaos, EVENT_FAULTS, Fault, Layer, WRITE_FAULTS};
+use super::chaos::{Chaos, EVENT_FAULTS, Fault, Layer, write_faults};
 use super::oracle::{Ending, snapshot};
 use super::story::{Act, Story};
 
 /// How the controllers under test are started: on this client, in this time, by this chance.
 pub type Controllers = fn(Client, Clock, Chance) -> BoxFuture<'static, ()>;
 
-/// Longer than any pause of a controller: two rounds of resync, jitter included.
-const LONG: Duration = Duration::from_secs(1_400);
+/// How often controllers under test are to look at everything again. Shorter than in production, so that a run is mostly
+/// about what happens in it and less about waiting.
+pub const RESYNC: Duration = Duration::from_secs(60);
+
+/// Longer than any pause of a controller: a round of resync, jitter included, and the longest back-off after it.
+const LONG: Duration = Duration::from_secs(100);
 
 /// A run without faults, and what it passed through.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ impl Reference {
     /// Every single fault that can strike this story.
     pub fn faults(&self) -> Vec<Fault> {
         let writes = (0..self.writes)
-            .flat_map(|number| WRITE_FAULTS.map(|fault| Fault::Write { number, fault }));
+            .flat_map(|number| write_faults(number).map(|fault| Fault::Write { number, fault }));
         let events = (0..self.events)
             .flat_map(|number| EVENT_FAULTS.map(|fault| Fault::Event { number, fault }));
         let stale = (0..self.revisions).map(|revision| Fault::StaleRestart { revision });
