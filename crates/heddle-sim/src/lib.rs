@@ -1,9 +1,11 @@
 //! The whole system under one seed, and the suites that say what right is.
 //!
 //! [`conformance`] is the contract of the API server, written against a client only, so that a real Kubernetes API
-//! server can be asked the same questions. [`sweep`] strikes the controllers with every single fault. [`plane`] stands in
-//! for a mesh where only the controllers are of interest.
+//! server can be asked the same questions. [`sweep`] strikes the controllers with every single fault; [`plane`] stands in
+//! for a mesh where only the controllers are of interest. [`mesh`] lets the mesh live through crashes, faults and changes
+//! of mind, and counts what it owes.
 
 pub mod conformance;
+pub mod mesh;
 pub mod plane;
 pub mod sweep;

@@ -48,6 +48,7 @@ pub(crate) async fn run(shared: Weak<Shared>, mut added: mpsc::UnboundedReceiver
         drop(mesh);
         let wait = heap.peek().map(|Reverse(due)| due.at.saturating_sub(now));
         tokio::select! {
+            biased;
             due = added.recv() => match due {
                 Some(due) => heap.push(Reverse(due)),
                 None => return,

@@ -1,0 +1,110 @@
+//! Seeds for the whole mesh, and for three meshes that are wrong on purpose.
+//!
+//! `HEDDLE_SEEDS=1000` runs more of them, `HEDDLE_SEED=17` runs one and says what it was made of.
+
+use heddle_sim::mesh::{Figures, Planted, run};
+
+const SEEDS: u64 = 300;
+/// More than enough for what is planted: most seeds show it.
+const SEEDS_PLANTED: u64 = 40;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The seeds, dealt to two threads: runs know nothing of each other.
+fn run_all(seeds: u64, planted: Planted) -> (Figures, Vec<(u64, String)>) {
+    let part = |first: u64| {
+        let mut total = Figures::default();
+        let mut wrong = Vec::new();
+        for seed in (first..seeds).step_by(2) {
+            match std::panic::catch_unwind(|| run(seed, planted)) {
+                Ok(Ok(figures)) => add(&mut total, &figures),
+                Ok(Err(what)) => wrong.push((seed, what)),
+                Err(_) => wrong.push((seed, "a panic".to_owned())),
+            }
+        }
+        (total, wrong)
+    };
+    let (mut total, mut wrong) = (Figures::default(), Vec::new());
+    std::thread::scope(|scope| {
+        let halves = [0, 1].map(|first| scope.spawn(move || part(first)));
+        for half in halves {
+            let (figures, found) = half.join().expect("panics are caught inside");
+            add(&mut total, &figures);
+            wrong.extend(found);
+        }
+    });
+    wrong.sort();
+    (total, wrong)
+}
+
+fn add(total: &mut Figures, one: &Figures) {
+    total.published += one.published;
+    total.owed += one.owed;
+    total.received += one.received;
+    total.repeated += one.repeated;
+    total.dead_letters += one.dead_letters;
+    total.crashes += one.crashes;
+    total.faults += one.faults;
+}
+
+#[test]
+fn whatever_happens_every_acknowledged_event_is_delivered_or_rests() {
+    if let Some(seed) = number("HEDDLE_SEED") {
+        let figures = run(seed, Planted::Nothing);
+        println!("seed {seed}: {figures:?}");
+        assert!(figures.is_ok(), "HEDDLE_SEED={seed}: {figures:?}");
+        return;
+    }
+    let seeds = number("HEDDLE_SEEDS").unwrap_or(SEEDS);
+    let (total, wrong) = run_all(seeds, Planted::Nothing);
+    println!("{seeds} seeds: {total:?}");
+    let text: Vec<String> = wrong
+        .iter()
+        .map(|(seed, what)| format!("HEDDLE_SEED={seed}: {what}"))
+        .collect();
+    assert!(
+        text.is_empty(),
+        "{} of {seeds}:\n{}",
+        text.len(),
+        text.join("\n")
+    );
+    assert!(
+        total.owed > seeds * 50 && total.crashes > seeds * 5 && total.repeated > seeds,
+        "the runs must have something to get wrong: {total:?}"
+    );
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    for seed in 0..10 {
+        let (one, other) = (run(seed, Planted::Nothing), run(seed, Planted::Nothing));
+        assert_eq!(one, other, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_disk_that_only_says_that_it_syncs_is_caught() {
+    caught(Planted::LazySync);
+}
+
+#[test]
+fn a_journal_that_notes_a_delivery_before_it_succeeded_is_caught() {
+    caught(Planted::HastyJournal);
+}
+
+#[test]
+fn a_journal_that_forgets_failures_is_caught() {
+    caught(Planted::LossyJournal);
+}
+
+fn caught(planted: Planted) {
+    let (total, wrong) = run_all(SEEDS_PLANTED, planted);
+    println!(
+        "{planted:?}: {} of {SEEDS_PLANTED} seeds show it",
+        wrong.len()
+    );
+    let lost = wrong.iter().any(|(_, what)| what.contains("never"));
+    assert!(lost, "no seed lost an event: {total:?} {wrong:?}");
+}
