@@ -104,6 +104,22 @@ async fn a_trigger_of_each_dialect_gets_what_it_asked_for_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_filter_that_cannot_be_read_is_refused_when_it_is_applied() {
+    let server = stage::with_broker().await;
+    let filters = json!({"filters": [{"exact": {"type": "ping"}}, {"cesql": "type LIKE"}]});
+    let wrong = trigger("wrong", "http://127.0.0.1:1/", filters);
+    let outcome = server.heddle_with(&["apply", "-f", "-"], &wrong.to_string());
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert!(
+        outcome.err.contains("spec.filters[1].cesql"),
+        "{}",
+        outcome.err
+    );
+    let outcome = server.heddle(&["get", "trigger", "wrong", "-n", "team-a"]);
+    assert_eq!(outcome.code, Some(3), "{outcome:?}");
+}
+
+#[tokio::test]
 async fn an_edited_filter_holds_for_every_event_after_it_is_ready() {
     let subscriber = Subscriber::start().await;
     let server = stage::with_broker().await;
@@ -160,22 +176,24 @@ async fn a_trigger_without_an_address_keeps_its_events_until_there_is_one() {
         "{condition}"
     );
 
+    // Who wants the events of the second broker is there first, for a broker keeps nothing that nobody wants.
+    let spec = json!({"broker": "second"});
+    let last = trigger("last", &subscriber.url("/last"), spec);
+    server.apply(&last).await;
+    server
+        .until_condition("triggers", "last", "SubscriberResolved", "True")
+        .await;
+    server.until_held("onward").await;
+    server.publish(BROKER, "early", "ping").await;
+
     server.apply(&broker("second")).await;
     server
         .until_condition("triggers", "onward", "SubscriberResolved", "True")
         .await;
     server.until_ready("triggers", "onward").await;
-    let spec = json!({"broker": "second"});
-    let last = trigger("last", &subscriber.url("/last"), spec);
-    server.apply_trigger(&last).await;
-    server.publish(BROKER, "1", "ping").await;
-    subscriber.until_received("/last", 1).await;
-    let trace = server.trace("1").await;
-    let consumers: Vec<&str> = trace
-        .events
-        .iter()
-        .flat_map(|event| &event.verdicts)
-        .map(|verdict| &*verdict.consumer)
-        .collect();
-    assert!(consumers.contains(&"trigger/team-a/last"), "{trace:#?}");
+    server.until_ready("triggers", "last").await;
+    server.publish(BROKER, "late", "ping").await;
+    subscriber.until_received("/last", 2).await;
+    server.until_quiet().await;
+    assert_eq!(sorted(subscriber.ids("/last")), ["early", "late"]);
 }

@@ -165,6 +165,18 @@ impl Server {
         account_of(&accounts, trigger).clone()
     }
 
+    /// Waits until the mesh knows a Trigger and sends nothing for it; gives the reason.
+    pub(crate) async fn until_held(&self, trigger: &str) -> String {
+        let key = format!("trigger/{TEAM}/{trigger}");
+        eventually_or_else(&format!("{key} to be held"), async || {
+            let accounts = self.accounts().await.consumers;
+            let found = accounts.iter().find(|account| account.consumer == key);
+            let held = found.and_then(|account| account.held.clone());
+            held.ok_or_else(|| format!("{found:#?}"))
+        })
+        .await
+    }
+
     /// Waits until every event is matched and has ended everywhere.
     pub(crate) async fn until_quiet(&self) -> Accounts {
         eventually_or_else("every event to have ended", async || {
