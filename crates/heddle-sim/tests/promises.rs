@@ -279,3 +279,28 @@ fn a_burst_of_changes_is_routed_a_few_times_and_then_it_is_quiet() {
         assert_eq!(world.plane.routed_count() - before, during);
     });
 }
+
+#[test]
+fn a_filter_that_cannot_be_understood_is_refused_however_it_is_written() {
+    tell(|world| async move {
+        let (triggers, mut object) = world.object::<Trigger>("t");
+        let bad = json!([{"all": [{"cesql": "type ="}]}]);
+        object["spec"] = to("http://a.example/");
+        let good: kube::api::DynamicObject = serde_json::from_value(object.clone()).unwrap();
+        object["spec"]["filters"] = bad.clone();
+        let create: kube::api::DynamicObject = serde_json::from_value(object.clone()).unwrap();
+        let refused = |answer: Result<kube::api::DynamicObject, kube::Error>| {
+            let error = answer.unwrap_err().to_string();
+            assert!(error.contains("spec.filters[0].all[0].cesql"), "{error}");
+        };
+        refused(triggers.create(&Default::default(), &create).await);
+        let mut stored = triggers.create(&Default::default(), &good).await.unwrap();
+        stored.data["spec"]["filters"] = bad.clone();
+        refused(triggers.replace("t", &Default::default(), &stored).await);
+        let change = json!({"spec": {"filters": bad}});
+        let merge = PatchParams::default();
+        refused(triggers.patch("t", &merge, &Patch::Merge(&change)).await);
+        let apply = PatchParams::apply("user").force();
+        refused(triggers.patch("t", &apply, &Patch::Apply(&object)).await);
+    });
+}
