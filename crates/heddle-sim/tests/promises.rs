@@ -224,6 +224,26 @@ fn whatever_the_mesh_loses_is_told_by_everybody_it_concerns() {
     });
 }
 
+/// A restart begins with a mesh that has no table and no listener yet; nobody is to be told so within a moment.
+#[test]
+fn nothing_is_said_before_the_mesh_has_had_a_moment_to_begin() {
+    tell(|world| async move {
+        world.plane.set_listening(false);
+        world.apply::<Broker>("default", json!({})).await;
+        world.clock.sleep(Duration::from_secs(1)).await;
+        let (brokers, _) = world.object::<Broker>("default");
+        let status = |broker: kube::api::DynamicObject| broker.data["status"].clone();
+        assert_eq!(status(brokers.get("default").await.unwrap()), Value::Null);
+        world.plane.set_listening(true);
+        world.check::<Broker>("default", "True").await;
+        // A listener that is not there after all that time is worth telling.
+        world.plane.set_listening(false);
+        world
+            .check::<Broker>("default", "False:ListenerClosed")
+            .await;
+    });
+}
+
 #[test]
 fn a_subscriber_that_is_gone_makes_its_trigger_unready() {
     tell(|world| async move {
