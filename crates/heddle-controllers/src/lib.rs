@@ -152,7 +152,7 @@ impl Start {
         parts.push(run.boxed());
     }
 
-    /// Adds a controller whose statuses depend on the mesh: it begins when the first table is in force, and is woken
+    /// Adds a controller whose statuses depend on the mesh: it begins when the mesh serves, and is woken
     /// for every object for which `view` changes.
     fn add_with_mesh<B: Beats<Kind: Watched>>(
         &self,

@@ -19,7 +19,7 @@ use crate::{DataPlane, Hubs, Resources};
 const QUIET: Duration = Duration::from_millis(20);
 /// However long the burst, routes wait no longer than this.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// How long the first table may take before controllers say that it is missing.
+/// How long the first table and the listener may take before controllers say that they are missing.
 const FIRST_TABLE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Feed {
@@ -39,8 +39,8 @@ struct Stores {
     triggers: Store<Trigger>,
 }
 
-/// Opens when the first table is in force. Controllers wait for it, so that a restart does not tell every object for a
-/// moment that it is not routed.
+/// Opens when the first table is in force and the listener is open. Controllers wait for it, so that a restart does not
+/// tell every object for a moment that it is neither routed nor reached.
 #[derive(Clone)]
 pub(crate) struct Gate(Option<watch::Receiver<bool>>);
 
@@ -92,9 +92,11 @@ impl Feed {
         let first = self.stores.snapshot();
         let wanted = entries(&first);
         self.plane.route(first);
-        let in_force = self.in_force(&wanted);
-        if self.clock.timeout(FIRST_TABLE, in_force).await.is_err() {
-            tracing::warn!("the mesh has not brought its first routing table into force yet");
+        let serving = self.serving(&wanted);
+        if self.clock.timeout(FIRST_TABLE, serving).await.is_err() {
+            tracing::warn!(
+                "the mesh has not brought its first routing table into force, or does not listen yet"
+            );
         }
         self.begun.send_replace(true);
         loop {
@@ -116,9 +118,12 @@ impl Feed {
         }
     }
 
-    async fn in_force(&self, entries: &[String]) {
+    async fn serving(&self, entries: &[String]) {
+        let is_serving = || {
+            self.plane.base_url().is_some() && entries.iter().all(|entry| self.plane.entry(entry))
+        };
         let mut seen = 0;
-        while !entries.iter().all(|entry| self.plane.entry(entry)) {
+        while !is_serving() {
             seen = self.plane.changed(seen).await;
         }
     }

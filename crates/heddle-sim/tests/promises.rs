@@ -224,6 +224,26 @@ fn whatever_the_mesh_loses_is_told_by_everybody_it_concerns() {
     });
 }
 
+/// A restart begins with a mesh that has no table and no listener yet; nobody is to be told so within a moment.
+#[test]
+fn nothing_is_said_before_the_mesh_has_had_a_moment_to_begin() {
+    tell(|world| async move {
+        world.plane.set_listening(false);
+        world.apply::<Broker>("default", json!({})).await;
+        world.clock.sleep(Duration::from_secs(1)).await;
+        let (brokers, _) = world.object::<Broker>("default");
+        let status = |broker: kube::api::DynamicObject| broker.data["status"].clone();
+        assert_eq!(status(brokers.get("default").await.unwrap()), Value::Null);
+        world.plane.set_listening(true);
+        world.check::<Broker>("default", "True").await;
+        // A listener that is not there after all that time is worth telling.
+        world.plane.set_listening(false);
+        world
+            .check::<Broker>("default", "False:ListenerClosed")
+            .await;
+    });
+}
+
 #[test]
 fn a_subscriber_that_is_gone_makes_its_trigger_unready() {
     tell(|world| async move {
@@ -277,5 +297,30 @@ fn a_burst_of_changes_is_routed_a_few_times_and_then_it_is_quiet() {
         assert!((1..=3).contains(&during), "{during} tables");
         world.clock.sleep(A_WHILE).await;
         assert_eq!(world.plane.routed_count() - before, during);
+    });
+}
+
+#[test]
+fn a_filter_that_cannot_be_understood_is_refused_however_it_is_written() {
+    tell(|world| async move {
+        let (triggers, mut object) = world.object::<Trigger>("t");
+        let bad = json!([{"all": [{"cesql": "type ="}]}]);
+        object["spec"] = to("http://a.example/");
+        let good: kube::api::DynamicObject = serde_json::from_value(object.clone()).unwrap();
+        object["spec"]["filters"] = bad.clone();
+        let create: kube::api::DynamicObject = serde_json::from_value(object.clone()).unwrap();
+        let refused = |answer: Result<kube::api::DynamicObject, kube::Error>| {
+            let error = answer.unwrap_err().to_string();
+            assert!(error.contains("spec.filters[0].all[0].cesql"), "{error}");
+        };
+        refused(triggers.create(&Default::default(), &create).await);
+        let mut stored = triggers.create(&Default::default(), &good).await.unwrap();
+        stored.data["spec"]["filters"] = bad.clone();
+        refused(triggers.replace("t", &Default::default(), &stored).await);
+        let change = json!({"spec": {"filters": bad}});
+        let merge = PatchParams::default();
+        refused(triggers.patch("t", &merge, &Patch::Merge(&change)).await);
+        let apply = PatchParams::apply("user").force();
+        refused(triggers.patch("t", &apply, &Patch::Apply(&object)).await);
     });
 }

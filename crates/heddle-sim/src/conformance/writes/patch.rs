@@ -95,18 +95,19 @@ async fn a_json_patch_does_all_or_nothing(client: Client, scope: Scope) -> Resul
         JSON_PATCH,
         &json!([
             {"op": "add", "path": "/metadata/labels", "value": {"tier": "1"}},
-            {"op": "add", "path": "/spec/filters", "value": [{"cesql": "TRUE"}]},
+            {"op": "add", "path": "/spec/filters", "value": [{"exact": {"type": "a", "subject": "b"}}]},
             {"op": "add", "path": "/spec/filters/-", "value": {"cesql": "FALSE"}},
             {"op": "replace", "path": "/spec/subscriber/uri", "value": "http://new.example"},
             {"op": "remove", "path": "/metadata/labels/tier"},
-            {"op": "move", "from": "/spec/filters/0/cesql", "path": "/metadata/labels/moved"},
+            {"op": "move", "from": "/spec/filters/0/exact/type", "path": "/metadata/labels/moved"},
         ]),
     )
     .await?
     .accepted(200)?;
-    ensure_eq!(patched["spec"]["filters"], json!([{}, {"cesql": "FALSE"}]));
+    let filters = json!([{"exact": {"subject": "b"}}, {"cesql": "FALSE"}]);
+    ensure_eq!(patched["spec"]["filters"], filters);
     ensure_eq!(patched["spec"]["subscriber"]["uri"], "http://new.example");
-    ensure_eq!(patched["metadata"]["labels"], json!({"moved": "TRUE"}));
+    ensure_eq!(patched["metadata"]["labels"], json!({"moved": "a"}));
     let failed = json!([{"op": "test", "path": "/spec/broker", "value": "other"}]);
     let answer = patch(&client, &one, JSON_PATCH, &failed).await?;
     answer.refused(422, "Invalid", "")?;

@@ -242,14 +242,19 @@ async fn duplicate_fields_are_reported(client: Client, scope: Scope) -> Result<(
 }
 
 async fn free_form_fields_are_kept_as_they_came(client: Client, scope: Scope) -> Result<()> {
-    let path = triggers(&scope);
-    let mut sent = trigger_json("a");
-    let nested = json!([{"not": {"any": [{"exact": {"type": "a"}}, {"cesql": "TRUE"}]}, "unheard": [1, 2.5, null, "x"]}]);
-    sent["spec"]["filters"] = json!([{"all": nested}]);
+    let path = format!(
+        "/apis/messaging.knative.dev/v1/namespaces/{}/channels",
+        scope.namespace
+    );
+    let settings = json!({"not": {"any": [{"a": {"b": "c"}}]}, "unheard": [1, 2.5, null, "x"]});
+    let sent = json!({
+        "apiVersion": "messaging.knative.dev/v1", "kind": "Channel", "metadata": {"name": "a"},
+        "spec": {"channelTemplate": {"apiVersion": "example.com/v1", "kind": "Log", "spec": settings}},
+    });
     let created = post(&client, &format!("{path}?fieldValidation=Strict"), &sent)
         .await?
         .accepted(201)?;
-    ensure_eq!(created["spec"]["filters"][0]["all"], nested);
+    ensure_eq!(created["spec"]["channelTemplate"]["spec"], settings);
     Ok(())
 }
 
