@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -27,6 +28,7 @@ pub struct MemoryLog {
     events: Arc<Records>,
     journal: Arc<Records>,
     snapshots: Arc<Mutex<Snapshots>>,
+    refuse_reads: Arc<AtomicBool>,
 }
 
 /// Oldest first.
@@ -53,7 +55,20 @@ impl MemoryLog {
             events: Arc::new(Records::new()),
             journal: Arc::new(Records::new()),
             snapshots: Arc::default(),
+            refuse_reads: Arc::default(),
         }
+    }
+
+    /// Fails to read stretches of events from now on, or reads them again. Single events are still found.
+    pub fn refuse_reads(&self, refuse: bool) {
+        self.refuse_reads.store(refuse, Ordering::Release);
+    }
+
+    fn reads(&self) -> Result<(), Unreachable> {
+        if self.refuse_reads.load(Ordering::Acquire) {
+            return Err(Unreachable("it was told to fail".to_owned()));
+        }
+        Ok(())
     }
 
     /// Refuses appends of events from now on, or takes them again.
@@ -200,10 +215,12 @@ impl Log for MemoryLog {
     }
 
     fn recent(&self, from: Offset, bytes_max: usize) -> Option<Batch> {
+        self.reads().ok()?;
         Some(self.events.read(from, bytes_max))
     }
 
     fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+        self.reads()?;
         Ok(self.events.read(from, bytes_max))
     }
 

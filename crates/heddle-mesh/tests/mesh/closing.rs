@@ -92,7 +92,7 @@ async fn a_journal_that_recovers_is_noticed_even_if_nothing_happens() {
     world.trigger(
         "t",
         "a",
-        json!({"spec": {"delivery": {"retry": 1, "backoffDelay": "PT20S"}}}),
+        json!({"spec": {"delivery": {"retry": 1, "backoffDelay": "PT5S"}}}),
     );
     world.manner("a", Manner::Answer(503));
     world.route().await;
@@ -111,4 +111,53 @@ async fn a_journal_that_recovers_is_noticed_even_if_nothing_happens() {
     world
         .until("delivered", |world| world.account("t").delivered == 1)
         .await;
+    assert!(
+        world.clock.monotonic() < Duration::from_secs(20),
+        "at the next chance, not when housekeeping happens to ask"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_cannot_be_read_for_a_while_makes_nobody_forget_or_repeat() {
+    let (mut world, log) = World::in_memory_that_refuses();
+    world.broker("ns", "default");
+    let delivery = json!({"retry": 100, "backoffDelay": "PT1S", "backoffPolicy": "linear"});
+    world.trigger("t", "a", json!({"spec": {"delivery": delivery}}));
+    world.manner("a", Manner::Hang);
+    world.route().await;
+    world.publish("1", &[]).await;
+    world
+        .until("under way", |world| world.received("a").len() == 1)
+        .await;
+    world.manner("a", Manner::Answer(503));
+    world.publish("2", &[]).await;
+    world
+        .until("tried", |world| world.account("t").retrying == 1)
+        .await;
+    world.mesh.settled().await;
+    world.crash().await;
+    log.refuse_reads(true);
+    world.manner("a", Manner::Accept);
+    world.route().await;
+    // The second event is on record and sent from there, before its place in the log was read again.
+    world
+        .until("sent", |world| {
+            world.received("a").last().map(String::as_str) == Some("2")
+        })
+        .await;
+    world.pass(10).await;
+    world.publish("3", &[]).await;
+    log.refuse_reads(false);
+    world
+        .until("delivered", |world| world.account("t").delivered == 3)
+        .await;
+    world.pass(60).await;
+    let account = world.account("t");
+    assert_eq!((account.matched, account.delivered), (3, 3));
+    let received = world.received("a");
+    let last: Vec<&str> = received.iter().rev().take(3).map(String::as_str).collect();
+    assert!(
+        last.contains(&"1") && last.contains(&"2") && last.contains(&"3"),
+        "{received:?}"
+    );
 }
