@@ -308,10 +308,11 @@ impl Consumer {
                 state.resting -= 1;
                 return false;
             }
-            // Somebody else answered the call.
-            drop(state);
+            // Somebody else answered the call. Still under the lock: the bell keeps one ring for those who do not listen
+            // yet, and two of them may be called at once.
             bell.set(self.bell.notified());
             bell.as_mut().enable();
+            drop(state);
         }
     }
 
