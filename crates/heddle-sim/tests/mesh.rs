@@ -8,6 +8,10 @@ const SEEDS: u64 = 300;
 /// More than enough for what is planted: most seeds show it.
 const SEEDS_PLANTED: u64 = 40;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test has no command line of its own"
+)]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -101,10 +105,13 @@ fn a_journal_that_forgets_failures_is_caught() {
 
 fn caught(planted: Planted) {
     let (total, wrong) = run_all(SEEDS_PLANTED, planted);
-    println!(
-        "{planted:?}: {} of {SEEDS_PLANTED} seeds show it",
-        wrong.len()
+    let panics = wrong.iter().filter(|(_, what)| what == "a panic").count();
+    assert_eq!(
+        panics, 0,
+        "it is found by what it does to events: {wrong:?}"
     );
-    let lost = wrong.iter().any(|(_, what)| what.contains("never"));
-    assert!(lost, "no seed lost an event: {total:?} {wrong:?}");
+    assert!(
+        wrong.len() as u64 > SEEDS_PLANTED / 2,
+        "{total:?}, and only these show it: {wrong:?}"
+    );
 }

@@ -9,11 +9,12 @@
 //! Invariant: an event of the consumer's own is in exactly one of fresh, blocked, in flight, retrying, or not yet read.
 //! A consumer that had no work for a while has no task and next to no memory. How an attempt is made is left to [`super::lane`].
 
+mod keys;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use heddle_api::attributes::Attributes as _;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -308,10 +309,11 @@ impl Consumer {
                 state.resting -= 1;
                 return false;
             }
-            // Somebody else answered the call.
-            drop(state);
+            // Somebody else answered the call. Still under the lock: the bell keeps one ring for those who do not listen
+            // yet, and two of them may be called at once.
             bell.set(self.bell.notified());
             bell.as_mut().enable();
+            drop(state);
         }
     }
 
@@ -470,7 +472,7 @@ impl State {
             }
             let key = match job.lane_key {
                 Some(key) => key,
-                None => lane_key(shared, &job),
+                None => keys::lane_key(shared, &job),
             };
             // An event that was tried before holds its key until it has ended.
             let holds = job.attempts > 0;
@@ -494,64 +496,10 @@ impl State {
         self.in_flight.remove(&key);
     }
 
-    /// An event has ended: the next one with its key may go.
-    pub(crate) fn release_key(&mut self, job: &Job) {
-        let Some(key) = job.lane_key else { return };
-        self.busy.remove(&key);
-        let Some(queue) = self.blocked.get_mut(&key) else {
-            return;
-        };
-        let next = queue.pop_front();
-        if queue.is_empty() {
-            self.blocked.remove(&key);
-        }
-        if let Some(next) = next {
-            self.blocked_count -= 1;
-            self.let_go(next);
-        }
-    }
-
     /// An event that was on record before the restart may end before it is read again; then it is not to be read as new.
     pub(crate) fn pass_over(&mut self, offset: Offset) {
         if matches!(self.reading, Reading::Behind { next, .. } if offset >= next) {
             self.ended.insert(offset);
-        }
-    }
-
-    /// Order is no longer asked for: nobody waits for anybody.
-    pub(crate) fn let_go_of_keys(&mut self) {
-        self.busy.clear();
-        self.blocked_count = 0;
-        let mut waiting: Vec<Job> = self.blocked.drain().flat_map(|(_, queue)| queue).collect();
-        waiting.sort_unstable_by_key(|job| job.offset);
-        for mut job in waiting.into_iter().rev() {
-            job.lane_key = None;
-            self.let_go(job);
-        }
-    }
-
-    /// An event that waited for its key goes next.
-    fn let_go(&mut self, job: Job) {
-        match job.kind {
-            JobKind::Event => self.fresh.push_front(job),
-            // It is on record, and not one of those that the floor is about.
-            JobKind::Redriven(_) | JobKind::Sink(_) => self.again.push_front(job),
-        }
-    }
-
-    /// Events that were tried hold their keys, also when order is asked for only now, or after a restart. A dead letter
-    /// that was sent on its way and not tried since asks for its key like everybody else.
-    pub(crate) fn hold_keys_on_record(&mut self, shared: &Shared) {
-        let tried = self.retrying.iter().filter(|(_, retry)| retry.attempts > 0);
-        for (offset, retry) in tried {
-            let job = Job {
-                offset: *offset,
-                attempts: retry.attempts,
-                kind: retry.redriven.map_or(JobKind::Event, JobKind::Redriven),
-                record: None,
-                lane_key: None,
-            };
-            self.busy.insert(lane_key(shared, &job));
         }
     }
 
@@ -643,20 +591,6 @@ impl State {
             .count();
         (self.not_on_record().count() + flying + self.retrying.len()) as u64
     }
-}
-
-/// What an ordered consumer keeps in order: the event's `partitionkey`; events without one are one sequence.
-fn lane_key(shared: &Shared, job: &Job) -> u64 {
-    let record = match &job.record {
-        Some(record) => Some(record.payload.clone()),
-        None => lane::find(shared, job).map(|(payload, _)| payload),
-    };
-    let key = record.and_then(|payload| {
-        let (_, event) = envelope::entry_and_event(&payload).ok()?;
-        let key = event.text("partitionkey")?;
-        Some(crate::event::key_of("partitionkey", key))
-    });
-    key.unwrap_or(0)
 }
 
 /// Says what happened, while the consumer is locked.

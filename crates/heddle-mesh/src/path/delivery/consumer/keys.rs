@@ -1,0 +1,81 @@
+//! The order that a consumer keeps: which event holds its key, and who waits for it.
+//!
+//! An event that was attempted holds its key until it has ended; the others with that key wait in the order of the log.
+//! A consumer that asks for no order holds no keys.
+
+use heddle_api::attributes::Attributes as _;
+
+use super::{Job, JobKind, State};
+use crate::envelope;
+use crate::path::delivery::lane;
+use crate::shared::Shared;
+
+impl State {
+    /// An event has ended: the next one with its key may go.
+    pub(crate) fn release_key(&mut self, job: &Job) {
+        let Some(key) = job.lane_key else { return };
+        self.busy.remove(&key);
+        let Some(queue) = self.blocked.get_mut(&key) else {
+            return;
+        };
+        let next = queue.pop_front();
+        if queue.is_empty() {
+            self.blocked.remove(&key);
+        }
+        if let Some(next) = next {
+            self.blocked_count -= 1;
+            self.let_go(next);
+        }
+    }
+
+    /// Order is no longer asked for: nobody waits for anybody.
+    pub(crate) fn let_go_of_keys(&mut self) {
+        self.busy.clear();
+        self.blocked_count = 0;
+        let mut waiting: Vec<Job> = self.blocked.drain().flat_map(|(_, queue)| queue).collect();
+        waiting.sort_unstable_by_key(|job| job.offset);
+        for mut job in waiting.into_iter().rev() {
+            job.lane_key = None;
+            self.let_go(job);
+        }
+    }
+
+    /// An event that waited for its key goes next.
+    fn let_go(&mut self, job: Job) {
+        match job.kind {
+            JobKind::Event => self.fresh.push_front(job),
+            // It is on record, and not one of those that the floor is about.
+            JobKind::Redriven(_) | JobKind::Sink(_) => self.again.push_front(job),
+        }
+    }
+
+    /// Events that were tried hold their keys, also when order is asked for only now, or after a restart. A dead letter
+    /// that was sent on its way and not tried since asks for its key like everybody else.
+    pub(crate) fn hold_keys_on_record(&mut self, shared: &Shared) {
+        let tried = self.retrying.iter().filter(|(_, retry)| retry.attempts > 0);
+        for (offset, retry) in tried {
+            let job = Job {
+                offset: *offset,
+                attempts: retry.attempts,
+                kind: retry.redriven.map_or(JobKind::Event, JobKind::Redriven),
+                record: None,
+                lane_key: None,
+            };
+            self.busy.insert(lane_key(shared, &job));
+        }
+    }
+}
+
+/// What an ordered consumer keeps in order: the event's `partitionkey`; events without one are one sequence.
+pub(super) fn lane_key(shared: &Shared, job: &Job) -> u64 {
+    let record = match &job.record {
+        Some(record) => Some(record.payload.clone()),
+        None => lane::find(shared, job).map(|(payload, _)| payload),
+    };
+    let key = record.and_then(|payload| {
+        let (_, event) = envelope::entry_and_event(&payload).ok()?;
+        let key = event.text("partitionkey")?;
+        Some(crate::event::key_of("partitionkey", key))
+    });
+    key.unwrap_or(0)
+}
