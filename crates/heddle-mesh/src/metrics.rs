@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use heddle_api::ledger::Account;
+use jiff::Timestamp;
 
 /// Consumers shown one by one.
 const CONSUMERS_MAX: usize = 1000;
@@ -106,7 +107,7 @@ impl Metrics {
     }
 
     /// The text that Prometheus reads, without the end mark.
-    pub(crate) fn text(&self, accounts: &heddle_api::ledger::Accounts) -> String {
+    pub(crate) fn text(&self, accounts: &heddle_api::ledger::Accounts, now: Timestamp) -> String {
         let mut out = String::new();
         family(
             &mut out,
@@ -183,7 +184,7 @@ impl Metrics {
             family(&mut out, name, "gauge", help);
             writeln!(out, "{name} {value}").ok();
         }
-        consumers(&mut out, &accounts.consumers);
+        consumers(&mut out, &accounts.consumers, now);
         out
     }
 }
@@ -191,7 +192,7 @@ impl Metrics {
 /// A number of an account.
 type Of = fn(&Account) -> u64;
 
-fn consumers(out: &mut String, accounts: &[Account]) {
+fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
     let counters: [(&str, &str, Of); 4] = [
         (
             "heddle_matched",
@@ -214,7 +215,13 @@ fn consumers(out: &mut String, accounts: &[Account]) {
     ];
     for (name, help, of) in counters {
         family(out, name, "counter", help);
-        each(out, &format!("{name}_total"), accounts, of);
+        each(
+            out,
+            &format!("{name}_total"),
+            accounts,
+            of,
+            u64::saturating_add,
+        );
     }
     let gauges: [(&str, &str, Of); 5] = [
         (
@@ -241,12 +248,32 @@ fn consumers(out: &mut String, accounts: &[Account]) {
     ];
     for (name, help, of) in gauges {
         family(out, name, "gauge", help);
-        each(out, name, accounts, of);
+        each(out, name, accounts, of, u64::saturating_add);
     }
+    let name = "heddle_oldest_pending_seconds";
+    family(
+        out,
+        name,
+        "gauge",
+        "Age of the oldest event that has not ended.",
+    );
+    let age = |account: &Account| {
+        let since = account.oldest_pending_at.unwrap_or(now);
+        u64::try_from(now.duration_since(since).as_secs()).unwrap_or(0)
+    };
+    each(out, name, accounts, age, u64::max);
 }
 
-fn each(out: &mut String, name: &str, accounts: &[Account], of: Of) {
-    for account in accounts.iter().take(CONSUMERS_MAX) {
+/// One line for each consumer; what goes beyond the bound is put together by `with`.
+fn each(
+    out: &mut String,
+    name: &str,
+    accounts: &[Account],
+    of: impl Fn(&Account) -> u64,
+    with: impl Fn(u64, u64) -> u64,
+) {
+    let (shown, rest) = accounts.split_at(accounts.len().min(CONSUMERS_MAX));
+    for account in shown {
         let mut parts = account.consumer.splitn(3, '/');
         let (kind, namespace, consumer) = (parts.next(), parts.next(), parts.next());
         let labels = format!(
@@ -257,8 +284,7 @@ fn each(out: &mut String, name: &str, accounts: &[Account], of: Of) {
         );
         line(out, name, &labels, of(account));
     }
-    if accounts.len() > CONSUMERS_MAX {
-        let rest: u64 = accounts[CONSUMERS_MAX..].iter().map(of).sum();
+    if let Some(rest) = rest.iter().map(of).reduce(with) {
         line(out, name, "kind=\"\",ns=\"\",trigger=\"_overflow\"", rest);
     }
 }

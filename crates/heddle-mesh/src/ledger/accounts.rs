@@ -35,7 +35,8 @@ impl Mesh {
     /// The accounts as Prometheus reads them.
     #[must_use]
     pub fn metrics_text(&self) -> String {
-        self.shared.metrics.text(&self.accounts(false))
+        let now = self.shared.clock.now();
+        self.shared.metrics.text(&self.accounts(false), now)
     }
 
     fn log_facts(&self) -> LogFacts {
