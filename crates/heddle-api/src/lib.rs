@@ -121,9 +121,12 @@ fn with_empty_spec(mut kind: KindInfo) -> KindInfo {
         let Some(root) = schema.and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
             continue;
         };
-        if let Some(required) = &mut root.required {
-            required.retain(|field| field != "spec");
-        }
+        let required = root.required.take().unwrap_or_default();
+        let required: Vec<String> = required
+            .into_iter()
+            .filter(|field| field != "spec")
+            .collect();
+        root.required = (!required.is_empty()).then_some(required);
         let spec = root
             .properties
             .as_mut()
