@@ -1,6 +1,6 @@
 //! Hop 6: attempt, back off, time out, respect the window.
 //!
-//! [`consumer`] is one consumer at work, [`lane`] the loop that attempts its events one after the other, [`courier`] what
+//! `consumer` is one consumer at work, `lane` the loop that attempts its events one after the other, [`courier`] what
 //! goes over the wire. When to try again is [`policy`]'s to say, and how many attempts at once [`breaker`]'s.
 
 mod address;
