@@ -23,7 +23,7 @@ use crate::path::delivery::timer::Due;
 use crate::routes::Table;
 
 /// Bytes of events that waiting deliveries may hold in memory; beyond that they are read again when their turn comes.
-const HELD_BYTES_MAX: usize = 64 << 20;
+const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// The table in force, and the consumers behind it.
 #[derive(Debug)]
