@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[allow(dead_code, reason = "each target takes one of the promises")]
+#[expect(dead_code, reason = "each target takes one of the promises")]
 #[path = "../../crates/heddle-mesh/tests/soup/mod.rs"]
 mod soup;
 

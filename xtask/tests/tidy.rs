@@ -58,7 +58,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("tokio-rustls", &["heddle-rt", "heddle"]),
     ("redb", &["heddle-store"]),
     ("kube-cel", &["heddle-apiserver", "heddle-api"]),
-    ("prometheus-client", &["heddle-apiserver", "heddle-mesh"]),
+    ("prometheus-client", &["heddle-apiserver"]),
     ("clap", &["heddle"]),
     ("rcgen", &["heddle", "heddle-rt"]),
 ];

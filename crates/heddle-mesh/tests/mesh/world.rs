@@ -4,10 +4,7 @@
 //! is kept in order. Restarting opens a new mesh on the same log, as a new process would.
 
 use std::collections::HashMap;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -29,7 +26,6 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 /// How a subscriber answers.
 #[derive(Clone, Debug)]
@@ -127,38 +123,6 @@ impl Subscribers {
 #[derive(Debug)]
 struct Wires(Arc<Subscribers>);
 
-struct Pipe(DuplexStream);
-
-impl AsyncRead for Pipe {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Pipe {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
-}
-
-impl Stream for Pipe {}
-
 impl Connect for Wires {
     fn connect(&self, place: &Place) -> Connecting {
         let (host, subscribers) = (place.host.clone(), Arc::clone(&self.0));
@@ -180,7 +144,7 @@ impl Connect for Wires {
             tasks.spawn("subscriber", OnError::Report, async move {
                 drop(serving.await);
             });
-            Ok(Box::new(Pipe(near)) as Box<dyn Stream>)
+            Ok(Box::new(near) as Box<dyn Stream>)
         })
     }
 }

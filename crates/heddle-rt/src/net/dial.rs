@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -53,6 +53,9 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
 }
 
 impl Stream for TcpStream {}
+
+/// A pipe in memory, which is what simulated networks are made of.
+impl Stream for DuplexStream {}
 
 impl Stream for TlsStream<TcpStream> {
     fn protocol(&self) -> Protocol {
