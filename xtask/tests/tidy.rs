@@ -27,12 +27,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("heddle-controllers", &["heddle-api", "heddle-rt"]),
     ("heddle-mesh", &["heddle-api", "heddle-rt", "heddle-store"]),
+    ("heddle-front", &["heddle-api", "heddle-rt"]),
     (
         "heddle-sim",
         &[
             "heddle-api",
             "heddle-apiserver",
             "heddle-controllers",
+            "heddle-front",
             "heddle-mesh",
             "heddle-rt",
             "heddle-store",
@@ -44,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "heddle-api",
             "heddle-apiserver",
             "heddle-controllers",
+            "heddle-front",
             "heddle-mesh",
             "heddle-rt",
             "heddle-store",

@@ -83,6 +83,9 @@ pub struct ServiceInstanceSpec {
     /// The version of the plan's implementation that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance_info: Option<MaintenanceInfo>,
+    /// The Application's service that the offering stands for; absent for bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<ApplicationService>,
     /// The revision that all actions on the instance use; absent for services of Applications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_ref: Option<RevisionReference>,
@@ -92,6 +95,19 @@ pub struct ServiceInstanceSpec {
     /// The operation that was accepted last; absent for an instance that somebody wrote by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationRequest>,
+}
+
+/// One service of one Application: what an instance stays pinned to, whatever becomes of the catalog.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplicationService {
+    /// Name of the Application.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Id of its service, which is not always the id of the offering.
+    #[serde(rename = "serviceID")]
+    #[schemars(length(min = 1, max = 253))]
+    pub service_id: String,
 }
 
 /// What is known about a ServiceInstance.

@@ -16,6 +16,15 @@ pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Value of [`MANAGED_BY_LABEL`] on objects that heddle's controllers own.
 pub const MANAGED_BY: &str = "heddle";
 
+/// Finalizer of objects whose removal means work: instances, bindings and flows. Held until that work is done.
+pub const FINALIZER: &str = "heddle.dev/broker";
+/// Label: the instance, by the name of its ServiceInstance, that an object was made for.
+pub const INSTANCE_LABEL: &str = "heddle.dev/instance";
+/// Label of records of what was removed; its value says what kind of thing it was.
+pub const RECORD_LABEL: &str = "heddle.dev/record";
+/// Annotation of an instance or binding: when its platform last asked about it. Coarse, so that polling writes nothing.
+pub const LAST_CONTACT_ANNOTATION: &str = "heddle.dev/last-contact";
+
 /// Field managers: who applied a field. Each controller has its own, so that each takes back only what it applied.
 pub mod field_manager {
     /// The controller of Applications.
@@ -34,6 +43,12 @@ pub mod field_manager {
     pub const TRIGGER: &str = "heddle-trigger";
     /// The controller of EventFlows.
     pub const EVENT_FLOW: &str = "heddle-event-flow";
+    /// The controller of what the flows of a namespace share: Broker, links, policies, projections.
+    pub const EVENTING: &str = "heddle-eventing";
+    /// The controller of ServiceInstances.
+    pub const INSTANCE: &str = "heddle-service-instance";
+    /// The controller of ServiceBindings.
+    pub const BINDING: &str = "heddle-service-binding";
     /// The OSB front.
     pub const OSB: &str = "heddle-osb";
     /// The command line, unless a user names another.

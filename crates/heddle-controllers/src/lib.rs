@@ -39,7 +39,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, future};
 use heddle_api::{
-    Application, ApplicationMapping, Broker, Channel, HTTPSource, Subscription, Trigger,
+    Application, ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy,
+    HTTPSource, ServiceBinding, ServiceInstance, Subscription, Trigger,
 };
 use heddle_rt::{Chance, Clock};
 use k8s_openapi::api::core::v1::Namespace;
@@ -89,6 +90,11 @@ pub(crate) struct Hubs {
     brokers: Hub<Broker>,
     triggers: Hub<Trigger>,
     namespaces: Hub<Namespace>,
+    policies: Hub<EventPolicy>,
+    activations: Hub<EventActivation>,
+    flows: Hub<EventFlow>,
+    instances: Hub<ServiceInstance>,
+    bindings: Hub<ServiceBinding>,
 }
 
 /// The futures that make up a run.
@@ -105,6 +111,11 @@ pub async fn run(client: Client, options: Options) {
         brokers: Hub::new(&client),
         triggers: Hub::new(&client),
         namespaces: Hub::new(&client),
+        policies: Hub::new(&client),
+        activations: Hub::new(&client),
+        flows: Hub::new(&client),
+        instances: Hub::new(&client),
+        bindings: Hub::new(&client),
     };
     let feed = options.data_plane.as_ref().map(|plane| {
         let (plane, clock) = (Arc::clone(plane), options.clock.clone());
@@ -133,7 +144,12 @@ pub async fn run(client: Client, options: Options) {
         hubs.subscriptions.run(options.clone()).boxed(),
         hubs.brokers.run(options.clone()).boxed(),
         hubs.triggers.run(options.clone()).boxed(),
-        hubs.namespaces.run(options).boxed(),
+        hubs.namespaces.run(options.clone()).boxed(),
+        hubs.policies.run(options.clone()).boxed(),
+        hubs.activations.run(options.clone()).boxed(),
+        hubs.flows.run(options.clone()).boxed(),
+        hubs.instances.run(options.clone()).boxed(),
+        hubs.bindings.run(options).boxed(),
     ]);
     future::join_all(parts).await;
 }

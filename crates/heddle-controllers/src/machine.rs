@@ -13,6 +13,7 @@
 use std::fmt::Debug;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use heddle_api::conditions::{Conditions, READY, Status};
@@ -21,7 +22,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
-use kube::core::object::HasStatus;
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
@@ -42,7 +42,6 @@ pub use step::{Step, Ticket};
 /// One controller: what differs between kinds.
 pub trait Beats: Send + Sync + Sized + 'static {
     type Kind: Resource<DynamicType = ()>
-        + HasStatus<Status: Serialize>
         + Clone
         + DeserializeOwned
         + Serialize
@@ -77,6 +76,12 @@ pub trait Beats: Send + Sync + Sized + 'static {
 
     /// The status of the object in this world, or `None` to leave it alone. Pure, given the time.
     fn status(&self, world: &Self::World, now: Timestamp) -> Option<Value>;
+
+    /// When the object must be looked at again although nothing changes: a deadline, the end of a grace period. Pure,
+    /// given the time.
+    fn again(&self, _: &Self::World, _: Timestamp) -> Option<Duration> {
+        None
+    }
 }
 
 /// What a round may use.
@@ -129,6 +134,9 @@ pub enum Error {
     /// The API server refused or could not be reached; trying again is always the remedy.
     #[error("{0}")]
     Api(#[from] kube::Error),
+    /// The object that a step was to change is no longer what was looked at.
+    #[error("{0} changed since it was looked at")]
+    Moved(String),
     /// An object is not of the shape its kind promises.
     #[error("cannot read {what}: {source}")]
     Shape {
@@ -149,6 +157,11 @@ struct Machine<B: Beats> {
 fn on_error<B: Beats>(object: Arc<B::Kind>, error: &Error, machine: Arc<Machine<B>>) -> Action {
     let key = ObjectRef::from_obj(&*object);
     let pause = machine.backoff.lock().failed(&key);
+    if let Error::Moved(_) = error {
+        // Somebody else wrote first, as happens; the next round starts from what they wrote.
+        tracing::debug!(controller = B::NAME, object = %key, %error, "will look again");
+        return Action::requeue(pause);
+    }
     tracing::warn!(controller = B::NAME, object = %key, %error, retry_ms = pause.as_millis(), "will try again");
     Action::requeue(pause)
 }
@@ -165,24 +178,22 @@ async fn reconcile<B: Beats>(
     if outcome.is_ok() {
         machine.backoff.lock().reset(&key);
     }
-    outcome.map(|()| Action::await_change())
+    outcome.map(|again| again.map_or_else(Action::await_change, Action::requeue))
 }
 
-async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<(), Error> {
+/// One round of one object. The answer is when to look again, if time alone would change something.
+async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<Option<Duration>, Error> {
     let (beats, ctx) = (&machine.beats, &machine.ctx);
     let Some(object) = step::read::<B::Kind>(&ctx.client, wake).await? else {
-        return Ok(());
+        return Ok(None);
     };
     let shape = |source| Error::Shape {
         what: wake.name_any(),
         source,
     };
-    let before = object
-        .status()
-        .map(serde_json::to_value)
-        .transpose()
-        .map_err(shape)?
-        .unwrap_or_default();
+    let before = serde_json::to_value(&object)
+        .map(|mut object| object["status"].take())
+        .map_err(shape)?;
     let reference = object.object_ref(&());
     let mut world = beats.observe(ctx, object).await?;
     let mut trouble = None;
@@ -203,7 +214,10 @@ async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<(), Err
         write_status::<B>(ctx, &reference, &status).await?;
         announce::<B>(ctx, &reference, &before, &status).await;
     }
-    trouble.map_or(Ok(()), Err)
+    match trouble {
+        Some(error) => Err(error),
+        None => Ok(beats.again(&world, ctx.options.clock.now())),
+    }
 }
 
 /// One request: this controller's fields of the status, and only of the object that was read.

@@ -30,6 +30,16 @@ pub enum Step {
         name: String,
         object: Value,
     },
+    /// Replaces the named fields of exactly the state that was looked at. For fields that several writers share, where
+    /// applying one's own would not do: claims, finalizers.
+    Swap {
+        ticket: Ticket,
+        resource: ApiResource,
+        namespace: Option<String>,
+        name: String,
+        /// A merge patch that names the uid and the version it expects.
+        patch: Value,
+    },
     /// Deletion of exactly the object that was looked at.
     Delete {
         ticket: Ticket,
@@ -37,6 +47,8 @@ pub enum Step {
         namespace: Option<String>,
         name: String,
         uid: String,
+        /// Set where the object must not even have changed, since its content is the reason for its removal.
+        version: Option<String>,
     },
 }
 
@@ -85,12 +97,75 @@ impl Step {
             namespace: live.namespace(),
             name: live.name_any(),
             uid: live.uid()?,
+            version: None,
         })
+    }
+
+    /// The same, but only if the object has not changed in any way since.
+    pub fn remove_unchanged<K>(ticket: Ticket, live: Option<&K>) -> Option<Self>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let mut step = Self::remove(ticket, live)?;
+        if let Self::Delete { version, .. } = &mut step {
+            *version = Some(live?.resource_version()?);
+        }
+        Some(step)
+    }
+
+    /// The step that replaces the fields in `change` if `live` is still what it was; `None` for an object that never was
+    /// on a server.
+    pub fn swap<K>(ticket: Ticket, live: &K, change: Value) -> Option<Self>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let mut patch = change;
+        patch["metadata"]["uid"] = json!(live.uid()?);
+        patch["metadata"]["resourceVersion"] = json!(live.resource_version()?);
+        Some(Self::Swap {
+            ticket,
+            resource: ApiResource::erase::<K>(&()),
+            namespace: live.namespace(),
+            name: live.name_any(),
+            patch,
+        })
+    }
+
+    /// The step that puts `finalizer` on `live`, or `None` if it is there, or if it is too late.
+    pub fn hold<K>(ticket: Ticket, live: &K, finalizer: &str) -> Option<Self>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        if live.meta().deletion_timestamp.is_some() || holds(live, finalizer) {
+            return None;
+        }
+        let mut finalizers = live.finalizers().to_vec();
+        finalizers.push(finalizer.to_owned());
+        Self::swap(
+            ticket,
+            live,
+            json!({"metadata": {"finalizers": finalizers}}),
+        )
+    }
+
+    /// The step that takes `finalizer` off `live` and leaves those of others, or `None` if it is not there.
+    pub fn release<K>(ticket: Ticket, live: &K, finalizer: &str) -> Option<Self>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        if !holds(live, finalizer) {
+            return None;
+        }
+        let finalizers = live.finalizers().iter();
+        let others: Vec<&String> = finalizers.filter(|name| *name != finalizer).collect();
+        Self::swap(ticket, live, json!({"metadata": {"finalizers": others}}))
     }
 
     pub fn ticket(&self) -> Ticket {
         match self {
-            Self::Apply { ticket, .. } | Self::Delete { ticket, .. } => ticket,
+            Self::Apply { ticket, .. }
+            | Self::Swap { ticket, .. }
+            | Self::Delete { ticket, .. } => ticket,
         }
     }
 
@@ -114,17 +189,39 @@ impl Step {
                     api.patch(&name, &params, &Patch::Apply(&object)).await?,
                 ))
             }
+            Self::Swap {
+                resource,
+                namespace,
+                name,
+                patch,
+                ..
+            } => {
+                let api = api(client, &resource, namespace.as_deref());
+                let params = PatchParams {
+                    field_manager: Some(manager.to_owned()),
+                    ..PatchParams::default()
+                };
+                match api.patch(&name, &params, &Patch::Merge(&patch)).await {
+                    Ok(object) => Ok(Some(object)),
+                    Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+                    Err(kube::Error::Api(status)) if status.is_conflict() => {
+                        Err(Error::Moved(format!("{} {name}", resource.kind)))
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
             Self::Delete {
                 resource,
                 namespace,
                 name,
                 uid,
+                version,
                 ..
             } => {
                 let api = api(client, &resource, namespace.as_deref());
                 let preconditions = Preconditions {
                     uid: Some(uid),
-                    resource_version: None,
+                    resource_version: version.clone(),
                 };
                 let params = DeleteParams {
                     preconditions: Some(preconditions),
@@ -132,6 +229,10 @@ impl Step {
                 };
                 match api.delete(&name, &params).await {
                     Ok(answer) => Ok(answer.left()),
+                    // It is there, and no longer what was looked at.
+                    Err(kube::Error::Api(status)) if status.is_conflict() && version.is_some() => {
+                        Err(Error::Moved(format!("{} {name}", resource.kind)))
+                    }
                     // Gone already, or a namesake stands there now: either way not ours to delete.
                     Err(kube::Error::Api(status))
                         if status.is_not_found() || status.is_conflict() =>
@@ -150,6 +251,10 @@ fn api(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),
     }
+}
+
+fn holds<K: Resource<DynamicType = ()>>(live: &K, finalizer: &str) -> bool {
+    live.finalizers().iter().any(|name| name == finalizer)
 }
 
 /// A live read of what woke us; `None` when it is gone.

@@ -1,0 +1,98 @@
+//! Names of objects that stand for something with an id of its own.
+//!
+//! Platforms choose ids freely: any characters, any length. An id that already is a name is used as it is, so that people
+//! find their instance under the id they know; any other is hashed. Names are stable: the same id gives the same name in every
+//! release.
+
+use sha2::{Digest as _, Sha256};
+
+/// The longest name that can be the value of a label as well.
+const NAME_CHARS_MAX: usize = 63;
+/// 80 bits of a hash, in hexadecimal digits: too many to meet another by accident.
+const HASH_CHARS: usize = 20;
+
+/// Name of the ServiceInstance for an id.
+pub fn instance(id: &str) -> String {
+    of_id("instance", id)
+}
+
+/// Name of the ServiceBinding for an id.
+pub fn binding(id: &str) -> String {
+    of_id("binding", id)
+}
+
+/// Name of the one Subscription that carries an Application's events into a namespace.
+pub fn link(application: &str, namespace: &str) -> String {
+    let plain = format!("link-{application}-{namespace}");
+    // `a-b` with `c` and `a` with `b-c` would give the same name.
+    let ambiguous = application.contains('-') || namespace.contains('-');
+    if plain.len() <= NAME_CHARS_MAX && !ambiguous {
+        return plain;
+    }
+    let hash = hash(&[application, namespace]);
+    let room = NAME_CHARS_MAX - HASH_CHARS - 1;
+    let cut: String = plain.chars().take(room).collect();
+    format!("{}-{hash}", cut.trim_end_matches(['-', '.']))
+}
+
+/// A name made of a prefix and a hash of several parts.
+pub fn hashed(prefix: &str, parts: &[&str]) -> String {
+    format!("{prefix}-{}", hash(parts))
+}
+
+fn of_id(prefix: &str, id: &str) -> String {
+    let bytes = id.as_bytes();
+    let inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+    let edges = [bytes.first(), bytes.last()];
+    let is_name = id.len() <= NAME_CHARS_MAX
+        && bytes.iter().all(inner)
+        && edges
+            .iter()
+            .all(|edge| edge.is_some_and(|byte| *byte != b'-'));
+    if is_name {
+        id.to_owned()
+    } else {
+        hashed(prefix, &[id])
+    }
+}
+
+fn hash(parts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        // The length keeps ("ab", "c") and ("a", "bc") apart.
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let digest = hasher.finalize();
+    let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    text.chars().take(HASH_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_a_name_is_its_own_name_and_any_other_gets_a_valid_one() {
+        let uuid = "0f5c1a4e-6f5b-4f5e-9d3a-2d9b6f1c7e55";
+        assert_eq!(instance(uuid), uuid);
+        let long = "x".repeat(64);
+        for id in ["", "-a", "a-", "A", "a/b", "a~b.c_d-e", "ü", long.as_str()] {
+            let name = instance(id);
+            assert!(name.starts_with("instance-"), "{id:?} gives {name}");
+            assert_eq!(name.len(), "instance-".len() + HASH_CHARS);
+        }
+        assert_eq!(instance("A"), instance("A"), "names are stable");
+        assert_ne!(instance("A"), instance("B"));
+        assert_ne!(instance("A"), binding("A"));
+    }
+
+    #[test]
+    fn different_pairs_never_share_a_link() {
+        assert_eq!(link("shop", "prod"), "link-shop-prod");
+        assert_ne!(link("a-b", "c"), link("a", "b-c"));
+        let (long, other) = ("n".repeat(63), "n".repeat(62));
+        assert_ne!(link("shop", &long), link("shop", &other));
+        assert!(link("shop", &long).len() <= NAME_CHARS_MAX);
+    }
+}
