@@ -169,6 +169,24 @@ pub struct EventFlowStatus {
     /// How many accepted events are not delivered yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<i64>,
+    /// What became of the events that were pending when the flow's removal began; present once that is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+}
+
+/// What became of events that were pending when a flow was removed.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ended {
+    /// How many were still delivered.
+    #[serde(default)]
+    pub delivered: i64,
+    /// How many became dead letters.
+    #[serde(default)]
+    pub dead_lettered: i64,
+    /// How many were thrown away.
+    #[serde(default)]
+    pub discarded: i64,
 }
 
 /// What an EventFlow promises.

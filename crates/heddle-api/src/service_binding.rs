@@ -14,6 +14,11 @@ use crate::operation::{
 };
 use crate::schema::{free_form, free_form_list, structural, timestamp};
 
+/// Type of the Secrets that hold credentials.
+pub const SECRET_TYPE: &str = "heddle.dev/credentials";
+/// Key of such a Secret: the credentials, as the one JSON object that OSB hands out.
+pub const SECRET_KEY: &str = "credentials";
+
 /// What was asked for.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[kube(
@@ -28,6 +33,7 @@ use crate::schema::{free_form, free_form_list, structural, timestamp};
     derive = "Default",
     derive = "PartialEq",
     doc = "Credentials for a ServiceInstance, handed out through OSB.",
+    selectable = ".spec.instanceRef.name",
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name":"Instance","type":"string","jsonPath":".spec.instanceRef.name"}"#,
@@ -193,7 +199,15 @@ pub mod condition {
     pub const BOUND: ConditionType = ConditionType {
         name: "Bound",
         meaning: "The credentials exist and work.",
-        reasons: &[reason::IN_PROGRESS, reason::EXPIRED, reason::ACTION_FAILED],
+        reasons: &[
+            reason::IN_PROGRESS,
+            reason::UNBINDING,
+            reason::NOT_BINDABLE,
+            reason::SECRET_TAKEN,
+            reason::DEADLINE_REACHED,
+            reason::EXPIRED,
+            reason::ACTION_FAILED,
+        ],
     };
 }
 
@@ -215,6 +229,26 @@ pub mod reason {
     pub const IN_PROGRESS: Reason = Reason {
         name: "InProgress",
         meaning: "The operation is under way.",
+    };
+    /// The binding is on its way out.
+    pub const UNBINDING: Reason = Reason {
+        name: "Unbinding",
+        meaning: "The binding is being removed, and its credentials with it.",
+    };
+    /// There is nothing to hand out.
+    pub const NOT_BINDABLE: Reason = Reason {
+        name: "NotBindable",
+        meaning: "The service has no API, so there are no credentials for it; remove the binding.",
+    };
+    /// The Secret's name belongs to somebody else.
+    pub const SECRET_TAKEN: Reason = Reason {
+        name: "SecretTaken",
+        meaning: "A Secret of the binding's name exists and is not the binding's; delete it, or bind under another id.",
+    };
+    /// The platform's patience ended.
+    pub const DEADLINE_REACHED: Reason = Reason {
+        name: "DeadlineReached",
+        meaning: "The operation did not end before the platform stops asking; work goes on until the binding is removed.",
     };
     /// The credentials are too old.
     pub const EXPIRED: Reason = Reason {

@@ -32,6 +32,7 @@ use crate::schema::{free_form, structural, timestamp};
     doc = "What a platform provisioned through OSB.",
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.phase"}"#,
     printcolumn = r#"{"name":"Service","type":"string","jsonPath":".spec.serviceID"}"#,
     printcolumn = r#"{"name":"Plan","type":"string","jsonPath":".spec.planID"}"#,
     printcolumn = r#"{"name":"Operation","type":"string","jsonPath":".status.operation.state"}"#,
@@ -121,6 +122,9 @@ pub struct ServiceInstanceStatus {
     /// What holds for the instance; `Ready` sums it up.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
+    /// How the instance is, in one word for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
     /// How far the last operation has come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationProgress>,
@@ -134,6 +138,21 @@ pub struct ServiceInstanceStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub dashboard_url: Option<String>,
+}
+
+/// How an instance is, in one word.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum Phase {
+    /// Work is under way, and nobody has reason to worry.
+    Provisioning,
+    /// It does what it is for.
+    Running,
+    /// It did once, and something is amiss now; it is mended without help where that can be done.
+    Degraded,
+    /// The last operation failed, and what was asked for is not so.
+    Failed,
+    /// It is being removed.
+    Deprovisioning,
 }
 
 /// What is in force for an instance.
@@ -172,12 +191,24 @@ pub mod condition {
             reason::PLAN_WITHDRAWN,
         ],
     };
+    /// The namespace may use the service.
+    pub const ALLOWED: ConditionType = ConditionType {
+        name: "Allowed",
+        meaning: "An ApplicationMapping of the namespace enables the service.",
+        reasons: &[
+            reason::MAPPING_MISSING,
+            reason::SERVICE_NOT_ENABLED,
+            reason::SERVICE_UNKNOWN,
+        ],
+    };
     /// The work is done.
     pub const PROVISIONED: ConditionType = ConditionType {
         name: "Provisioned",
         meaning: "Everything the instance consists of exists, as the spec asks for it.",
         reasons: &[
             reason::IN_PROGRESS,
+            reason::DEPROVISIONING,
+            reason::FLOW_TAKEN,
             reason::FLOW_NOT_READY,
             reason::DEADLINE_REACHED,
             reason::ACTION_FAILED,
@@ -209,10 +240,30 @@ pub mod reason {
         name: "PlanWithdrawn",
         meaning: "The plan is no longer offered; refresh the platform's catalog.",
     };
+    /// The namespace has no mapping.
+    pub const MAPPING_MISSING: Reason = Reason {
+        name: "MappingMissing",
+        meaning: "The namespace has no ApplicationMapping for the Application; create one.",
+    };
+    /// The mapping leaves the service out.
+    pub const SERVICE_NOT_ENABLED: Reason = Reason {
+        name: "ServiceNotEnabled",
+        meaning: "The namespace's ApplicationMapping does not enable the service; add it there.",
+    };
     /// The work is under way.
     pub const IN_PROGRESS: Reason = Reason {
         name: "InProgress",
         meaning: "The operation is under way.",
+    };
+    /// The instance is on its way out.
+    pub const DEPROVISIONING: Reason = Reason {
+        name: "Deprovisioning",
+        meaning: "The instance is being removed; the message says what that waits for.",
+    };
+    /// The flow's name belongs to somebody else.
+    pub const FLOW_TAKEN: Reason = Reason {
+        name: "FlowTaken",
+        meaning: "An EventFlow of the instance's name is controlled by another object; delete it.",
     };
     /// The instance's flow is not ready.
     pub const FLOW_NOT_READY: Reason = Reason {
@@ -233,6 +284,10 @@ pub mod reason {
 
 /// The conditions of a ServiceInstance.
 pub const CONDITIONS: ConditionSet = ConditionSet {
-    dependents: &[condition::OFFERING_RESOLVED, condition::PROVISIONED],
+    dependents: &[
+        condition::OFFERING_RESOLVED,
+        condition::ALLOWED,
+        condition::PROVISIONED,
+    ],
     informational: &[],
 };

@@ -18,6 +18,9 @@ pub const MANAGED_BY: &str = "heddle";
 
 /// Finalizer of objects whose removal means work: instances, bindings and flows. Held until that work is done.
 pub const FINALIZER: &str = "heddle.dev/broker";
+/// Finalizer of an EventFlow that was made for an instance: held until the instance has taken down what became of the
+/// flow's events.
+pub const INSTANCE_FINALIZER: &str = "heddle.dev/service-instance";
 /// Label: the instance, by the name of its ServiceInstance, that an object was made for.
 pub const INSTANCE_LABEL: &str = "heddle.dev/instance";
 /// Label of records of what was removed; its value says what kind of thing it was.

@@ -35,6 +35,7 @@ fn settle(world: &mut World) {
                 world.absorb(ticket, Some(object));
             }
             Step::Delete { .. } => world.absorb(ticket, None),
+            Step::Swap { .. } => unreachable!("an Application shares no field with anybody"),
         }
     }
 }
