@@ -25,10 +25,10 @@ check: ## Format, lints, generated files, tests and documentation: what needs Ru
 	cargo xtask check
 
 .PHONY: test
-test: ## Everything: installs what tests need, then `check`, then kubectl old and new against the binary, and the CESQL cases if they are there
-	.ci/tools.sh rust kubectl
+test: ## Everything: installs what tests need, then `check`, then power loss and kubectl old and new against the binary, and the CESQL cases if they are there
+	.ci/tools.sh rust kubectl fuse
 	cargo xtask check
-	HEDDLE_KUBECTL='$(kubectls)' cargo test --locked --workspace --features heddle/kubectl-tests$(tck_features) --test kubectl $(tck_tests)
+	HEDDLE_KUBECTL='$(kubectls)' cargo test --locked --workspace --features heddle/kubectl-tests,heddle/power-tests$(tck_features) --test kubectl --test power $(tck_tests)
 
 .PHONY: test-kubernetes
 test-kubernetes: ## The same questions and commands to a real kube-apiserver and to heddle (builds both; takes a while)

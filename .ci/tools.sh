@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing and nothing else, on Debian or a relative of it, as root or with sudo.
-#   tools.sh rust|kubectl|kube-apiserver|deny...
+#   tools.sh rust|kubectl|fuse|kube-apiserver|deny...
 # Ends with an error when something cannot be had: a test that needs it must not be skipped.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
 export PATH=$tools/go/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 
-usage() { echo "usage: ${0##*/} rust|kubectl|kube-apiserver|deny..." >&2; exit 2; }
+usage() { echo "usage: ${0##*/} rust|kubectl|fuse|kube-apiserver|deny..." >&2; exit 2; }
 [ $# -gt 0 ] || usage
 
 as_root() {
@@ -91,6 +91,16 @@ kubectl() {
     fi
 }
 
+# What mounts the file system of the power-loss suite. Root needs nothing but the device.
+fuse() {
+    [ -e /dev/fuse ] || as_root modprobe fuse || true
+    if [ ! -e /dev/fuse ]; then
+        echo "there is no /dev/fuse: load the kernel's module, or give the container --device /dev/fuse and CAP_SYS_ADMIN" >&2
+        return 1
+    fi
+    [ "$(id -u)" -eq 0 ] || packages fusermount3=fuse3
+}
+
 kube_apiserver() {
     packages python3=python3 openssl=openssl curl=curl ps=procps
     golang
@@ -107,7 +117,7 @@ deny() {
 
 for what in "$@"; do
     case $what in
-        rust | kubectl | deny) "$what" ;;
+        rust | kubectl | fuse | deny) "$what" ;;
         kube-apiserver) kube_apiserver ;;
         *) usage ;;
     esac

@@ -63,6 +63,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("kube-cel", &["heddle-apiserver", "heddle-api"]),
     ("prometheus-client", &["heddle-apiserver"]),
     ("clap", &["heddle"]),
+    ("fuser", &["heddle"]),
     ("rcgen", &["heddle", "heddle-rt"]),
 ];
 

@@ -201,6 +201,18 @@ impl MemoryVfs {
         })
     }
 
+    /// Makes one directory, whose name is no safer than that of a new file.
+    pub fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut world = self.world.lock();
+        if world.seen.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if !matches!(world.seen.get(parent(path)), Some(None)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        world.make_dir(path)
+    }
+
     /// Flips one bit of what is stored, as a decaying disk does.
     pub fn flip_bit(&self, path: &Path, bit: u64) -> io::Result<()> {
         let mut world = self.world.lock();
@@ -255,6 +267,15 @@ impl World {
             .flatten()
             .ok_or(io::ErrorKind::NotFound)?;
         Ok(self.files.get_mut(&id).expect("a name leads to a file"))
+    }
+
+    fn make_dir(&mut self, path: &Path) -> io::Result<()> {
+        self.operate()?;
+        self.change_name(NameChange::Put {
+            path: path.to_owned(),
+            entry: None,
+        });
+        Ok(())
     }
 
     fn change_name(&mut self, change: NameChange) {
@@ -326,13 +347,7 @@ impl Vfs for MemoryVfs {
         }
         self.sync_dir(parent(missing.last().copied().map_or(path, parent)))?;
         for dir in missing.into_iter().rev() {
-            let mut world = self.world.lock();
-            world.operate()?;
-            world.change_name(NameChange::Put {
-                path: dir.to_owned(),
-                entry: None,
-            });
-            drop(world);
+            self.world.lock().make_dir(dir)?;
             self.sync_dir(parent(dir))?;
         }
         Ok(())

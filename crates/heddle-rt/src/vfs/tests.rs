@@ -190,6 +190,26 @@ fn directories_are_safe_once_made_whatever_was_broken_off_before() {
 }
 
 #[test]
+fn a_directory_made_alone_is_safe_when_the_one_above_it_is_synced() {
+    let vfs = MemoryVfs::new();
+    let (above, path) = (Path::new("/a"), Path::new("/a/b"));
+    assert_eq!(
+        vfs.create_dir(path).unwrap_err().kind(),
+        io::ErrorKind::NotFound
+    );
+    vfs.create_dir_all(above).unwrap();
+    vfs.create_dir(path).unwrap();
+    assert_eq!(
+        vfs.create_dir(path).unwrap_err().kind(),
+        io::ErrorKind::AlreadyExists
+    );
+    let after = |vfs: &MemoryVfs| vfs.power_loss(PowerLoss::LoseUnsynced).exists(path);
+    assert!(!after(&vfs).unwrap());
+    vfs.sync_dir(above).unwrap();
+    assert!(after(&vfs).unwrap());
+}
+
+#[test]
 fn faults_hit_the_operation_they_were_planned_for() {
     let vfs = MemoryVfs::new();
     vfs.create_dir_all(Path::new("/")).unwrap();

@@ -20,6 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// A directory and the server that may be running on it.
 pub(crate) struct Server {
     folder: tempfile::TempDir,
+    data: PathBuf,
     child: Option<Child>,
     /// `http://127.0.0.1:port`, as endpoints.json has it.
     pub(crate) control: String,
@@ -47,6 +48,7 @@ impl Server {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut server = Self {
+            data: folder.path().join("data"),
             folder,
             child: None,
             control: String::new(),
@@ -58,6 +60,19 @@ impl Server {
         server
     }
 
+    /// A server that keeps its data in a place of the caller's choice and is not running yet.
+    pub(crate) fn keeping(data: PathBuf) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            data,
+            child: None,
+            control: String::new(),
+            events: String::new(),
+            log_filter: "info",
+            extra_args: &[],
+        }
+    }
+
     /// Starts the binary on the directory and waits until it is ready.
     pub(crate) async fn launch(&mut self) {
         self.launch_on("0").await;
@@ -65,6 +80,16 @@ impl Server {
 
     /// The same, on a port of the caller's choice.
     pub(crate) async fn launch_on(&mut self, port: &str) {
+        self.spawn_on(port);
+        self.until_launched().await;
+    }
+
+    /// Starts the binary on the directory and waits for nothing.
+    pub(crate) fn spawn(&mut self) {
+        self.spawn_on("0");
+    }
+
+    fn spawn_on(&mut self, port: &str) {
         // What a killed server left behind names a port that another test may have by now.
         let endpoints = self.data().join("endpoints.json");
         if exists(&endpoints) {
@@ -76,6 +101,10 @@ impl Server {
                 .spawn()
                 .unwrap(),
         );
+    }
+
+    async fn until_launched(&mut self) {
+        let endpoints = self.data().join("endpoints.json");
         let endpoints = eventually("endpoints.json", async || {
             let running = self.child.as_mut().unwrap().try_wait().unwrap().is_none();
             assert!(
@@ -109,7 +138,7 @@ impl Server {
     }
 
     pub(crate) fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.data.clone()
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
@@ -132,8 +161,14 @@ impl Server {
 
     /// Ends the server without warning.
     pub(crate) fn kill(&mut self) {
+        self.kill_and(|| ());
+    }
+
+    /// The same for a server that cannot end until something happens which may only happen once it is doomed.
+    pub(crate) fn kill_and(&mut self, release: impl FnOnce()) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
+        release();
         child.wait().unwrap();
     }
 

@@ -12,3 +12,4 @@ mod events;
 mod harness;
 mod serve;
 mod tls;
+mod writers;

@@ -1,7 +1,5 @@
 //! Ended under load, gently or not: what was acknowledged is delivered, and nothing is made up.
 
-use std::collections::BTreeSet;
-
 use serde_json::json;
 
 use super::load::{Load, Sent};
@@ -27,23 +25,6 @@ fn cycles() -> usize {
     asked.map_or(CYCLES, |cycles| cycles.parse().unwrap())
 }
 
-/// Waits until everything acknowledged has arrived, and checks that nothing else has.
-async fn until_all_arrived(subscriber: &Subscriber, path: &str, sent: &Sent) {
-    eventually_or_else("every acknowledged event", async || {
-        let arrived = subscriber.tally(path);
-        let missing = |id: &&String| !arrived.contains_key(*id);
-        let missing: Vec<&String> = sent.acknowledged.iter().filter(missing).collect();
-        match missing.first() {
-            None => Ok(()),
-            Some(first) => Err(format!("{} are missing, {first} first", missing.len())),
-        }
-    })
-    .await;
-    let arrived: BTreeSet<String> = subscriber.ids(path).into_iter().collect();
-    let invented: Vec<&String> = arrived.difference(&sent.tried).collect();
-    assert!(invented.is_empty(), "nobody sent {invented:?}");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_event_survives_being_killed_again_and_again() {
     let subscriber = Subscriber::start().await;
@@ -62,7 +43,7 @@ async fn every_acknowledged_event_survives_being_killed_again_and_again() {
         sent.add(run);
         server.launch().await;
     }
-    until_all_arrived(&subscriber, "/all", &sent).await;
+    sent.until_arrived(&subscriber, "/all").await;
     let accounts = server.until_quiet().await;
     let account = stage::account_of(&accounts.consumers, "all");
     assert_eq!(account.dead_lettered, 0, "{account:#?}");
@@ -91,7 +72,7 @@ async fn a_signal_under_load_loses_nothing_and_repeats_little() {
     let (sent, ended) = tokio::join!(load.run(PUBLISHERS), ender);
     assert_eq!(ended.code(), Some(0), "{}", server.log());
     server.launch().await;
-    until_all_arrived(&subscriber, "/all", &sent).await;
+    sent.until_arrived(&subscriber, "/all").await;
     let accounts = server.until_quiet().await;
     let account = stage::account_of(&accounts.consumers, "all");
     assert_eq!(account.dead_lettered, 0, "{account:#?}");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use futures::future::join_all;
 
 use super::stage::{BROKER, event};
+use super::subscriber::Subscriber;
 use super::wire::Wire;
 use crate::harness::eventually_or_else;
 
@@ -22,6 +23,23 @@ impl Sent {
     pub(crate) fn add(&mut self, other: Self) {
         self.tried.extend(other.tried);
         self.acknowledged.extend(other.acknowledged);
+    }
+
+    /// Waits until everything acknowledged has arrived, and checks that nothing else has.
+    pub(crate) async fn until_arrived(&self, subscriber: &Subscriber, path: &str) {
+        eventually_or_else("every acknowledged event", async || {
+            let arrived = subscriber.tally(path);
+            let missing = |id: &&String| !arrived.contains_key(*id);
+            let missing: Vec<&String> = self.acknowledged.iter().filter(missing).collect();
+            match missing.first() {
+                None => Ok(()),
+                Some(first) => Err(format!("{} are missing, {first} first", missing.len())),
+            }
+        })
+        .await;
+        let arrived: BTreeSet<String> = subscriber.ids(path).into_iter().collect();
+        let invented: Vec<&String> = arrived.difference(&self.tried).collect();
+        assert!(invented.is_empty(), "nobody sent {invented:?}");
     }
 }
 

@@ -89,7 +89,7 @@ async fn stranger(server: &Server) -> kube::Client {
 #[tokio::test]
 async fn publishing_from_elsewhere_needs_tls_and_the_token() {
     let server = Server::start_with("debug", &["--allow-remote", "--events", "0.0.0.0:0"]).await;
-    let server = stage::set_up(server).await;
+    stage::set_up(&server).await;
     assert!(server.events.starts_with("https://"), "{}", server.events);
     let client = stranger(&server).await;
     let publish = async |path: &str, token: Option<&str>| {

@@ -14,21 +14,24 @@ pub(crate) const BROKER: &str = "/broker/team-a/default";
 
 /// A server with a namespace and a Broker in it.
 pub(crate) async fn with_broker() -> Server {
-    set_up(Server::start().await).await
+    let server = Server::start().await;
+    set_up(&server).await;
+    server
 }
 
 /// The same for tests that make it work hard.
 pub(crate) async fn with_busy_broker() -> Server {
-    set_up(Server::start_quietly().await).await
+    let server = Server::start_quietly().await;
+    set_up(&server).await;
+    server
 }
 
 /// A namespace and a Broker in it.
-pub(crate) async fn set_up(server: Server) -> Server {
+pub(crate) async fn set_up(server: &Server) {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}});
     server.apply(&namespace).await;
     server.apply(&broker("default")).await;
     server.until_ready("brokers", "default").await;
-    server
 }
 
 pub(crate) fn broker(name: &str) -> Value {
