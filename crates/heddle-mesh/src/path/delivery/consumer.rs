@@ -27,6 +27,7 @@ use crate::journal::line::ConsumerId;
 use crate::journal::positions::{Retry, Tally};
 use crate::journal::{Line, Marked};
 use crate::log::{Offset, Record};
+use crate::metrics::Answers;
 use crate::path::delivery::lane;
 use crate::path::trigger::Predicate;
 use crate::routes;
@@ -116,6 +117,8 @@ pub(crate) struct State {
     /// While it catches up by itself: below this its events are counted.
     pub(crate) counted_to: Option<Offset>,
     pub(crate) tally: Tally,
+    /// Since the process began.
+    pub(crate) answers: Answers,
     /// Lanes at work, or about to be.
     lanes: u32,
     /// Lanes that rest until the bell rings, and how many of them were called.
@@ -144,6 +147,7 @@ impl Consumer {
             ended: BTreeSet::new(),
             counted_to: None,
             tally: Tally::default(),
+            answers: Answers::default(),
             lanes: 0,
             resting: 0,
             called: 0,
