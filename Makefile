@@ -36,6 +36,20 @@ test-kubernetes: ## The same questions and commands to a real kube-apiserver and
 	cargo build --locked --workspace --bins
 	tests/kubernetes/side-by-side.sh
 
+# How long each fuzz target runs.
+FUZZ_SECONDS ?= 60
+fuzz_targets := cesql cloudevent_http cloudevent_json journal
+
+.PHONY: fuzz
+fuzz: ## Invented input for everything that reads strangers' bytes or the disk's, FUZZ_SECONDS (60) for each of four targets
+	.ci/tools.sh rust fuzz
+	cp Cargo.lock fuzz/Cargo.lock
+	for target in $(fuzz_targets); do \
+	    mkdir -p target/fuzz/corpus/$$target fuzz/seeds/$$target; \
+	    CARGO_TARGET_DIR=$(CURDIR)/target/fuzz cargo fuzz run --fuzz-dir fuzz --sanitizer none $$target \
+	        target/fuzz/corpus/$$target fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=2048; \
+	done
+
 .PHONY: bench
 bench: ## Measure `heddle bench api` and `heddle bench mesh` on this machine, optimised
 	.ci/tools.sh rust

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing and nothing else, on Debian or a relative of it, as root or with sudo.
-#   tools.sh rust|kubectl|fuse|kube-apiserver|deny...
+#   tools.sh rust|kubectl|fuse|kube-apiserver|deny|fuzz...
 # Ends with an error when something cannot be had: a test that needs it must not be skipped.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
 export PATH=$tools/go/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 
-usage() { echo "usage: ${0##*/} rust|kubectl|fuse|kube-apiserver|deny..." >&2; exit 2; }
+usage() { echo "usage: ${0##*/} rust|kubectl|fuse|kube-apiserver|deny|fuzz..." >&2; exit 2; }
 [ $# -gt 0 ] || usage
 
 as_root() {
@@ -115,9 +115,16 @@ deny() {
     cargo deny --version
 }
 
+# Its fuzzer is C++.
+fuzz() {
+    packages c++=g++
+    command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+    cargo fuzz --version
+}
+
 for what in "$@"; do
     case $what in
-        rust | kubectl | fuse | deny) "$what" ;;
+        rust | kubectl | fuse | deny | fuzz) "$what" ;;
         kube-apiserver) kube_apiserver ;;
         *) usage ;;
     esac

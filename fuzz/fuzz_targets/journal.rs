@@ -1,21 +1,8 @@
-//! No bytes make the readers of what is on disk panic or take more memory than there are bytes.
+//! Any bytes found on the disk are read or are refused.
 
 #![no_main]
 
-use bytes::Bytes;
-use heddle_mesh::envelope::Envelope;
-use heddle_mesh::journal::{self, Snapshot};
-use libfuzzer_sys::fuzz_target;
+#[path = "../../crates/heddle-mesh/tests/soup/disk.rs"]
+mod soup;
 
-fuzz_target!(|bytes: &[u8]| {
-    if let Ok(lines) = journal::decode(bytes) {
-        let mut again = Vec::new();
-        for record in journal::encode(&lines) {
-            again.extend(record.payload);
-        }
-        assert_eq!(again.len(), bytes.len());
-    }
-    let shared = Bytes::copy_from_slice(bytes);
-    drop(Envelope::decode(&shared));
-    drop(Snapshot::decode(bytes));
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| soup::disk(bytes));

@@ -33,6 +33,17 @@ const STEPS: &[Step] = &[
         "warnings",
     ]),
     Step::cargo(&["test", "--locked", "--workspace"]),
+    // What the default build leaves out. The whole workspace is named, so that only the binary is built again.
+    Step::cargo(&[
+        "test",
+        "--locked",
+        "--workspace",
+        "--features",
+        "heddle/otlp",
+        "--bin",
+        "heddle",
+        "otlp::",
+    ]),
     Step {
         environment: &[("RUSTDOCFLAGS", "--deny warnings")],
         ..Step::cargo(&["doc", "--locked", "--workspace", "--no-deps"])

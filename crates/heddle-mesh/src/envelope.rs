@@ -105,6 +105,17 @@ impl Envelope {
     }
 }
 
+/// The entry an event came in at, and nothing else.
+pub(crate) fn entry(payload: &[u8]) -> Result<&str, Unreadable> {
+    let mut take = Take(payload);
+    if take.u8()? != LAYOUT {
+        return Err(Unreadable("an envelope of an unknown layout"));
+    }
+    // Hops and flags.
+    take.u16()?;
+    take.str()
+}
+
 /// The entry an event came in at, and the event, without the rest: what matching needs.
 pub fn entry_and_event(payload: &Bytes) -> Result<(&str, Event), Unreadable> {
     let mut take = Take(payload);

@@ -22,13 +22,17 @@ pub mod ledger;
 pub mod log;
 mod mesh;
 mod metrics;
+pub mod observer;
 pub mod path;
 pub mod questions;
 mod recovery;
 pub mod routes;
 mod shared;
+mod span;
 
 pub use codec::Unreadable;
 pub use housekeeping::Retention;
 pub use mesh::{Mesh, Options, Routed};
+pub use observer::Observer;
 pub use recovery::Error as OpenError;
+pub use span::Span;

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::housekeeping::{self, Keeper, Retention};
 use crate::log::Log;
+use crate::observer::Observer;
 use crate::path::broker::{Request, Scanner};
 use crate::path::delivery::courier::Courier;
 use crate::path::delivery::timer::{self, Due, What};
@@ -33,6 +34,8 @@ pub struct Options {
     pub courier: Courier,
     pub retention: Retention,
     pub limits: crate::event::http::Limits,
+    /// Told what happens on the path.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 /// A running mesh. Clones are the same mesh.
@@ -89,6 +92,7 @@ impl Mesh {
             scanned,
             refills,
             retries,
+            observer: options.observer,
         }));
         schedule(&shared);
         let tasks = options.tasks.child("mesh");

@@ -1,14 +1,27 @@
 //! Numbers about events, for Prometheus.
 //!
 //! Counters that the path touches are plain atomics; what can be read from the consumers is read when somebody asks. Names
-//! of consumers are labels of gauges only, and no more of them than [`CONSUMERS_MAX`]: the rest are summed up under one.
+//! are labels only where they are names of objects that exist, and no more of them than a bound: [`CONSUMERS_MAX`]
+//! consumers, as many places, and a few Applications for each consumer. The rest are summed up under one.
 
+mod answers;
+mod doors;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use heddle_api::ledger::Account;
+use heddle_api::ledger::{Account, Accounts};
 use jiff::Timestamp;
+
+pub(crate) use answers::Answers;
+use answers::{APPLICATIONS_MAX, OVERFLOW};
+pub(crate) use doors::DoorKind;
+use doors::Doors;
 
 /// Consumers shown one by one.
 const CONSUMERS_MAX: usize = 1000;
@@ -51,37 +64,35 @@ impl Histogram {
 /// What the path counts as it goes.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    /// By kind of door and class of answer.
-    published: [[AtomicU64; 4]; 3],
+    published: Doors,
     unmatched: AtomicU64,
-    /// By class of answer; without one first.
-    attempts: [AtomicU64; 6],
-    dead: AtomicU64,
+    passed_on: AtomicU64,
     source: Histogram,
     delivery: Histogram,
 }
 
-/// The doors, in the order of their counters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DoorKind {
-    Application = 0,
-    Broker = 1,
-    Channel = 2,
+/// What is read when somebody asks.
+#[derive(Debug)]
+pub(crate) struct Reading<'a> {
+    pub(crate) accounts: &'a Accounts,
+    /// In the order of the accounts.
+    pub(crate) answers: &'a [Answers],
+    /// The dead letters of each account, by the entry at which they came in.
+    pub(crate) dead: &'a [BTreeMap<String, u64>],
+    pub(crate) now: Timestamp,
 }
 
-const DOORS: [&str; 3] = ["application", "broker", "channel"];
-const ANSWERS: [&str; 4] = ["2xx", "4xx", "429", "5xx"];
-const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
-
 impl Metrics {
-    pub(crate) fn published(&self, door: DoorKind, status: u16, events: u64, took: Duration) {
-        let answer = match status {
-            200..=299 => 0,
-            429 => 2,
-            500.. => 3,
-            _ => 1,
-        };
-        self.published[door as usize][answer].fetch_add(events, Ordering::Relaxed);
+    /// A publish was answered. `place` is where it went, if that exists.
+    pub(crate) fn published(
+        &self,
+        door: DoorKind,
+        place: Option<&Arc<str>>,
+        status: u16,
+        events: u64,
+        took: Duration,
+    ) {
+        self.published.count(door, place, status, events);
         self.source.observe(took);
     }
 
@@ -89,69 +100,42 @@ impl Metrics {
         self.unmatched.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// An event was appended to another place of this mesh.
+    pub(crate) fn passed_on(&self) {
+        self.passed_on.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn attempted(&self, latency: Duration) {
         self.delivery.observe(latency);
     }
 
-    pub(crate) fn delivered(&self, status: u16) {
-        self.failed(status);
-    }
-
-    pub(crate) fn failed(&self, status: u16) {
-        let class = usize::from(status / 100).min(CLASSES.len() - 1);
-        self.attempts[class].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn dead_lettered(&self) {
-        self.dead.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// The text that Prometheus reads, without the end mark.
-    pub(crate) fn text(&self, accounts: &heddle_api::ledger::Accounts, now: Timestamp) -> String {
+    pub(crate) fn text(&self, reading: &Reading<'_>) -> String {
         let mut out = String::new();
+        let accounts = reading.accounts;
         family(
             &mut out,
             "heddle_published",
             "counter",
-            "Events by door and class of answer.",
+            "Events by door, place and class of answer.",
         );
-        for (door, answers) in DOORS.iter().zip(&self.published) {
-            for (answer, count) in ANSWERS.iter().zip(answers) {
-                let count = count.load(Ordering::Relaxed);
-                line(
-                    &mut out,
-                    "heddle_published_total",
-                    &format!("api=\"{door}\",code=\"{answer}\""),
-                    count,
-                );
-            }
+        self.published.write(&mut out);
+        for (name, help, count) in [
+            (
+                "heddle_unmatched",
+                "Events that nobody wanted.",
+                &self.unmatched,
+            ),
+            (
+                "heddle_link_appended",
+                "Events passed on to another broker or channel.",
+                &self.passed_on,
+            ),
+        ] {
+            family(&mut out, name, "counter", help);
+            writeln!(out, "{name}_total {}", count.load(Ordering::Relaxed)).ok();
         }
-        family(
-            &mut out,
-            "heddle_unmatched",
-            "counter",
-            "Events that nobody wanted.",
-        );
-        writeln!(
-            out,
-            "heddle_unmatched_total {}",
-            self.unmatched.load(Ordering::Relaxed)
-        )
-        .ok();
-        family(
-            &mut out,
-            "heddle_attempts",
-            "counter",
-            "Attempts to deliver by class of answer.",
-        );
-        for (class, count) in CLASSES.iter().zip(&self.attempts) {
-            line(
-                &mut out,
-                "heddle_attempts_total",
-                &format!("code=\"{class}\""),
-                count.load(Ordering::Relaxed),
-            );
-        }
+        attempts(&mut out, &accounts.consumers, reading.answers);
         family(
             &mut out,
             "heddle_hop_seconds",
@@ -184,7 +168,8 @@ impl Metrics {
             family(&mut out, name, "gauge", help);
             writeln!(out, "{name} {value}").ok();
         }
-        consumers(&mut out, &accounts.consumers, now);
+        consumers(&mut out, &accounts.consumers, reading.now);
+        dead_letters(&mut out, &accounts.consumers, reading.dead);
         out
     }
 }
@@ -223,7 +208,7 @@ fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
             u64::saturating_add,
         );
     }
-    let gauges: [(&str, &str, Of); 5] = [
+    let gauges: [(&str, &str, Of); 4] = [
         (
             "heddle_pending",
             "Events that wait, are under way or are tried again.",
@@ -237,9 +222,6 @@ fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
             "Events with a failed attempt.",
             |account| account.retrying,
         ),
-        ("heddle_dead_letters", "Events at rest.", |account| {
-            account.dead_letters
-        }),
         (
             "heddle_unaccounted",
             "Events that no account explains; anything but 0 is a fault.",
@@ -264,6 +246,61 @@ fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
     each(out, name, accounts, age, u64::max);
 }
 
+/// How attempts were answered. What was never answered so has no line.
+fn attempts(out: &mut String, accounts: &[Account], answers: &[Answers]) {
+    let name = "heddle_attempts";
+    family(
+        out,
+        name,
+        "counter",
+        "Attempts to deliver by class of answer.",
+    );
+    let name = format!("{name}_total");
+    let mut write = |of: &str, answers: &Answers| {
+        for (application, class, count) in answers.iter() {
+            let labels = format!("app=\"{application}\",{of},code=\"{class}\"");
+            line(out, &name, &labels, count);
+        }
+    };
+    let shown = accounts.len().min(CONSUMERS_MAX);
+    for (account, answers) in accounts.iter().zip(answers).take(shown) {
+        write(&labels(account), answers);
+    }
+    let mut rest = Answers::default();
+    answers.iter().skip(shown).for_each(|one| rest.absorb(one));
+    write(BEYOND, &rest);
+}
+
+/// What rests, by the Application it came from. A consumer without dead letters has one line, with 0.
+fn dead_letters(out: &mut String, accounts: &[Account], dead: &[BTreeMap<String, u64>]) {
+    let name = "heddle_dead_letters";
+    family(out, name, "gauge", "Events at rest.");
+    let mut write = |of: &str, application: &str, count: u64| {
+        line(out, name, &format!("app=\"{application}\",{of}"), count);
+    };
+    let shown = accounts.len().min(CONSUMERS_MAX);
+    for (account, dead) in accounts.iter().zip(dead).take(shown) {
+        let of = labels(account);
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for (entry, count) in dead {
+            let application = answers::application(entry);
+            let full = counts.len() >= APPLICATIONS_MAX && !counts.contains_key(application);
+            let application = if full { OVERFLOW } else { application };
+            *counts.entry(application).or_default() += count;
+        }
+        if counts.is_empty() {
+            counts.insert("", 0);
+        }
+        for (application, count) in counts {
+            write(&of, application, count);
+        }
+    }
+    if accounts.len() > shown {
+        let rest = dead.iter().skip(shown).flat_map(BTreeMap::values).sum();
+        write(BEYOND, "", rest);
+    }
+}
+
 /// One line for each consumer; what goes beyond the bound is put together by `with`.
 fn each(
     out: &mut String,
@@ -274,19 +311,22 @@ fn each(
 ) {
     let (shown, rest) = accounts.split_at(accounts.len().min(CONSUMERS_MAX));
     for account in shown {
-        let mut parts = account.consumer.splitn(3, '/');
-        let (kind, namespace, consumer) = (parts.next(), parts.next(), parts.next());
-        let labels = format!(
-            "kind=\"{}\",ns=\"{}\",trigger=\"{}\"",
-            kind.unwrap_or_default(),
-            namespace.unwrap_or_default(),
-            consumer.unwrap_or_default()
-        );
-        line(out, name, &labels, of(account));
+        line(out, name, &labels(account), of(account));
     }
     if let Some(rest) = rest.iter().map(of).reduce(with) {
-        line(out, name, "kind=\"\",ns=\"\",trigger=\"_overflow\"", rest);
+        line(out, name, BEYOND, rest);
     }
+}
+
+/// All consumers beyond the bound.
+const BEYOND: &str = "kind=\"\",ns=\"\",trigger=\"_overflow\"";
+
+/// A consumer's name, as labels.
+fn labels(account: &Account) -> String {
+    let mut parts = account.consumer.splitn(3, '/');
+    let mut part = || parts.next().unwrap_or_default();
+    let (kind, namespace, consumer) = (part(), part(), part());
+    format!("kind=\"{kind}\",ns=\"{namespace}\",trigger=\"{consumer}\"")
 }
 
 fn family(out: &mut String, name: &str, kind: &str, help: &str) {

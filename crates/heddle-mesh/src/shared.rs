@@ -16,6 +16,7 @@ use crate::journal::Line;
 use crate::journal::line::ConsumerId;
 use crate::log::{Log, Offset};
 use crate::metrics::Metrics;
+use crate::observer::Observer;
 use crate::path::dead_letter::DeadLetters;
 use crate::path::delivery::consumer::Consumer;
 use crate::path::delivery::courier::Courier;
@@ -73,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) forgetful: AtomicBool,
     held_bytes: AtomicUsize,
     pub(crate) metrics: Metrics,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     /// Grows when something changed that controllers show.
     pub(crate) changes: watch::Sender<u64>,
 }
@@ -89,6 +91,7 @@ pub(crate) struct Parts {
     pub(crate) scanned: Offset,
     pub(crate) refills: mpsc::UnboundedSender<ConsumerId>,
     pub(crate) retries: mpsc::UnboundedSender<Due>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
 impl Shared {
@@ -118,6 +121,7 @@ impl Shared {
             forgetful: AtomicBool::new(false),
             held_bytes: AtomicUsize::new(0),
             metrics: Metrics::default(),
+            observer: parts.observer,
             changes: watch::Sender::new(1),
         }
     }

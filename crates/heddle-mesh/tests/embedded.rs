@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+#[path = "soup/disk.rs"]
+mod soup;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,6 +13,7 @@ use heddle_mesh::log::{Draft, Log, conformance};
 use heddle_rt::vfs::{DiskVfs, MemoryVfs, Vfs};
 use heddle_rt::{Clock, Tasks};
 use heddle_store::Mode;
+use proptest::prelude::*;
 
 fn open(vfs: Arc<dyn Vfs>, dir: impl Into<PathBuf>, mode: Mode) -> Arc<dyn Log> {
     let options = Options {
@@ -51,4 +55,17 @@ async fn the_journal_takes_what_many_large_dead_letters_need_at_once() {
     };
     let drafts = vec![draft; 32];
     assert_eq!(log.acknowledge(&drafts).await, Ok(1..33));
+}
+
+/// Numbers that lengths and kinds are made of, more often than any others.
+fn almost_record() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![3 => Just(0_u8), 3 => 0..16_u8, 1 => any::<u8>()];
+    proptest::collection::vec(byte, 0..256)
+}
+
+proptest! {
+    #[test]
+    fn whatever_lies_on_the_disk_is_read_or_refused(soup in almost_record()) {
+        soup::disk(&soup);
+    }
 }

@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::files;
+use crate::otlp;
 
 /// Where state lives when nobody says otherwise.
 pub(crate) const DATA_DIR_DEFAULT: &str = "./heddle-data";
@@ -41,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     /// How long finished events are kept.
     pub(crate) retention: Retention,
+    /// The OTLP collector that gets a span for each event and attempt; `None` sends none.
+    pub(crate) otlp_endpoint: Option<String>,
     origins: Vec<(&'static str, Origin)>,
 }
 
@@ -107,6 +110,10 @@ pub(crate) struct ConfigArgs {
     /// How log lines look [default: auto]
     #[arg(long, env = "HEDDLE_LOG_FORMAT", value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
+
+    /// OTLP collector that gets a span for each event and attempt, such as http://127.0.0.1:4318 [default: none]
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    pub(crate) otlp_endpoint: Option<String>,
 }
 
 /// The file, key by key. All keys are optional.
@@ -124,6 +131,14 @@ struct File {
     log_filter: Option<String>,
     log_format: Option<LogFormat>,
     shutdown_grace_seconds: Option<u32>,
+    telemetry: Option<TelemetryFile>,
+}
+
+/// What heddle tells about itself to others.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TelemetryFile {
+    otlp_endpoint: Option<String>,
 }
 
 impl Default for Config {
@@ -139,6 +154,7 @@ impl Default for Config {
             log_format: LogFormat::Auto,
             shutdown_grace: Duration::from_secs(20),
             retention: Retention::default(),
+            otlp_endpoint: None,
             origins: Vec::new(),
         }
     }
@@ -222,6 +238,8 @@ impl Config {
                 config.shutdown_grace = Duration::from_secs(value.into());
             },
         );
+        let telemetry = file.telemetry.unwrap_or_default();
+        self.set_otlp_endpoint(Origin::File, telemetry.otlp_endpoint);
     }
 
     fn take_args(&mut self, args: ConfigArgs, origin: impl Fn(&str) -> Origin) {
@@ -264,6 +282,15 @@ impl Config {
             args.log_format,
             |config, value| config.log_format = value,
         );
+        self.set_otlp_endpoint(origin("otlp_endpoint"), args.otlp_endpoint);
+    }
+
+    /// OpenTelemetry takes an empty variable for none.
+    fn set_otlp_endpoint(&mut self, origin: Origin, endpoint: Option<String>) {
+        let endpoint = endpoint.filter(|endpoint| !endpoint.is_empty());
+        self.set("telemetry", origin, endpoint, |config, value| {
+            config.otlp_endpoint = Some(value)
+        });
     }
 
     fn set<T>(
@@ -279,8 +306,11 @@ impl Config {
         self.origins.push((key, origin));
     }
 
-    /// A listener that others can reach is a decision, not an accident.
+    /// A listener that others can reach is a decision, not an accident; and spans that were asked for are sent.
     fn check(&self) -> Result<(), Failure> {
+        if let Some(endpoint) = &self.otlp_endpoint {
+            otlp::check(endpoint)?;
+        }
         let mut listeners = [self.listen, self.events].into_iter();
         match listeners.find(|address| !is_loopback(address.ip())) {
             Some(address) if !self.allow_remote => Err(Failure::Usage(format!(
@@ -317,6 +347,10 @@ impl Config {
             (
                 "shutdownGraceSeconds",
                 self.shutdown_grace.as_secs().to_string(),
+            ),
+            (
+                "telemetry",
+                serde_json::json!({"otlpEndpoint": self.otlp_endpoint}).to_string(),
             ),
         ];
         values

@@ -29,6 +29,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::otlp::Exporter;
+
 /// The paths of the resource API; it answers everything below them itself.
 const API_PATHS: [&str; 4] = ["/api", "/apis", "/openapi", "/version"];
 
@@ -47,6 +49,8 @@ pub(crate) struct Control {
     pub(crate) controllers: bool,
     /// Set once the controllers that were asked for are running.
     pub(crate) controllers_started: Arc<AtomicBool>,
+    /// Counts what it sends, if spans are sent.
+    pub(crate) exporter: Option<Exporter>,
     /// Cancelled when the doors close.
     pub(crate) closing: CancellationToken,
 }
@@ -133,7 +137,9 @@ async fn metrics(State(control): State<Control>) -> Response {
     let server = control.server.metrics_text();
     // One exposition has one end.
     let server = server.strip_suffix("# EOF\n").unwrap_or(&server);
-    let text = format!("{server}{}# EOF\n", control.mesh.metrics_text());
+    let mesh = control.mesh.metrics_text();
+    let exporter = control.exporter.as_ref().map(Exporter::metrics_text);
+    let text = format!("{server}{mesh}{}# EOF\n", exporter.unwrap_or_default());
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 

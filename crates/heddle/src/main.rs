@@ -12,6 +12,11 @@ mod failure;
 mod files;
 mod identity;
 mod manifest;
+#[cfg(feature = "otlp")]
+mod otlp;
+#[cfg(not(feature = "otlp"))]
+#[path = "otlp/absent.rs"]
+mod otlp;
 mod output;
 mod plane;
 mod terminal;

@@ -13,11 +13,11 @@ use anyhow::Context as _;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, Tokens};
 use heddle_controllers::{DataPlane, Leadership};
-use heddle_mesh::Mesh;
 use heddle_mesh::event::http::Limits as EventLimits;
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
+use heddle_mesh::{Mesh, Observer};
 use heddle_rt::net::dial::Network;
 use heddle_rt::net::egress::Egress;
 use heddle_rt::net::{self, Door};
@@ -31,6 +31,7 @@ use crate::control::Control;
 use crate::events::EventsDoor;
 use crate::failure::Failure;
 use crate::identity::{Identity, Means, Published};
+use crate::otlp::Exporter;
 use crate::plane::Plane;
 
 /// Time, chance and files, as the machine has them.
@@ -174,7 +175,12 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let ground = Ground::open(world, dir, &tasks, tokens).await?;
     let controllers_started = Arc::new(AtomicBool::new(false));
     ground.start_janitor();
-    let mesh = open_mesh(config, world, &tasks)?;
+    let exporter = match &config.otlp_endpoint {
+        Some(endpoint) => Some(Exporter::start(endpoint, world, &tasks)?),
+        None => None,
+    };
+    let observer = exporter.as_ref().map(Exporter::observer);
+    let mesh = open_mesh(config, world, &tasks, observer)?;
     let plane = Plane::start(mesh.clone(), &tasks.child("routing"));
     if config.controllers {
         ground.start_controllers(world, Some(plane.clone()));
@@ -188,6 +194,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         mesh: mesh.clone(),
         controllers: config.controllers,
         controllers_started,
+        exporter: exporter.clone(),
         closing: doors.cancellation(),
     };
     let listener = bind(config.listen).await?;
@@ -224,6 +231,13 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     shutdown.on(Phase::DeliveriesDrain, async move {
         mesh.close(grace).await;
     });
+    if let Some(exporter) = exporter {
+        let patience = config.shutdown_grace / SPANS_SHARE;
+        // Deliveries were the last to have something to tell.
+        shutdown.on(Phase::ControllersStop, async move {
+            exporter.close(patience).await;
+        });
+    }
     let control_tasks = ground.tasks.clone();
     shutdown.on(Phase::ControllersStop, async move {
         control_tasks.cancel();
@@ -258,6 +272,9 @@ impl Running {
 /// The part of the grace period that attempts under way get; what they do not finish is delivered after the restart.
 const DELIVERIES_SHARE: u32 = 2;
 
+/// The part of the grace period in which a collector may take the last spans.
+const SPANS_SHARE: u32 = 4;
+
 async fn bind(address: std::net::SocketAddr) -> anyhow::Result<net::Listener> {
     net::bind(address)
         .await
@@ -265,7 +282,12 @@ async fn bind(address: std::net::SocketAddr) -> anyhow::Result<net::Listener> {
 }
 
 /// The log below the data directory, and the mesh on it.
-fn open_mesh(config: &Config, world: &World, tasks: &Tasks) -> anyhow::Result<Mesh> {
+fn open_mesh(
+    config: &Config,
+    world: &World,
+    tasks: &Tasks,
+    observer: Option<Arc<dyn Observer>>,
+) -> anyhow::Result<Mesh> {
     let log = EmbeddedLog::open(embedded::Options {
         vfs: world.vfs.clone(),
         dir: config.data_dir.join("events"),
@@ -291,6 +313,7 @@ fn open_mesh(config: &Config, world: &World, tasks: &Tasks) -> anyhow::Result<Me
         courier,
         retention: config.retention,
         limits,
+        observer,
     };
     Mesh::open(options).context("cannot take up the events of the last run")
 }

@@ -107,6 +107,8 @@ pub struct Rest {
     pub sink: Sink,
     /// It left when it was redriven, and is kept only because the retry needs its record.
     pub left: bool,
+    /// Where it came in; empty in what older versions wrote.
+    pub entry: String,
     pub source: String,
     pub id: String,
     pub type_: String,
@@ -362,6 +364,10 @@ impl Rest {
             redrives: dead.redrives,
             sink: if dead.sink { Sink::Waiting } else { Sink::None },
             left: false,
+            entry: event
+                .as_ref()
+                .map(|(entry, _)| (*entry).to_owned())
+                .unwrap_or_default(),
             source: part(crate::event::Event::source),
             id: part(crate::event::Event::id),
             type_: part(crate::event::Event::type_),

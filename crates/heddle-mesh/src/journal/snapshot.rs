@@ -14,7 +14,8 @@ use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
 
 const MAGIC: &[u8; 8] = b"heddleps";
-const LAYOUT: u32 = 1;
+/// Since layout 2 a dead letter says where it came in.
+const LAYOUT: u32 = 2;
 const HEAD_BYTES: usize = 16;
 
 /// A fold of the journal up to a record.
@@ -77,6 +78,10 @@ impl Snapshot {
         if layout > LAYOUT {
             return Err(SnapshotError::Newer(layout));
         }
+        // The checksum does not cover the layout.
+        if layout == 0 {
+            return Err(SnapshotError::Damaged("its layout never was"));
+        }
         if crate::log::checksum(take.0) != sum {
             return Err(SnapshotError::Damaged("its checksum is wrong"));
         }
@@ -93,7 +98,7 @@ impl Snapshot {
             positions.consumers.insert(id, position);
         }
         for _ in 0..take.u64()? {
-            let (name, rest) = take_rest(&mut take)?;
+            let (name, rest) = take_rest(&mut take, layout)?;
             positions.dead.insert(name, rest);
         }
         Ok(Self {
@@ -243,9 +248,10 @@ fn put_rest(out: &mut Vec<u8>, name: u64, rest: &Rest) {
     for text in [error, &rest.reason, &rest.source, &rest.id, &rest.type_] {
         out.str(text);
     }
+    out.str(&rest.entry);
 }
 
-fn take_rest(take: &mut Take<'_>) -> Result<(u64, Rest), Unreadable> {
+fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, Rest), Unreadable> {
     let name = take.u64()?;
     let mut rest = Rest {
         consumer: take.u32()?,
@@ -259,6 +265,7 @@ fn take_rest(take: &mut Take<'_>) -> Result<(u64, Rest), Unreadable> {
         left: take.u8()? != 0,
         sink: Sink::None,
         reason: String::new(),
+        entry: String::new(),
         source: String::new(),
         id: String::new(),
         type_: String::new(),
@@ -276,5 +283,8 @@ fn take_rest(take: &mut Take<'_>) -> Result<(u64, Rest), Unreadable> {
     rest.source = take.string()?;
     rest.id = take.string()?;
     rest.type_ = take.string()?;
+    if layout >= 2 {
+        rest.entry = take.string()?;
+    }
     Ok((name, rest))
 }

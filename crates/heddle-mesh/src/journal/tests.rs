@@ -333,6 +333,26 @@ fn a_snapshot_is_the_state_and_damage_to_it_is_noticed() {
 }
 
 #[test]
+fn a_snapshot_of_the_first_layout_is_read_without_what_it_did_not_have() {
+    let mut snapshot = Snapshot {
+        journal_next: 13,
+        positions: fold(&[routed(1, 1), dead(5, 1)]),
+    };
+    let entry = "broker/ns/default";
+    assert_eq!(snapshot.positions.dead[&1].entry, entry);
+    let mut bytes = snapshot.encode();
+    // The entry of the last dead letter is the last thing there is.
+    bytes.truncate(bytes.len() - entry.len() - size_of::<u32>());
+    bytes[8..12].copy_from_slice(&1_u32.to_le_bytes());
+    let sum = crate::log::checksum(&bytes[16..]);
+    bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+    snapshot.positions.dead.get_mut(&1).unwrap().entry.clear();
+    assert_eq!(Snapshot::decode(&bytes), Ok(snapshot));
+    bytes[8..12].copy_from_slice(&0_u32.to_le_bytes());
+    assert!(Snapshot::decode(&bytes).is_err());
+}
+
+#[test]
 fn lines_about_nobody_are_counted() {
     assert_eq!(fold(&[failed(1, 1), redriven(1, 9)]).strays, 2);
 }

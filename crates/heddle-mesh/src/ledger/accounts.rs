@@ -1,42 +1,90 @@
 //! Every event accounted for, per consumer, and counted rather than derived where that can be done at once.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use heddle_api::ledger::{Account, Accounts, LogFacts};
 use heddle_store::Health;
 
 use super::trace::held;
+use crate::journal::line::ConsumerId;
 use crate::log::Offset;
 use crate::mesh::Mesh;
+use crate::metrics::{self, Answers};
 use crate::path::delivery::consumer::{Consumer, Reading};
 
 /// A backlog no longer than this is counted event by event.
 const COUNTED_MAX: u64 = 100_000;
 const READ_BYTES: usize = 1 << 20;
 
+/// Dead letters by consumer and by the entry at which they came in.
+type Resting = HashMap<ConsumerId, BTreeMap<String, u64>>;
+
 impl Mesh {
     /// The accounts. With `verify` every backlog is counted by reading it, however long that takes.
     #[must_use]
     pub fn accounts(&self, verify: bool) -> Accounts {
-        let consumers = self.shared.consumers.read();
-        let mut all: Vec<Arc<Consumer>> = consumers.by_id.values().cloned().collect();
-        drop(consumers);
-        all.sort_by(|one, other| one.key.cmp(&other.key));
-        Accounts {
-            log: self.log_facts(),
-            matched_up_to: self.shared.scanned(),
-            consumers: all
-                .iter()
-                .map(|consumer| self.account(consumer, verify))
-                .collect(),
-        }
+        let all = self.consumers_by_key();
+        self.accounts_of(&all, &self.dead_letters_by_entry(), verify)
     }
 
     /// The accounts as Prometheus reads them.
     #[must_use]
     pub fn metrics_text(&self) -> String {
-        let now = self.shared.clock.now();
-        self.shared.metrics.text(&self.accounts(false), now)
+        let all = self.consumers_by_key();
+        let mut resting = self.dead_letters_by_entry();
+        let accounts = self.accounts_of(&all, &resting, false);
+        let answers: Vec<Answers> = all
+            .iter()
+            .map(|consumer| consumer.lock().answers.clone())
+            .collect();
+        let dead: Vec<BTreeMap<String, u64>> = all
+            .iter()
+            .map(|consumer| resting.remove(&consumer.id).unwrap_or_default())
+            .collect();
+        self.shared.metrics.text(&metrics::Reading {
+            accounts: &accounts,
+            answers: &answers,
+            dead: &dead,
+            now: self.shared.clock.now(),
+        })
+    }
+
+    fn consumers_by_key(&self) -> Vec<Arc<Consumer>> {
+        let consumers = self.shared.consumers.read();
+        let mut all: Vec<Arc<Consumer>> = consumers.by_id.values().cloned().collect();
+        drop(consumers);
+        all.sort_by(|one, other| one.key.cmp(&other.key));
+        all
+    }
+
+    /// How many rest, by consumer and by where they came in. One walk for everybody.
+    fn dead_letters_by_entry(&self) -> Resting {
+        let mut counts = Resting::new();
+        let letters = self.shared.dead.lock();
+        for (_, rest) in letters.resting() {
+            let entries = counts.entry(rest.consumer).or_default();
+            match entries.get_mut(&rest.entry) {
+                Some(count) => *count += 1,
+                None => {
+                    entries.insert(rest.entry.clone(), 1);
+                }
+            }
+        }
+        counts
+    }
+
+    fn accounts_of(&self, all: &[Arc<Consumer>], resting: &Resting, verify: bool) -> Accounts {
+        let account = |consumer: &Arc<Consumer>| {
+            let entries = resting.get(&consumer.id);
+            let dead_letters = entries.map_or(0, |entries| entries.values().sum());
+            self.account(consumer, dead_letters, verify)
+        };
+        Accounts {
+            log: self.log_facts(),
+            matched_up_to: self.shared.scanned(),
+            consumers: all.iter().map(account).collect(),
+        }
     }
 
     fn log_facts(&self) -> LogFacts {
@@ -56,13 +104,7 @@ impl Mesh {
         }
     }
 
-    fn account(&self, consumer: &Arc<Consumer>, verify: bool) -> Account {
-        let letters = self.shared.dead.lock();
-        let dead_letters = letters
-            .resting()
-            .filter(|(_, rest)| rest.consumer == consumer.id)
-            .count();
-        drop(letters);
+    fn account(&self, consumer: &Arc<Consumer>, dead_letters: u64, verify: bool) -> Account {
         let scanned = self.shared.scanned();
         let state = consumer.lock();
         let tally = state.tally;
@@ -88,7 +130,7 @@ impl Mesh {
             pending,
             in_flight: state.in_flight.len() as u64,
             retrying: state.retrying.len() as u64,
-            dead_letters: dead_letters as u64,
+            dead_letters,
             oldest_pending_at: None,
             held: held(&state),
             schedule: state.plan.policy.in_words(),

@@ -15,6 +15,7 @@ mod tests;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -25,11 +26,15 @@ use http_body_util::{BodyExt as _, Full};
 use crate::envelope::{Envelope, HOPS_MAX, TraceContext};
 use crate::event::Event;
 use crate::event::http::{Limits, Received};
+use crate::log::Offset;
 use crate::metrics::DoorKind;
+use crate::observer::{Accepted, Seen};
 use crate::path::channel;
 use crate::routes::Door;
 use crate::shared::Shared;
+use crate::span::Span;
 use heddle_api::attributes::Attributes as _;
+use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use refusal::Refusal;
 
 /// Knative's name for how many brokers an event may still pass.
@@ -66,42 +71,133 @@ impl Source {
             return refusal::method_not_allowed(&parts.method).response();
         }
         let kind = door.kind();
-        let (response, events) = match self.accept(&door, &parts.headers, body).await {
-            Ok(events) => (accepted(), events),
+        let entry = self.entry(&door);
+        let place = entry
+            .as_ref()
+            .map_or_else(|_| self.known(&door), |entry| Some(Arc::clone(entry)));
+        let accepted = match entry {
+            Ok(entry) => self.accept(&entry, &parts.headers, body, begun).await,
+            Err(refusal) => Err(refusal),
+        };
+        let (response, events) = match accepted {
+            Ok(events) => (accepted_response(), events),
             Err(refusal) => (refusal.response(), 1),
         };
         let took = self.shared.clock.monotonic().saturating_sub(begun);
         let status = response.status().as_u16();
-        self.shared.metrics.published(kind, status, events, took);
+        let metrics = &self.shared.metrics;
+        metrics.published(kind, place.as_ref(), status, events, took);
         response
     }
 
-    async fn accept<B>(&self, door: &Path<'_>, headers: &HeaderMap, body: B) -> Result<u64, Refusal>
+    async fn accept<B>(
+        &self,
+        entry: &Arc<str>,
+        headers: &HeaderMap,
+        body: B,
+        begun: Duration,
+    ) -> Result<u64, Refusal>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: std::fmt::Display,
     {
-        let entry = self.entry(door)?;
         let mode = crate::event::http::mode(headers)?;
         let body = collect(headers, body, self.limits.body_bytes_max(mode)).await?;
         let received = crate::event::http::read(headers, &body, &self.limits)?;
         let trace = trace_context(headers);
         match received {
             Received::One(event) => {
-                let envelope = envelope(&entry, trace, event)?;
-                channel::append(&self.shared, &envelope).await?;
+                let coming = self.coming(trace, &event);
+                let envelope = envelope(entry, coming.trace, event)?;
+                let offsets = channel::append(&self.shared, &envelope).await?;
+                self.tell(&envelope, coming.span, offsets.start, begun);
                 Ok(1)
             }
             Received::Batch(events) if events.is_empty() => Ok(0),
             Received::Batch(events) => {
                 let mut envelopes = Vec::with_capacity(events.len());
+                let mut spans = Vec::new();
                 for event in events {
-                    envelopes.push(envelope(&entry, trace.clone(), event)?);
+                    let coming = self.coming(trace.clone(), &event);
+                    spans.extend(coming.span.map(|span| (envelopes.len(), span)));
+                    envelopes.push(envelope(entry, coming.trace, event)?);
                 }
-                channel::append_all(&self.shared, &envelopes).await?;
+                let offsets = channel::append_all(&self.shared, &envelopes).await?;
+                for (index, span) in spans {
+                    let offset = offsets.start + index as u64;
+                    self.tell(&envelopes[index], Some(span), offset, begun);
+                }
                 Ok(envelopes.len() as u64)
             }
         }
+    }
+
+    /// The place in a trace at which an event comes.
+    ///
+    /// Headers say what the hop before this one was, and win over the attribute, which says where the trace began.
+    fn coming(&self, carried: Option<TraceContext>, event: &Event) -> Coming {
+        if self.shared.observer.is_none() {
+            return Coming {
+                trace: carried,
+                span: None,
+            };
+        }
+        let carried = carried.or_else(|| attribute_context(event));
+        let parent = carried
+            .as_ref()
+            .and_then(|carried| Span::read(&carried.parent));
+        if parent.is_some_and(|parent| !parent.is_sampled()) {
+            return Coming {
+                trace: carried,
+                span: None,
+            };
+        }
+        let chance = &self.shared.chance;
+        let span = parent.map_or_else(|| Span::first(chance), |parent| parent.child(chance));
+        let trace = TraceContext {
+            parent: span.to_string().into(),
+            state: carried.map(|carried| carried.state).unwrap_or_default(),
+        };
+        Coming {
+            trace: Some(trace),
+            span: Some((span, parent.map(|parent| parent.id()))),
+        }
+    }
+
+    /// Tells whoever watches that an event was accepted.
+    fn tell(
+        &self,
+        envelope: &Envelope,
+        span: Option<(Span, Option<u64>)>,
+        offset: Offset,
+        begun: Duration,
+    ) {
+        let (Some(observer), Some((span, parent))) = (&self.shared.observer, span) else {
+            return;
+        };
+        let clock = &self.shared.clock;
+        observer.accepted(&Accepted {
+            seen: Seen {
+                span,
+                parent,
+                state: envelope.trace.as_ref().map_or("", |trace| &trace.state),
+                event: &envelope.event,
+                offset,
+                ended: clock.now(),
+                took: clock.monotonic().saturating_sub(begun),
+            },
+            entry: &envelope.entry,
+        });
+    }
+
+    /// The place that somebody wanted to publish to, when it is not open: an Application that exists has one by its name.
+    fn known(&self, door: &Path<'_>) -> Option<Arc<str>> {
+        let Path::Application(name) = door else {
+            return None;
+        };
+        let in_force = self.shared.in_force.load();
+        in_force.table.application(name)?;
+        Some(format!("channel/{INTEGRATION_NAMESPACE}/{name}").into())
     }
 
     /// The entry behind a path, if it is open.
@@ -144,6 +240,14 @@ where
         let source = self.clone();
         Box::pin(async move { Ok(source.handle(request).await) })
     }
+}
+
+/// How an event comes.
+struct Coming {
+    /// What is kept with it.
+    trace: Option<TraceContext>,
+    /// Its span and the id of the span before it, when somebody watches.
+    span: Option<(Span, Option<u64>)>,
 }
 
 /// What a path means.
@@ -258,27 +362,26 @@ const TRACE_BYTES_MAX: usize = 512;
 
 fn trace_context(headers: &HeaderMap) -> Option<TraceContext> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let parent = text("traceparent").filter(|parent| is_trace_parent(parent))?;
-    let state = text("tracestate").filter(|state| state.len() <= TRACE_BYTES_MAX);
+    carried(text("traceparent"), text("tracestate"))
+}
+
+/// The context in the attributes of the extension for distributed tracing.
+fn attribute_context(event: &Event) -> Option<TraceContext> {
+    carried(event.text("traceparent"), event.text("tracestate"))
+}
+
+fn carried(parent: Option<&str>, state: Option<&str>) -> Option<TraceContext> {
+    let short = |text: &&str| text.len() <= TRACE_BYTES_MAX;
+    let parent = parent
+        .filter(short)
+        .filter(|parent| Span::read(parent).is_some())?;
     Some(TraceContext {
         parent: parent.into(),
-        state: state.unwrap_or_default().into(),
+        state: state.filter(short).unwrap_or_default().into(),
     })
 }
 
-/// Version, trace, span and flags in lower-case hexadecimal; what is not, the specification tells to ignore.
-fn is_trace_parent(text: &str) -> bool {
-    let lengths = [2, 32, 16, 2];
-    let parts = text.split('-');
-    text.len() == 55
-        && parts.clone().count() == lengths.len()
-        && parts.zip(lengths).all(|(part, length)| {
-            let hexadecimal = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-            part.len() == length && part.bytes().all(hexadecimal)
-        })
-}
-
-fn accepted() -> Response<Full<Bytes>> {
+fn accepted_response() -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = StatusCode::ACCEPTED;
     response

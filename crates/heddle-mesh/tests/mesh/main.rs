@@ -6,6 +6,7 @@ mod closing;
 mod delivery;
 mod door;
 mod ledger;
+mod observer;
 mod order;
 mod replies;
 mod schedule;

@@ -12,10 +12,11 @@ use heddle_api::ledger::{Account, Trace};
 use heddle_mesh::log::Log;
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
 use heddle_mesh::log::memory::MemoryLog;
+use heddle_mesh::observer::{Accepted, Attempted, Observer, Seen};
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::routes::Resources;
-use heddle_mesh::{Mesh, Options, Retention};
+use heddle_mesh::{Mesh, Options, Retention, Span};
 use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};
 use heddle_rt::vfs::{MemoryVfs, PowerLoss};
 use heddle_rt::{Chance, Clock, OnError, Tasks};
@@ -149,6 +150,54 @@ impl Connect for Wires {
     }
 }
 
+/// What an observer was told, in the order in which it was.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight {
+    pub(crate) span: Span,
+    pub(crate) parent: Option<u64>,
+    pub(crate) state: String,
+    pub(crate) id: String,
+    pub(crate) offset: u64,
+    /// The entry of an event that came, the consumer of an attempt.
+    pub(crate) place: String,
+    pub(crate) sink: bool,
+    /// Of the attempt; 0 for an event that came.
+    pub(crate) number: u32,
+    pub(crate) status: u16,
+    pub(crate) error: Option<String>,
+}
+
+/// An observer that remembers everything.
+#[derive(Debug, Default)]
+pub(crate) struct Watcher(Mutex<Vec<Sight>>);
+
+impl Watcher {
+    fn saw(&self, seen: &Seen<'_>, place: &str, attempted: Option<&Attempted<'_>>) {
+        self.0.lock().push(Sight {
+            span: seen.span,
+            parent: seen.parent,
+            state: seen.state.to_owned(),
+            id: seen.event.id().to_owned(),
+            offset: seen.offset,
+            place: place.to_owned(),
+            sink: attempted.is_some_and(|attempted| attempted.sink),
+            number: attempted.map_or(0, |attempted| attempted.number),
+            status: attempted.map_or(0, |attempted| attempted.status),
+            error: attempted.and_then(|attempted| attempted.error.map(str::to_owned)),
+        });
+    }
+}
+
+impl Observer for Watcher {
+    fn accepted(&self, accepted: &Accepted<'_>) {
+        self.saw(&accepted.seen, accepted.entry, None);
+    }
+
+    fn attempted(&self, attempted: &Attempted<'_>) {
+        self.saw(&attempted.seen, attempted.consumer, Some(attempted));
+    }
+}
+
 /// A mesh with everything around it.
 pub(crate) struct World {
     pub(crate) clock: Clock,
@@ -158,6 +207,7 @@ pub(crate) struct World {
     pub(crate) mesh: Mesh,
     pub(crate) resources: Resources,
     pub(crate) retention: Retention,
+    watcher: Option<Arc<Watcher>>,
     /// Where the log lies, unless it is one in memory, which outlives the mesh by itself.
     disk: Option<MemoryVfs>,
     tasks: Tasks,
@@ -169,8 +219,9 @@ impl World {
         let (tasks, chance) = (Tasks::new("test"), Chance::seeded(7));
         *subscribers.tasks.lock() = Some(tasks.clone());
         let retention = Retention::default();
-        let mesh = open(&clock, &chance, &tasks, &log, &subscribers, retention);
+        let mesh = open(&clock, &chance, &tasks, &log, &subscribers, retention, None);
         Self {
+            watcher: None,
             clock,
             chance,
             log,
@@ -197,6 +248,20 @@ impl World {
         let clock = Self::clock();
         let log = MemoryLog::new(clock.clone());
         (Self::new(clock, Arc::new(log.clone()), None), log)
+    }
+
+    /// In memory, with somebody who watches.
+    pub(crate) fn watched() -> Self {
+        let (mut world, _) = Self::in_memory_that_refuses();
+        world.watcher = Some(Arc::default());
+        world.begin();
+        world
+    }
+
+    /// What whoever watches was told so far.
+    pub(crate) fn seen(&self) -> Vec<Sight> {
+        let watcher = self.watcher.as_ref().expect("somebody watches");
+        watcher.0.lock().clone()
     }
 
     /// On a simulated disk, with segments of a few events.
@@ -250,6 +315,7 @@ impl World {
             &self.log,
             &self.subscribers,
             self.retention,
+            self.watcher.clone(),
         );
     }
 
@@ -298,6 +364,20 @@ impl World {
 
     /// Publishes to `ns/default`; gives the status.
     pub(crate) async fn publish(&self, id: &str, attributes: &[(&str, &str)]) -> u16 {
+        self.publish_both(id, attributes, &[]).await
+    }
+
+    /// The same with headers that are no attributes.
+    pub(crate) async fn publish_with(&self, id: &str, headers: &[(&str, &str)]) -> u16 {
+        self.publish_both(id, &[], headers).await
+    }
+
+    async fn publish_both(
+        &self,
+        id: &str,
+        attributes: &[(&str, &str)],
+        headers: &[(&str, &str)],
+    ) -> u16 {
         let mut request = Request::post("/broker/ns/default")
             .header("ce-specversion", "1.0")
             .header("ce-id", id)
@@ -307,6 +387,9 @@ impl World {
         }
         for (name, value) in attributes {
             request = request.header(format!("ce-{name}"), *value);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         let request = request.body(Full::from(format!("data of {id}"))).unwrap();
         self.mesh.source().handle(request).await.status().as_u16()
@@ -432,6 +515,7 @@ fn open(
     log: &Arc<dyn Log>,
     subscribers: &Arc<Subscribers>,
     retention: Retention,
+    watcher: Option<Arc<Watcher>>,
 ) -> Mesh {
     let limits = heddle_mesh::event::http::Limits::default();
     let courier = Courier::new(CourierOptions {
@@ -449,6 +533,7 @@ fn open(
         courier,
         retention,
         limits,
+        observer: watcher.map(|watcher| watcher as Arc<dyn Observer>),
     };
     Mesh::open(options).unwrap()
 }

@@ -275,6 +275,7 @@ fn open(
             bytes_max: 4 * SEGMENT_BYTES,
         },
         limits,
+        observer: None,
     };
     Mesh::open(options).map_err(|error| format!("no mesh: {error}"))
 }

@@ -41,6 +41,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     logFilter: "debug"  # from the file
     logFormat: auto  # default
     shutdownGraceSeconds: 20  # default
+    telemetry: {"otlpEndpoint":null}  # default
     "#);
 }
 
@@ -121,5 +122,40 @@ fn a_reachable_listener_needs_the_flag_and_the_refusal_names_it() {
         "[::ffff:127.0.0.1]:1",
     ] {
         load("", &["--listen", address]).unwrap();
+    }
+}
+
+#[test]
+fn an_empty_collector_is_none_and_an_unknown_key_beside_it_is_refused() {
+    for (text, flags) in [
+        ("telemetry: {otlpEndpoint: ''}\n", &[][..]),
+        ("telemetry:\n", &["--otlp-endpoint", ""]),
+    ] {
+        assert_eq!(load(text, flags).unwrap().otlp_endpoint, None);
+    }
+    let error = load("telemetry: {otelEndpoint: x}\n", &[]).unwrap_err();
+    assert!(format!("{error:#}").contains("otelEndpoint"), "{error:#}");
+}
+
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn a_collector_is_refused_by_a_build_that_cannot_send_to_it() {
+    for (text, flags) in [
+        (
+            "telemetry: {otlpEndpoint: 'http://127.0.0.1:4318'}\n",
+            &[][..],
+        ),
+        ("", &["--otlp-endpoint", "http://127.0.0.1:4318"]),
+    ] {
+        let error = load(text, flags).unwrap_err();
+        assert_eq!(crate::failure::exit_code(&error), 2);
+        let text = error.to_string();
+        for told in [
+            "127.0.0.1:4318",
+            "--features otlp",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+        ] {
+            assert!(text.contains(told), "{text}");
+        }
     }
 }

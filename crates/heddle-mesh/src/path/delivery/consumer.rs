@@ -10,6 +10,7 @@
 //! A consumer that had no work for a while has no task and next to no memory. How an attempt is made is left to [`super::lane`].
 
 mod keys;
+mod own;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -22,15 +23,16 @@ use tokio::sync::Notify;
 use super::breaker::Breaker;
 use super::plan::Plan;
 use super::timer::{Due, What};
-use crate::envelope;
 use crate::journal::line::ConsumerId;
 use crate::journal::positions::{Retry, Tally};
 use crate::journal::{Line, Marked};
 use crate::log::{Offset, Record};
+use crate::metrics::Answers;
 use crate::path::delivery::lane;
-use crate::path::trigger::Predicate;
 use crate::routes;
 use crate::shared::Shared;
+
+pub(crate) use own::Revision;
 
 /// Events that wait in memory for one consumer; more stay in the log until there is room.
 pub(crate) const QUEUE_MAX: usize = 4096;
@@ -42,18 +44,6 @@ pub(crate) const RETRYING_MAX: usize = 2048;
 /// Lanes of one consumer that may rest, and for how long.
 const RESTING_MAX: u32 = 8;
 const RESTING_TIME: Duration = Duration::from_secs(2);
-
-/// Which events are the consumer's own, from an offset on.
-#[derive(Clone, Debug)]
-pub(crate) struct Revision {
-    pub(crate) from: Offset,
-    pub(crate) until: Option<Offset>,
-    pub(crate) uid: String,
-    pub(crate) generation: i64,
-    pub(crate) fingerprint: u64,
-    pub(crate) feeds: Vec<(String, Vec<String>)>,
-    pub(crate) predicate: Arc<Predicate>,
-}
 
 /// One event that waits for an attempt.
 #[derive(Clone, Debug)]
@@ -116,6 +106,8 @@ pub(crate) struct State {
     /// While it catches up by itself: below this its events are counted.
     pub(crate) counted_to: Option<Offset>,
     pub(crate) tally: Tally,
+    /// Since the process began.
+    pub(crate) answers: Answers,
     /// Lanes at work, or about to be.
     lanes: u32,
     /// Lanes that rest until the bell rings, and how many of them were called.
@@ -144,6 +136,7 @@ impl Consumer {
             ended: BTreeSet::new(),
             counted_to: None,
             tally: Tally::default(),
+            answers: Answers::default(),
             lanes: 0,
             resting: 0,
             called: 0,
@@ -550,29 +543,6 @@ impl State {
         };
         let lowest = [waiting, flying, unread].into_iter().flatten().min();
         lowest.unwrap_or(scanned)
-    }
-
-    /// Whether the event is the consumer's own, by the revision that decides about it.
-    pub(crate) fn is_own(&self, record: &Record) -> bool {
-        let Some(revision) = self.revision_at(record.offset) else {
-            return false;
-        };
-        let Ok((entry, event)) = envelope::entry_and_event(&record.payload) else {
-            return false;
-        };
-        revision.feeds.iter().any(|(feed, _)| feed == entry) && revision.predicate.matches(&event)
-    }
-
-    pub(crate) fn revision_at(&self, offset: Offset) -> Option<&Revision> {
-        let found = self
-            .revisions
-            .iter()
-            .rev()
-            .find(|revision| revision.from <= offset)?;
-        found
-            .until
-            .is_none_or(|until| offset < until)
-            .then_some(found)
     }
 
     /// Counts an event that the consumer reads before anybody has matched it.

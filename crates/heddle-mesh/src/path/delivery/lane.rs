@@ -21,12 +21,14 @@ use jiff::Timestamp;
 use super::consumer::{Consumer, Job, JobKind};
 use super::courier::{Extra, Outcome, Reply};
 use super::plan::{Plan, Target};
-use crate::envelope::{Cause, Envelope, TraceContext};
+use crate::envelope::{self, Cause, Envelope, TraceContext};
 use crate::event::Event;
-use crate::journal::Attempted;
-use crate::log::{Offset, Refused};
+use crate::journal;
+use crate::log::Refused;
+use crate::observer::{Attempted, Seen};
 use crate::path::channel;
 use crate::shared::Shared;
+use crate::span::Span;
 use settle::{settle, settle_sink};
 
 /// Of the answer's body, what fits into 1024 characters of base64: existing consumers of dead letters expect no more.
@@ -136,8 +138,13 @@ struct Tried {
 }
 
 impl Tried {
-    fn attempted(&self, consumer: &Consumer, status: u16) -> Attempted {
-        Attempted {
+    /// Where the event came in; empty when its record cannot be read.
+    fn entry(&self) -> &str {
+        envelope::entry(&self.payload).unwrap_or_default()
+    }
+
+    fn attempted(&self, consumer: &Consumer, status: u16) -> journal::Attempted {
+        journal::Attempted {
             consumer: consumer.id,
             offset: self.job.offset,
             number: self.job.attempts + 1,
@@ -172,23 +179,26 @@ async fn attempt(
     let Ok(envelope) = Envelope::decode(payload) else {
         return Done::never("its record cannot be read");
     };
+    let hop = envelope
+        .trace
+        .as_ref()
+        .map(|trace| Hop::after(shared, trace));
+    let attempt = Attempt {
+        shared,
+        consumer,
+        job,
+        plan,
+        envelope: &envelope,
+        hop: hop.as_ref(),
+    };
     if let JobKind::Sink(name) = job.kind {
         let event = obituary(shared, plan, &envelope.event, name);
-        return send(shared, consumer, job, &plan.sink, plan, &envelope, &event).await;
+        return attempt.watched(&plan.sink, &event).await;
     }
     if let Some(reason) = expired(shared, &envelope.event) {
         return Done::Expired(reason);
     }
-    send(
-        shared,
-        consumer,
-        job,
-        &plan.target,
-        plan,
-        &envelope,
-        &envelope.event,
-    )
-    .await
+    attempt.watched(&plan.target, &envelope.event).await
 }
 
 /// Why the event must no longer be sent, if its publisher said so.
@@ -198,141 +208,171 @@ fn expired(shared: &Shared, event: &Event) -> Option<String> {
     (at <= shared.clock.now()).then(|| format!("its expirytime {text} has passed"))
 }
 
-async fn send(
-    shared: &Arc<Shared>,
-    consumer: &Consumer,
-    job: &Job,
-    target: &Target,
-    plan: &Plan,
-    envelope: &Envelope,
-    event: &Event,
-) -> Done {
-    match target {
-        Target::None | Target::Unresolved(_) => Done::Back,
-        Target::Entry(entry) => pass_on(shared, consumer, job.offset, entry, envelope, event).await,
-        Target::Url(address) => {
-            let trace = envelope.trace.as_ref().map(|trace| next_hop(shared, trace));
-            let wants_reply = !matches!(plan.reply, Target::None) && !job.is_sink();
-            let extra = extra(trace.as_ref(), wants_reply);
-            let timeout = plan.policy.timeout;
-            let report = shared
-                .courier
-                .send(address, event, plan.format, &extra, timeout)
-                .await;
-            match report.outcome {
-                Outcome::Accepted { status, reply } => match reply {
-                    Reply::Event(reply) if wants_reply => {
-                        let replied =
-                            send_reply(shared, consumer, job, plan, envelope, &reply).await;
-                        replied.unwrap_or(Done::Delivered { status })
-                    }
-                    Reply::Bad(reason) => {
-                        tracing::info!(consumer = %consumer.key, reason, "a reply is no event and is ignored");
-                        Done::Delivered { status }
-                    }
-                    Reply::None | Reply::Event(_) => Done::Delivered { status },
-                },
-                Outcome::Gone => Done::Gone,
-                Outcome::Refused {
-                    status,
-                    retry,
-                    retry_after,
-                    answer,
-                } => Done::Failed {
-                    status,
-                    again: retry,
-                    retry_after,
-                    error: format!("the subscriber answered {status}"),
-                    answer,
-                },
-                Outcome::Failed { error } => Done::again(error),
-            }
-        }
-    }
+/// What an attempt is made of.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    shared: &'a Arc<Shared>,
+    consumer: &'a Consumer,
+    job: &'a Job,
+    plan: &'a Plan,
+    envelope: &'a Envelope,
+    /// Where in its trace the attempt is. A reply goes on from here.
+    hop: Option<&'a Hop>,
 }
 
-/// Appends to another broker or channel of this mesh.
-async fn pass_on(
-    shared: &Arc<Shared>,
-    consumer: &Consumer,
-    offset: Offset,
-    entry: &Arc<str>,
-    envelope: &Envelope,
-    event: &Event,
-) -> Done {
-    let Some(hops_left) = envelope.hops_left.checked_sub(1) else {
-        return Done::never("it has passed too many brokers: there is a loop");
-    };
-    let onward = Envelope {
-        entry: (&**entry).into(),
-        hops_left,
-        cause: Some(Cause {
-            offset,
-            consumer: (&*consumer.key).into(),
-        }),
-        trace: envelope.trace.as_ref().map(|trace| next_hop(shared, trace)),
-        event: event.clone(),
-    };
-    match channel::append(shared, &onward).await {
-        Ok(_) => Done::Delivered { status: 202 },
-        Err(Refused::TooLarge { bytes, max }) => {
-            Done::never(Refused::TooLarge { bytes, max }.to_string())
-        }
-        Err(error) => Done::again(error.to_string()),
-    }
-}
-
-/// Sends a reply on its way. `Some` when that failed, and with it the delivery.
-async fn send_reply(
-    shared: &Arc<Shared>,
-    consumer: &Consumer,
-    job: &Job,
-    plan: &Plan,
-    envelope: &Envelope,
-    reply: &Event,
-) -> Option<Done> {
-    let done = match &plan.reply {
-        Target::None | Target::Unresolved(_) => return None,
-        Target::Entry(entry) => pass_on(shared, consumer, job.offset, entry, envelope, reply).await,
-        Target::Url(address) => {
-            let trace = envelope.trace.as_ref().map(|trace| next_hop(shared, trace));
-            let extra = extra(trace.as_ref(), false);
-            let report = shared
-                .courier
-                .send(address, reply, plan.format, &extra, plan.policy.timeout)
-                .await;
-            match report.outcome {
-                Outcome::Accepted { status, .. } => Done::Delivered { status },
-                Outcome::Refused { status, .. } => {
-                    Done::again(format!("the reply's destination answered {status}"))
-                }
-                Outcome::Gone => Done::never("the reply's destination is gone"),
-                Outcome::Failed { error } => {
-                    Done::again(format!("the reply could not be sent: {error}"))
-                }
-            }
-        }
-    };
-    match done {
-        Done::Delivered { .. } => None,
-        Done::Failed {
+impl Attempt<'_> {
+    /// Sends, and tells whoever watches.
+    async fn watched(&self, target: &Target, event: &Event) -> Done {
+        let Some((observer, hop)) = self.shared.observer.as_ref().zip(self.hop) else {
+            return self.send(target, event).await;
+        };
+        let Some(span) = hop.span.filter(Span::is_sampled) else {
+            return self.send(target, event).await;
+        };
+        let clock = &self.shared.clock;
+        let begun = clock.monotonic();
+        let done = self.send(target, event).await;
+        let (status, error) = match &done {
+            Done::Delivered { status } => (*status, None),
+            Done::Failed { status, error, .. } => (*status, Some(error.as_str())),
+            Done::Gone => (410, Some("the subscriber wants no more events")),
+            Done::Expired(_) | Done::Back => return done,
+        };
+        observer.attempted(&Attempted {
+            seen: Seen {
+                span,
+                parent: hop.parent,
+                state: &hop.trace.state,
+                event,
+                offset: self.job.offset,
+                ended: clock.now(),
+                took: clock.monotonic().saturating_sub(begun),
+            },
+            consumer: &self.consumer.key,
+            sink: self.job.is_sink(),
+            number: self.job.attempts + 1,
             status,
-            again,
-            retry_after,
             error,
-            answer,
-        } => Some(Done::Failed {
-            status,
-            again,
-            retry_after,
-            error: format!("its reply was not accepted: {error}"),
-            answer,
-        }),
-        other => Some(other),
+        });
+        done
+    }
+
+    async fn send(&self, target: &Target, event: &Event) -> Done {
+        let address = match target {
+            Target::None | Target::Unresolved(_) => return Done::Back,
+            Target::Entry(entry) => return self.pass_on(entry, event).await,
+            Target::Url(address) => address,
+        };
+        let (shared, plan) = (self.shared, self.plan);
+        let wants_reply = !matches!(plan.reply, Target::None) && !self.job.is_sink();
+        let extra = extra(self.hop, wants_reply);
+        let timeout = plan.policy.timeout;
+        let report = shared
+            .courier
+            .send(address, event, plan.format, &extra, timeout)
+            .await;
+        match report.outcome {
+            Outcome::Accepted { status, reply } => match reply {
+                Reply::Event(reply) if wants_reply => {
+                    let replied = self.send_reply(&reply).await;
+                    replied.unwrap_or(Done::Delivered { status })
+                }
+                Reply::Bad(reason) => {
+                    tracing::info!(consumer = %self.consumer.key, reason, "a reply is no event and is ignored");
+                    Done::Delivered { status }
+                }
+                Reply::None | Reply::Event(_) => Done::Delivered { status },
+            },
+            Outcome::Gone => Done::Gone,
+            Outcome::Refused {
+                status,
+                retry,
+                retry_after,
+                answer,
+            } => Done::Failed {
+                status,
+                again: retry,
+                retry_after,
+                error: format!("the subscriber answered {status}"),
+                answer,
+            },
+            Outcome::Failed { error } => Done::again(error),
+        }
+    }
+
+    /// Appends to another broker or channel of this mesh.
+    async fn pass_on(&self, entry: &Arc<str>, event: &Event) -> Done {
+        let Some(hops_left) = self.envelope.hops_left.checked_sub(1) else {
+            return Done::never("it has passed too many brokers: there is a loop");
+        };
+        let onward = Envelope {
+            entry: (&**entry).into(),
+            hops_left,
+            cause: Some(Cause {
+                offset: self.job.offset,
+                consumer: (&*self.consumer.key).into(),
+            }),
+            trace: self.hop.map(|hop| hop.trace.clone()),
+            event: event.clone(),
+        };
+        match channel::append(self.shared, &onward).await {
+            Ok(_) => {
+                self.shared.metrics.passed_on();
+                Done::Delivered { status: 202 }
+            }
+            Err(Refused::TooLarge { bytes, max }) => {
+                Done::never(Refused::TooLarge { bytes, max }.to_string())
+            }
+            Err(error) => Done::again(error.to_string()),
+        }
+    }
+
+    /// Sends a reply on its way. `Some` when that failed, and with it the delivery.
+    async fn send_reply(&self, reply: &Event) -> Option<Done> {
+        let plan = self.plan;
+        let done = match &plan.reply {
+            Target::None | Target::Unresolved(_) => return None,
+            Target::Entry(entry) => self.pass_on(entry, reply).await,
+            Target::Url(address) => {
+                let extra = extra(self.hop, false);
+                let courier = &self.shared.courier;
+                let report = courier
+                    .send(address, reply, plan.format, &extra, plan.policy.timeout)
+                    .await;
+                match report.outcome {
+                    Outcome::Accepted { status, .. } => Done::Delivered { status },
+                    Outcome::Refused { status, .. } => {
+                        Done::again(format!("the reply's destination answered {status}"))
+                    }
+                    Outcome::Gone => Done::never("the reply's destination is gone"),
+                    Outcome::Failed { error } => {
+                        Done::again(format!("the reply could not be sent: {error}"))
+                    }
+                }
+            }
+        };
+        match done {
+            Done::Delivered { .. } => None,
+            Done::Failed {
+                status,
+                again,
+                retry_after,
+                error,
+                answer,
+            } => Some(Done::Failed {
+                status,
+                again,
+                retry_after,
+                error: format!("its reply was not accepted: {error}"),
+                answer,
+            }),
+            other => Some(other),
+        }
     }
 }
 
-fn extra(trace: Option<&TraceContext>, prefer_reply: bool) -> Extra<'_> {
+fn extra(hop: Option<&Hop>, prefer_reply: bool) -> Extra<'_> {
+    let trace = hop.map(|hop| &hop.trace);
     Extra {
         traceparent: trace.map(|trace| &*trace.parent),
         tracestate: trace
@@ -343,20 +383,28 @@ fn extra(trace: Option<&TraceContext>, prefer_reply: bool) -> Extra<'_> {
     }
 }
 
-/// The same trace, one hop further.
-fn next_hop(shared: &Shared, trace: &TraceContext) -> TraceContext {
-    let mut parts = trace.parent.split('-');
-    let parent = match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some(version), Some(id), Some(_), Some(flags)) => {
-            // A span id of zeroes is invalid, and so unlikely that one bit settles it.
-            let span = shared.chance.u64() | 1;
-            format!("{version}-{id}-{span:016x}-{flags}").into()
+/// The same trace, one step further.
+struct Hop {
+    /// `None` for a context that was kept by a version which was less strict.
+    span: Option<Span>,
+    /// The id of the span before.
+    parent: Option<u64>,
+    trace: TraceContext,
+}
+
+impl Hop {
+    fn after(shared: &Shared, trace: &TraceContext) -> Self {
+        let before = Span::read(&trace.parent);
+        let span = before.map(|before| before.child(&shared.chance));
+        let parent = span.map(|span| span.to_string().into());
+        Self {
+            span,
+            parent: before.map(|before| before.id()),
+            trace: TraceContext {
+                parent: parent.unwrap_or_else(|| trace.parent.clone()),
+                state: trace.state.clone(),
+            },
         }
-        _ => trace.parent.clone(),
-    };
-    TraceContext {
-        parent,
-        state: trace.state.clone(),
     }
 }
 

@@ -30,17 +30,15 @@ fn an_application_may_be_called_broker() {
 }
 
 #[test]
-fn only_a_well_formed_trace_parent_is_carried_on() {
+fn only_a_well_formed_trace_context_is_carried_on() {
     let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    assert!(is_trace_parent(good));
-    for bad in [
-        "",
-        "00",
-        &good.to_uppercase(),
-        &good.replace('-', "_"),
-        &format!("{good}-x"),
-        &good[1..],
-    ] {
-        assert!(!is_trace_parent(bad), "{bad}");
+    let context = carried(Some(good), Some("vendor=1")).unwrap();
+    assert_eq!((&*context.parent, &*context.state), (good, "vendor=1"));
+    let long = "x".repeat(TRACE_BYTES_MAX + 1);
+    let context = carried(Some(good), Some(&long)).unwrap();
+    assert_eq!(&*context.state, "", "state is worth less than the trace");
+    let endless = format!("{}-{long}", good.replacen("00", "01", 1));
+    for bad in [None, Some(""), Some(&good[1..]), Some(&endless)] {
+        assert_eq!(carried(bad, Some("vendor=1")), None, "{bad:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::stage::{self, BROKER, event, trigger};
-use super::subscriber::Subscriber;
+use super::subscriber::{Manner, Subscriber};
 use crate::harness::Server;
 
 /// One exposition in the text format of OpenMetrics, taken apart by somebody who forgives nothing.
@@ -146,6 +146,11 @@ impl Exposition {
         }
     }
 
+    /// Zero for what was not counted yet.
+    fn count(&self, series: &str) -> f64 {
+        self.samples.get(series).copied().unwrap_or(0.0)
+    }
+
     fn get(&self, series: &str) -> f64 {
         let value = self.samples.get(series);
         *value.unwrap_or_else(|| panic!("no {series} in {:#?}", self.samples.keys()))
@@ -209,29 +214,62 @@ async fn the_metrics_can_be_read_strictly_and_count_what_happens() {
     for id in ["1", "2", "3"] {
         server.publish(BROKER, id, "ping").await;
     }
-    let refused = server.publisher().ask("POST", BROKER, &[], b"").await;
-    assert_eq!(refused.unwrap().status(), 400);
+    for door in [BROKER, "/broker/nobody/knows"] {
+        let refused = server.publisher().ask("POST", door, &[], b"").await;
+        assert!((400..500).contains(&refused.unwrap().status()));
+    }
     server.until_quiet().await;
     let after = exposition(&server).await;
 
-    let grown = |series: &str| after.get(series) - before.get(series);
-    let consumer = r#"{kind="trigger",ns="team-a",trigger="orders"}"#;
-    assert_eq!(
-        grown(r#"heddle_published_total{api="broker",code="2xx"}"#),
-        3.0
-    );
-    assert_eq!(
-        grown(r#"heddle_published_total{api="broker",code="4xx"}"#),
-        1.0
-    );
-    assert_eq!(grown(r#"heddle_attempts_total{code="2xx"}"#), 3.0);
-    assert_eq!(grown(r#"heddle_hop_seconds_count{hop="source"}"#), 4.0);
+    let grown = |series: &str| after.count(series) - before.count(series);
+    let published = |ns: &str, code: &str| {
+        format!(r#"heddle_published_total{{api="broker",app="",ns="{ns}",code="{code}"}}"#)
+    };
+    assert_eq!(grown(&published("team-a", "2xx")), 3.0);
+    assert_eq!(grown(&published("team-a", "4xx")), 1.0);
+    assert_eq!(grown(&published("", "4xx")), 1.0, "strangers have no name");
+    let consumer = r#"kind="trigger",ns="team-a",trigger="orders""#;
+    let attempts = format!(r#"heddle_attempts_total{{app="",{consumer},code="2xx"}}"#);
+    assert_eq!(grown(&attempts), 3.0);
+    assert_eq!(grown(r#"heddle_hop_seconds_count{hop="source"}"#), 5.0);
     assert_eq!(grown(r#"heddle_hop_seconds_count{hop="delivery"}"#), 3.0);
-    assert_eq!(grown(&format!("heddle_matched_total{consumer}")), 3.0);
-    assert_eq!(grown(&format!("heddle_delivered_total{consumer}")), 3.0);
-    assert_eq!(after.get(&format!("heddle_unaccounted{consumer}")), 0.0);
-    assert_eq!(after.get(&format!("heddle_pending{consumer}")), 0.0);
+    assert_eq!(grown(&format!("heddle_matched_total{{{consumer}}}")), 3.0);
+    assert_eq!(grown(&format!("heddle_delivered_total{{{consumer}}}")), 3.0);
+    assert_eq!(after.get(&format!("heddle_unaccounted{{{consumer}}}")), 0.0);
+    assert_eq!(after.get(&format!("heddle_pending{{{consumer}}}")), 0.0);
     assert_eq!(after.get("heddle_log_events"), 3.0);
+}
+
+#[tokio::test]
+async fn what_comes_from_an_application_is_counted_under_its_name_to_the_end() {
+    let subscriber = Subscriber::start().await;
+    subscriber.behave("/refunds", Manner::Status(400));
+    let mut server = stage::shop(&subscriber).await;
+    for id in ["1", "2"] {
+        server.publish("/shop/events", id, "order.cancelled").await;
+    }
+    server.publish(BROKER, "3", "order.cancelled").await;
+    server.until_quiet().await;
+    let dead = |app: &str| {
+        format!(
+            r#"heddle_dead_letters{{app="{app}",kind="trigger",ns="team-a",trigger="refunds"}}"#
+        )
+    };
+    let published =
+        r#"heddle_published_total{api="application",app="shop",ns="kyma-integration",code="2xx"}"#;
+    let attempts = r#"heddle_attempts_total{app="shop",kind="trigger",ns="team-a",trigger="refunds",code="4xx"}"#;
+    let before = exposition(&server).await;
+    assert_eq!((before.get(published), before.get(attempts)), (2.0, 2.0));
+    assert_eq!(
+        (before.get(&dead("shop")), before.get(&dead(""))),
+        (2.0, 1.0)
+    );
+    // Counters begin anew; what rests is still known by its name.
+    assert!(server.terminate().await.success());
+    server.launch().await;
+    let after = exposition(&server).await;
+    assert_eq!((after.get(&dead("shop")), after.get(&dead(""))), (2.0, 1.0));
+    assert_eq!(after.count(published), 0.0);
 }
 
 #[tokio::test]

@@ -2,26 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::stage::{self, BROKER, event, trigger};
+use super::stage::{self, BROKER, event, shop, trigger};
 use super::subscriber::{Manner, Subscriber};
 use super::wire::Message;
 use crate::harness::Server;
-
-/// The objects of `heddle demo`, which the README tells about.
-const SHOP: &str = include_str!("../../../src/cmd/demo/shop.yaml");
-
-/// The shop with everything in it ready.
-async fn shop(subscriber: &Subscriber) -> Server {
-    let server = Server::start().await;
-    let shop = SHOP.replace("SUBSCRIBERS", &subscriber.url(""));
-    server.heddle_with(&["apply", "-f", "-"], &shop).ok();
-    server.until_ready("applications", "shop").await;
-    server.until_ready("subscriptions", "shop-team-a").await;
-    for name in ["orders", "refunds"] {
-        server.until_ready("triggers", name).await;
-    }
-    server
-}
 
 /// Publishes and gives the answer, whatever it is.
 async fn post(server: &Server, door: &str, headers: &[(&str, &str)], body: &[u8]) -> Message {

@@ -4,6 +4,7 @@ use heddle_api::ledger::{Account, Accounts, DeadLetterPage, Trace};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::subscriber::Subscriber;
 use super::wire::{Message, Wire};
 use crate::harness::{Server, eventually_or_else};
 
@@ -23,6 +24,22 @@ pub(crate) async fn with_broker() -> Server {
 pub(crate) async fn with_busy_broker() -> Server {
     let server = Server::start_quietly().await;
     set_up(&server).await;
+    server
+}
+
+/// The objects of `heddle demo`, which the README tells about.
+const SHOP: &str = include_str!("../../../src/cmd/demo/shop.yaml");
+
+/// The shop with everything in it ready.
+pub(crate) async fn shop(subscriber: &Subscriber) -> Server {
+    let server = Server::start().await;
+    let shop = SHOP.replace("SUBSCRIBERS", &subscriber.url(""));
+    server.heddle_with(&["apply", "-f", "-"], &shop).ok();
+    server.until_ready("applications", "shop").await;
+    server.until_ready("subscriptions", "shop-team-a").await;
+    for name in ["orders", "refunds"] {
+        server.until_ready("triggers", name).await;
+    }
     server
 }
 

@@ -30,7 +30,7 @@ pub(super) fn settle(
             state.breaker.succeeded();
             state.tally.delivered += 1;
             end(shared, &mut state, &tried.job);
-            shared.metrics.delivered(status);
+            state.answers.count(tried.entry(), status);
             note(
                 shared,
                 &state,
@@ -89,7 +89,7 @@ pub(super) fn settle(
                 state.breaker.succeeded();
             }
             let attempted = tried.attempted(consumer, status);
-            shared.metrics.failed(status);
+            state.answers.count(tried.entry(), status);
             let pause = again.then(|| {
                 plan.policy
                     .pause(attempted.number, retry_after, &shared.chance)
@@ -174,7 +174,6 @@ fn bury(shared: &Shared, state: &mut State, plan: &Plan, tried: &Tried, death: D
             lane_key: None,
         });
     }
-    shared.metrics.dead_lettered();
     note(shared, state, Line::Dead(Box::new(dead)));
 }
 
