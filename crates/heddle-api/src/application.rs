@@ -294,7 +294,11 @@ pub mod condition {
     pub const SERVICES_VALID: ConditionType = ConditionType {
         name: "ServicesValid",
         meaning: "Every service can be offered; those that cannot are listed in `status.rejectedServices`.",
-        reasons: &[reason::SERVICE_INVALID],
+        reasons: &[
+            reason::SERVICE_INVALID,
+            reason::ID_TAKEN,
+            reason::NAME_TAKEN,
+        ],
     };
 }
 
@@ -341,6 +345,16 @@ pub mod reason {
     pub const SERVICE_INVALID: Reason = Reason {
         name: "ServiceInvalid",
         meaning: "A service lacks something an offering needs; correct it in the spec.",
+    };
+    /// Somebody older has the id.
+    pub const ID_TAKEN: Reason = Reason {
+        name: "IdTaken",
+        meaning: "An older Application has a service of the same id, and keeps it; give this one another id, or remove the other.",
+    };
+    /// Somebody older has the name.
+    pub const NAME_TAKEN: Reason = Reason {
+        name: "NameTaken",
+        meaning: "A service of an older Application is offered under the same name, and keeps it; rename one of the two.",
     };
 }
 

@@ -37,6 +37,7 @@ pub mod filter;
 pub mod http_source;
 pub mod ledger;
 pub mod names;
+pub mod offer;
 pub mod operation;
 pub mod record;
 pub mod registry;

@@ -2,14 +2,17 @@
 //!
 //! Both live in the integration namespace under the Application's name and are owned by it, so that they go
 //! with it. `Ready` says that both are there as asked and are ready themselves (where there is a mesh that could make them
-//! so); services that cannot be offered are listed one by one and do not spoil the others.
+//! so); services that cannot be offered are listed one by one and do not spoil the others. An id or a name that two
+//! Applications want belongs to the older, and the younger is looked at again whenever that changes.
 
 mod observe;
 mod plan;
-mod services;
+mod rivals;
 mod status;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use heddle_api::application::Application;
 use heddle_api::well_known::field_manager;
@@ -22,12 +25,18 @@ use serde_json::Value;
 use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
 use crate::{Hubs, Parts, Start};
 use observe::World;
+use rivals::Rivals;
 
 const SOURCE: Ticket = "source";
 const CHANNEL: Ticket = "channel";
 
 pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Applications, &mut hubs.applications, |_| Vec::new())
+    let rivals = Arc::new(Rivals::new(start.options.offers, hubs.applications.store()));
+    let beats = Applications {
+        rivals: Arc::clone(&rivals),
+    };
+    let controller = Controller::new(beats, &mut hubs.applications, |_| Vec::new())
+        .wakes_all(&mut hubs.applications, move |change| rivals.heed(change))
         .wakes(&mut hubs.http_sources, owner)
         .wakes(&mut hubs.channels, owner);
     start.add(controller, parts);
@@ -45,7 +54,9 @@ fn owner<K: Resource>(child: &K) -> Option<ObjectRef<Application>> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Applications;
+pub(crate) struct Applications {
+    rivals: Arc<Rivals>,
+}
 
 impl Beats for Applications {
     type Kind = Application;
@@ -53,7 +64,8 @@ impl Beats for Applications {
     const NAME: &'static str = field_manager::APPLICATION;
 
     async fn observe(&self, ctx: &Ctx, object: Application) -> Result<World, Error> {
-        observe::observe(ctx, object).await
+        let rejected = self.rivals.rejected(&object);
+        observe::observe(ctx, object, rejected).await
     }
 
     fn plan(&self, world: &World) -> Vec<Step> {

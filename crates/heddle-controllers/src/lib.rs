@@ -38,6 +38,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, future};
+use heddle_api::offer::Mode;
 use heddle_api::{
     Application, ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy,
     HTTPSource, ServiceBinding, ServiceInstance, Subscription, Trigger,
@@ -66,6 +67,8 @@ pub struct Options {
     /// The mesh that is fed with routes and asked about them. Without one, whatever only a mesh could promise is
     /// `Unknown`, and an Application is ready when its children exist as asked.
     pub data_plane: Option<Arc<dyn DataPlane>>,
+    /// How Applications become offerings, which decides what clashes. The front must be told the same.
+    pub offers: Mode,
 }
 
 impl Options {
@@ -76,6 +79,7 @@ impl Options {
             concurrency: 64,
             resync: Duration::from_secs(600),
             data_plane: None,
+            offers: Mode::default(),
         }
     }
 }

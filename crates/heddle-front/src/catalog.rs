@@ -1,15 +1,75 @@
 //! The catalog: what can be provisioned, as a value.
 //!
 //! A catalog is compiled by a pure function from resources and swapped whole, so a request sees one state of it from
-//! beginning to end. Being in the catalog means being known; being *offered* depends on the namespace that asks. An
-//! offering that is withdrawn stays known as long as instances of it may exist.
+//! beginning to end. Being in the catalog means being known; being *offered* depends on the namespace that asks. What is
+//! withdrawn stays known as long as the Application has it: it is shown to nobody and cannot be had anew, and instances of it
+//! can be bound, changed and removed. What no Application has any more is not in the catalog either. Its instances are
+//! pinned to what they need, so the front lets operations on them pass, and asks the catalog only about what is new.
+//!
+//! ```text
+//!   Applications ──watch──> compile ──> Catalog ──┬──> what a request looks up
+//!   ApplicationMappings ──watch──> Enabled ───────┴──> Document, per namespace and version, with its ETag
+//! ```
+
+mod compile;
+mod document;
+mod enabled;
+mod live;
+mod mirror;
+mod switch;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value};
 
-/// Everything that can be provisioned, ordered by name and id.
+pub use compile::{Rules, compile};
+pub use document::{Document, Level};
+pub use enabled::Enabled;
+pub use live::{LiveOffers, Options, Snapshot, start};
+pub use switch::{SwitchError, refuse_switch};
+
+/// Everything that is known, ordered by name and id.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
     pub offerings: Vec<Offering>,
+}
+
+impl Catalog {
+    /// A plan that is known, offered or not.
+    #[must_use]
+    pub fn find(&self, service_id: &str, plan_id: &str) -> Option<(&Offering, &Plan)> {
+        let mut offerings = self.offerings.iter();
+        let offering = offerings.find(|offering| offering.id == service_id)?;
+        let plan = offering.plans.iter().find(|plan| plan.id == plan_id)?;
+        Some((offering, plan))
+    }
+
+    /// What a namespace with these mappings can have: offerings, each with the plans that are offered there and never
+    /// without any.
+    pub fn offered_in<'a>(
+        &'a self,
+        enabled: &'a Enabled,
+    ) -> impl Iterator<Item = (&'a Offering, Vec<&'a Plan>)> {
+        self.having(move |plan| enabled.enables(&plan.backing))
+    }
+
+    /// What can be had somewhere.
+    pub fn offered(&self) -> impl Iterator<Item = (&Offering, Vec<&Plan>)> {
+        self.having(|_| true)
+    }
+
+    fn having(
+        &self,
+        wanted: impl Fn(&Plan) -> bool,
+    ) -> impl Iterator<Item = (&Offering, Vec<&Plan>)> {
+        self.offerings.iter().filter_map(move |offering| {
+            let plans = offering.plans.iter();
+            let plans: Vec<&Plan> = plans
+                .filter(|plan| !plan.withdrawn && wanted(plan))
+                .collect();
+            (!plans.is_empty()).then_some((offering, plans))
+        })
+    }
 }
 
 /// One offering: an OSB service.
@@ -17,7 +77,7 @@ pub struct Catalog {
 pub struct Offering {
     /// Stable over restarts and re-imports.
     pub id: String,
-    /// Unique in the catalog.
+    /// Unique among what is offered.
     pub name: String,
     pub description: String,
     pub tags: Vec<String>,
@@ -37,6 +97,8 @@ pub struct Plan {
     /// Unique in its offering.
     pub name: String,
     pub description: String,
+    /// It is not offered any more, or not for now: there is nothing new of it, and its instances go on.
+    pub withdrawn: bool,
     pub free: bool,
     /// Absent means what the offering says.
     pub bindable: Option<bool>,

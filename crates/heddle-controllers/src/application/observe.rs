@@ -1,6 +1,6 @@
 //! Observe: the Application and its two children, as they are now.
 
-use heddle_api::application::Application;
+use heddle_api::application::{Application, RejectedService};
 use heddle_api::channel::Channel;
 use heddle_api::http_source::HTTPSource;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
@@ -15,18 +15,25 @@ pub(crate) struct World {
     pub application: Application,
     pub source: Option<HTTPSource>,
     pub channel: Option<Channel>,
+    /// Services that cannot be offered.
+    pub rejected: Vec<RejectedService>,
     /// Whether there is a mesh, without which no child can become ready.
     pub meshed: bool,
     /// The step that failed in this round, and how.
     pub trouble: Option<(Ticket, String)>,
 }
 
-pub(super) async fn observe(ctx: &Ctx, application: Application) -> Result<World, Error> {
+pub(super) async fn observe(
+    ctx: &Ctx,
+    application: Application,
+    rejected: Vec<RejectedService>,
+) -> Result<World, Error> {
     let name = application.name_any();
     Ok(World {
         source: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
         channel: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
         application,
+        rejected,
         meshed: ctx.plane().is_some(),
         trouble: None,
     })

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::observe::World;
 use super::plan::{is_owned, may_hold};
-use super::{CHANNEL, SOURCE, services};
+use super::{CHANNEL, SOURCE};
 use crate::machine::Ticket;
 use crate::outlook::{Readiness, Seen};
 
@@ -51,7 +51,7 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     }
     let mut status = ApplicationStatus {
         observed_generation: application.metadata.generation,
-        rejected_services: services::rejected(&application.spec.services),
+        rejected_services: world.rejected.clone(),
         // Earlier conditions keep the time of their last transition.
         conditions: application
             .status
@@ -135,8 +135,14 @@ fn services_valid(status: &ApplicationStatus) -> Condition {
         "not offered: {}; status.rejectedServices says why",
         ids.join(", ")
     );
-    Condition::unmet(condition::SERVICES_VALID, reason::SERVICE_INVALID, message)
-        .with_severity(Severity::Warning)
+    // One reason for all: the one that can be mended in this object comes first.
+    let reasons = [reason::SERVICE_INVALID, reason::ID_TAKEN];
+    let given = |reason: &Reason| rejected.iter().any(|service| service.reason == reason.name);
+    let reason = reasons
+        .into_iter()
+        .find(given)
+        .unwrap_or(reason::NAME_TAKEN);
+    Condition::unmet(condition::SERVICES_VALID, reason, message).with_severity(Severity::Warning)
 }
 
 fn installation_status(world: &World, status: &ApplicationStatus) -> InstallationStatus {

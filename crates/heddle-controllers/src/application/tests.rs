@@ -1,4 +1,4 @@
-use heddle_api::application::{Application, ApplicationSpec, ApplicationStatus, Entry, Service};
+use heddle_api::application::{Application, ApplicationSpec, ApplicationStatus, RejectedService};
 use heddle_api::channel::Channel;
 use heddle_api::http_source::HTTPSource;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use kube::{Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::observe::World;
-use super::{CHANNEL, SOURCE, plan, services, status};
+use super::{CHANNEL, SOURCE, plan, status};
 use crate::machine::Step;
 
 fn world() -> World {
@@ -19,6 +19,7 @@ fn world() -> World {
         application,
         source: None,
         channel: None,
+        rejected: Vec::new(),
         meshed: false,
         trouble: None,
     }
@@ -189,34 +190,30 @@ fn a_condition_keeps_its_time_while_its_status_stays() {
 }
 
 #[test]
-fn one_bad_service_does_not_hide_the_good_ones() {
-    let entry = |type_: &str| Entry {
-        type_: type_.to_owned(),
-        ..Entry::default()
-    };
-    let service = |id: &str, entries: Vec<Entry>| Service {
+fn rejected_services_are_told_and_do_not_make_the_application_unready() {
+    let service = |id: &str, reason: &str| RejectedService {
         id: id.to_owned(),
-        name: id.to_owned(),
-        entries,
-        ..Service::default()
+        reason: reason.to_owned(),
+        message: "because".to_owned(),
     };
-    let api = Entry {
-        target_url: Some("https://shop.example".to_owned()),
-        ..entry("API")
+    let check = |rejected: Vec<RejectedService>, reason: &str| {
+        let mut world = world();
+        settle(&mut world);
+        world.rejected = rejected.clone();
+        assert_eq!(
+            conditions(&world)[2],
+            format!("ServicesValid=False:{reason}")
+        );
+        assert_eq!(conditions(&world)[3], "Ready=True");
+        let status = status::status(&world, Timestamp::UNIX_EPOCH).unwrap();
+        let status: ApplicationStatus = serde_json::from_value(status).unwrap();
+        assert_eq!(status.rejected_services, rejected);
     };
-    let mut world = world();
-    world.application.spec.services = vec![
-        service("good", vec![entry("Events"), api]),
-        service("odd", vec![entry("Queue")]),
-        service("empty", vec![]),
-        service("nowhere", vec![entry("API")]),
-    ];
-    let rejected = services::rejected(&world.application.spec.services);
-    let ids: Vec<&str> = rejected.iter().map(|service| service.id.as_str()).collect();
-    assert_eq!(ids, ["odd", "empty", "nowhere"]);
-    settle(&mut world);
-    assert_eq!(conditions(&world)[2], "ServicesValid=False:ServiceInvalid");
-    assert_eq!(conditions(&world)[3], "Ready=True");
+    check(vec![service("a", "NameTaken")], "NameTaken");
+    let two = vec![service("a", "NameTaken"), service("b", "IdTaken")];
+    check(two.clone(), "IdTaken");
+    let three = [two, vec![service("c", "ServiceInvalid")]].concat();
+    check(three, "ServiceInvalid");
 }
 
 #[test]

@@ -81,6 +81,17 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
         self
     }
 
+    /// Wakes everybody that `whom` names when anything changes in that kind.
+    pub(crate) fn wakes_all<T: Watched>(
+        self,
+        hub: &mut Hub<T>,
+        whom: impl Fn(&Change<'_, T>) -> Vec<ObjectRef<B::Kind>> + Send + 'static,
+    ) -> Self {
+        let inbox = self.inbox.clone();
+        hub.listen(move |change| whom(change).into_iter().for_each(|key| inbox.wake(key)));
+        self
+    }
+
     /// Wakes whoever refers to an object of that kind when anything changes in it.
     pub(crate) fn follows_closely<T: Watched>(self, hub: &mut Hub<T>) -> Self {
         let (inbox, index) = (self.inbox.clone(), self.index.clone());
