@@ -14,6 +14,8 @@ use super::credentials::endpoints;
 use super::observe::World;
 use crate::operation::{Accepted, Damage, Standing, blocking, removes, since, with_trouble};
 
+const NO_API: &str = "the service has no API, so there are no credentials; remove the binding";
+
 pub(super) fn status(world: &World, now: Timestamp) -> ServiceBindingStatus {
     let binding = &world.binding;
     let before = binding.status.clone().unwrap_or_default();
@@ -98,8 +100,7 @@ fn bound(world: &World) -> Condition {
     let namespace = world.binding.namespace().unwrap_or_default();
     let object = format!("Secret {namespace}/{}", world.binding.name_any());
     if is_unbindable(world) {
-        let message = "the service has no API, so there are no credentials; remove the binding";
-        return unmet(reason::NOT_BINDABLE, message);
+        return unmet(reason::NOT_BINDABLE, NO_API);
     }
     match &world.secret {
         Some(secret) if !world.owns(secret) => {
@@ -141,10 +142,13 @@ fn standing(world: &World, conditions: &Conditions) -> Standing {
     if conditions.is_ready() {
         return Standing::Done(None);
     }
+    if is_unbindable(world) {
+        return Standing::Hopeless(NO_API.to_owned());
+    }
     let why = blocking(&CONDITIONS, conditions);
     let instance = world.instance.as_ref();
     let is_leaving = instance.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
-    if is_unbindable(world) || is_leaving {
+    if is_leaving {
         return Standing::Hopeless(why);
     }
     let missing = conditions.find(condition::INSTANCE_READY.name);

@@ -92,7 +92,10 @@ async fn bindings(
     let found = bindings
         .list(&ListParams::default().fields(&of_instance))
         .await?;
-    Ok(found.items)
+    let mut bindings = found.items;
+    // Not every API server can select by such a field; one that ignores it answers with more.
+    bindings.retain(|binding| binding.spec.instance_ref.name == instance.name_any());
+    Ok(bindings)
 }
 
 impl World {
