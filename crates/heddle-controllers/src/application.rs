@@ -36,7 +36,7 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
         rivals: Arc::clone(&rivals),
     };
     let controller = Controller::new(beats, &mut hubs.applications, |_| Vec::new())
-        .wakes_all(&mut hubs.applications, move |change| rivals.heed(change))
+        .hears(&mut hubs.applications, move |change| rivals.heed(change))
         .wakes(&mut hubs.http_sources, owner)
         .wakes(&mut hubs.channels, owner);
     start.add(controller, parts);

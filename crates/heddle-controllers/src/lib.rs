@@ -23,10 +23,14 @@ mod dataplane;
 mod http_source;
 mod leader;
 mod machine;
+mod operation;
 mod outlook;
+mod records;
 mod references;
 mod resolve;
 mod routing;
+mod service_binding;
+mod service_instance;
 mod subscription;
 mod trigger;
 mod wake;
@@ -139,6 +143,9 @@ pub async fn run(client: Client, options: Options) {
     subscription::start(&start, &mut hubs, &mut parts);
     broker::start(&start, &mut hubs, &mut parts);
     trigger::start(&start, &mut hubs, &mut parts);
+    service_instance::start(&start, &mut hubs, &mut parts);
+    service_binding::start(&start, &mut hubs, &mut parts);
+    parts.push(records::expire(start.client.clone(), options.clone()).boxed());
     parts.extend(feed.map(|feed| feed.run().boxed()));
     parts.extend([
         hubs.applications.run(options.clone()).boxed(),

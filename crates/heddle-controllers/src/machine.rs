@@ -16,14 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use heddle_api::conditions::{Conditions, READY, Status};
 use heddle_rt::backoff::KeyedBackoff;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::Action;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use parking_lot::Mutex;
@@ -34,6 +33,7 @@ use serde_json::{Value, json};
 use crate::{DataPlane, Options};
 
 mod controller;
+mod news;
 mod step;
 
 pub(crate) use controller::Controller;
@@ -73,6 +73,9 @@ pub trait Beats: Send + Sync + Sized + 'static {
 
     /// Takes in that a step could not be done, so that the status can say so.
     fn stumble(&self, _: &mut Self::World, _: Ticket, _: &Error) {}
+
+    /// Takes in how many rounds in a row have failed, this one included.
+    fn tried(&self, _: &mut Self::World, _: u32) {}
 
     /// The status of the object in this world, or `None` to leave it alone. Pure, given the time.
     fn status(&self, world: &Self::World, now: Timestamp) -> Option<Value>;
@@ -203,6 +206,8 @@ async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<Option<
             Ok(answer) => beats.absorb(&mut world, ticket, answer),
             Err(error) => {
                 beats.stumble(&mut world, ticket, &error);
+                let failures = machine.backoff.lock().failures(&ObjectRef::from_obj(wake));
+                beats.tried(&mut world, failures.saturating_add(1));
                 trouble = Some(error);
                 break;
             }
@@ -242,47 +247,11 @@ async fn write_status<B: Beats>(
     }
 }
 
-/// Tells people when readiness turns. Best effort: the status is the truth, an Event is news about it.
+/// Tells people what is news. Best effort: the status is the truth, an Event is news about it.
 async fn announce<B: Beats>(ctx: &Ctx, object: &ObjectReference, before: &Value, after: &Value) {
-    let ready = |status: &Value| -> Option<(Status, String, String)> {
-        let conditions: Conditions =
-            serde_json::from_value(status.get("conditions")?.clone()).ok()?;
-        let ready = conditions.find(READY)?;
-        Some((
-            ready.status,
-            ready.reason.clone().unwrap_or_default(),
-            ready.message.clone().unwrap_or_default(),
-        ))
-    };
-    let (was, Some((is, reason, message))) = (ready(before), ready(after)) else {
-        return;
-    };
-    // Becoming ready for the first time is what everybody expects; it is not news.
-    if was.as_ref().map(|(status, ..)| *status) == Some(is) || (was.is_none() && is == Status::True)
-    {
-        return;
-    }
-    let event = match is {
-        Status::True => Event {
-            type_: EventType::Normal,
-            reason: READY.to_owned(),
-            note: Some("everything it needs is there".to_owned()),
-            action: "Reconcile".to_owned(),
-            secondary: None,
-        },
-        _ => Event {
-            type_: EventType::Warning,
-            reason: if reason.is_empty() {
-                "NotReady".to_owned()
-            } else {
-                reason
-            },
-            note: Some(message),
-            action: "Reconcile".to_owned(),
-            secondary: None,
-        },
-    };
-    if let Err(error) = ctx.recorder.publish(&event, object).await {
-        tracing::debug!(controller = B::NAME, %error, "an event could not be recorded");
+    for event in news::news(before, after) {
+        if let Err(error) = ctx.recorder.publish(&event, object).await {
+            tracing::debug!(controller = B::NAME, %error, "an event could not be recorded");
+        }
     }
 }

@@ -89,8 +89,13 @@ impl<K: Watched> Index<K> {
 
     /// Everybody who refers to `object`, in order.
     pub(crate) fn referrers<T: Resource<DynamicType = ()>>(&self, object: &T) -> Vec<ObjectRef<K>> {
+        self.referring(&Target::from(object))
+    }
+
+    /// Everybody who refers to `target`, in order.
+    pub(crate) fn referring(&self, target: &Target) -> Vec<ObjectRef<K>> {
         let maps = self.0.lock();
-        let names = maps.referrers.get(&Target::from(object));
+        let names = maps.referrers.get(target);
         names
             .into_iter()
             .flatten()

@@ -124,6 +124,12 @@ impl<K: Clone + Eq + Hash> KeyedBackoff<K> {
         }
     }
 
+    /// Failures of `key` since it last worked.
+    #[must_use]
+    pub fn failures(&self, key: &K) -> u32 {
+        self.keys.get(key).map_or(0, |(failures, _)| *failures)
+    }
+
     /// How many keys are failing.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -179,6 +185,7 @@ mod tests {
             "b was touched longest ago and is forgotten"
         );
         assert!(!backoff.keys.contains_key("b"));
+        assert_eq!((backoff.failures(&"a"), backoff.failures(&"b")), (31, 0));
         backoff.reset(&"a");
         backoff.reset(&"c");
         assert!(backoff.is_empty() && backoff.by_touch.is_empty());

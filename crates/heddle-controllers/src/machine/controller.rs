@@ -81,15 +81,35 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
         self
     }
 
-    /// Wakes everybody that `whom` names when anything changes in that kind.
-    pub(crate) fn wakes_all<T: Watched>(
+    /// Wakes the objects that `whom` finds in a change of that kind.
+    pub(crate) fn hears<T: Watched>(
         self,
         hub: &mut Hub<T>,
         whom: impl Fn(&Change<'_, T>) -> Vec<ObjectRef<B::Kind>> + Send + 'static,
     ) -> Self {
         let inbox = self.inbox.clone();
-        hub.listen(move |change| whom(change).into_iter().for_each(|key| inbox.wake(key)));
+        hub.listen(move |change| {
+            for key in whom(change) {
+                inbox.wake(key);
+            }
+        });
         self
+    }
+
+    /// Wakes whoever refers to what `about` finds in a change of that kind.
+    pub(crate) fn follows_by<T: Watched>(
+        self,
+        hub: &mut Hub<T>,
+        about: fn(&Change<'_, T>) -> Vec<Target>,
+    ) -> Self {
+        let index = self.index.clone();
+        self.hears(hub, move |change| {
+            let targets = about(change);
+            targets
+                .iter()
+                .flat_map(|target| index.referring(target))
+                .collect()
+        })
     }
 
     /// Wakes whoever refers to an object of that kind when anything changes in it.

@@ -104,7 +104,7 @@ pub(super) fn snapshot(server: &ApiServer) -> BTreeMap<String, Value> {
 /// Uids, versions and times differ between runs; ownership is kept, but not when it was recorded. Generations
 /// count how often something was mended on the way.
 fn forget_identity(value: &mut Value) {
-    const VOLATILE: [&str; 7] = [
+    const VOLATILE: [&str; 10] = [
         "uid",
         "resourceVersion",
         "creationTimestamp",
@@ -112,9 +112,22 @@ fn forget_identity(value: &mut Value) {
         "observedGeneration",
         "time",
         "lastTransitionTime",
+        "since",
+        "finishedAt",
+        "goneAt",
     ];
     match value {
         Value::Object(fields) => {
+            // The progress of an operation says since when it waits.
+            if fields.contains_key("state") {
+                fields.remove("description");
+            }
+            // A record is an object that is kept as text.
+            if let Some(Value::String(text)) = fields.get("record")
+                && let Ok(record) = serde_json::from_str(text)
+            {
+                fields.insert("record".to_owned(), record);
+            }
             fields.retain(|name, _| {
                 !VOLATILE.contains(&name.as_str()) && !name.starts_with("k:{\"uid\"")
             });

@@ -1,9 +1,11 @@
 //! Stories: what users do, step by step, while the controllers do their part.
 
+use heddle_api::well_known::FINALIZER;
 use heddle_api::{
-    Application, ApplicationMapping, Broker, Channel, HTTPSource, Subscription, Trigger,
+    Application, ApplicationMapping, Broker, Channel, EventFlow, HTTPSource, ServiceBinding,
+    ServiceInstance, Subscription, Trigger,
 };
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
@@ -107,7 +109,207 @@ fn delete<K: Resource<DynamicType = ()>>(
 pub fn stories() -> Vec<Story> {
     let mut stories = stories_of_applications();
     stories.extend(stories_of_routes());
+    stories.extend(stories_of_instances());
     stories
+}
+
+/// A story's clock shows this when it begins.
+pub(super) const BEGINNING: i64 = 1_800_000_000;
+
+/// An operation that was accepted at the beginning of the story, with an hour to do it.
+fn operation(id: &str, kind: &str) -> Value {
+    let time = |second: i64| {
+        let time = jiff::Timestamp::from_second(BEGINNING + second);
+        time.expect("a time in range").to_string()
+    };
+    json!({
+        "id": id, "kind": kind, "requestHash": "h", "acceptedAt": time(0), "deadline": time(3240),
+    })
+}
+
+/// A service of the Application `shop`.
+pub fn shop() -> Act {
+    let services = json!([
+        {
+            "id": "orders", "name": "orders", "displayName": "orders", "description": "orders",
+            "providerDisplayName": "acme", "entries": [{"type": "Events"}],
+        },
+        {
+            "id": "prices", "name": "prices", "displayName": "prices", "description": "prices",
+            "providerDisplayName": "acme", "entries": [{"type": "API", "gatewayUrl": "http://prices.example"}],
+        },
+    ]);
+    application("shop", json!({"services": services}))
+}
+
+/// Lets `team-a` use everything that `shop` offers.
+pub fn shop_mapping() -> Act {
+    mapping("shop", json!({}))
+}
+
+/// What the OSB front writes when it accepts a request for an instance.
+pub fn provision(name: &str, service: &str) -> Act {
+    let resource = of::<ServiceInstance>();
+    let object = json!({
+        "apiVersion": resource.api_version, "kind": resource.kind,
+        "metadata": {"name": name, "namespace": "team-a", "finalizers": [FINALIZER]},
+        "spec": {
+            "instanceID": name, "serviceID": service, "planID": format!("{service}-plan"),
+            "application": {"name": "shop", "serviceID": service},
+            "operation": operation(&format!("provision-{name}"), "provision"),
+        },
+    });
+    Act::Apply {
+        resource,
+        namespace: Some("team-a"),
+        object,
+    }
+}
+
+/// What the OSB front writes when it accepts the removal of an instance.
+pub fn deprovision(name: &'static str) -> Act {
+    let id = format!("deprovision-{name}");
+    Act::Meddle {
+        resource: of::<ServiceInstance>(),
+        namespace: Some("team-a"),
+        name,
+        patch: json!({"spec": {"operation": operation(&id, "deprovision")}}),
+    }
+}
+
+/// What the OSB front writes when it accepts a request for credentials.
+pub fn bind(name: &str, instance: &str) -> Act {
+    let resource = of::<ServiceBinding>();
+    let object = json!({
+        "apiVersion": resource.api_version, "kind": resource.kind,
+        "metadata": {"name": name, "namespace": "team-a", "finalizers": [FINALIZER]},
+        "spec": {
+            "bindingID": name, "instanceRef": {"name": instance},
+            "serviceID": "prices", "planID": "prices-plan",
+            "operation": operation(&format!("bind-{name}"), "bind"),
+        },
+    });
+    Act::Apply {
+        resource,
+        namespace: Some("team-a"),
+        object,
+    }
+}
+
+/// What the OSB front writes when it accepts that credentials are given back.
+pub fn unbind(name: &'static str) -> Act {
+    let id = format!("unbind-{name}");
+    Act::Meddle {
+        resource: of::<ServiceBinding>(),
+        namespace: Some("team-a"),
+        name,
+        patch: json!({"spec": {"operation": operation(&id, "unbind")}}),
+    }
+}
+
+/// What platforms do with instances and bindings, and what people do to them.
+fn stories_of_instances() -> Vec<Story> {
+    const TEAM: Option<&str> = Some("team-a");
+    let story = |name, acts| Story {
+        name,
+        meshed: false,
+        acts,
+    };
+    let by_hand = |name: &str, service: &str| {
+        let spec = json!({"instanceID": name, "serviceID": service, "planID": "any"});
+        apply::<ServiceInstance>("team-a", name, spec)
+    };
+    vec![
+        story(
+            "an instance is bound, given back and removed",
+            vec![
+                shop(),
+                shop_mapping(),
+                provision("i", "prices"),
+                bind("b", "i"),
+                Act::Rest,
+                unbind("b"),
+                deprovision("i"),
+            ],
+        ),
+        story(
+            "an instance is removed with its binding",
+            vec![
+                shop(),
+                shop_mapping(),
+                provision("i", "prices"),
+                bind("b", "i"),
+                Act::Rest,
+                deprovision("i"),
+            ],
+        ),
+        story(
+            "an instance with events is made",
+            vec![shop(), shop_mapping(), provision("i", "orders")],
+        ),
+        story(
+            "an instance with events is removed at once",
+            vec![
+                shop(),
+                shop_mapping(),
+                provision("i", "orders"),
+                deprovision("i"),
+            ],
+        ),
+        story(
+            "an instance outlives its application and goes then",
+            vec![
+                shop(),
+                shop_mapping(),
+                provision("i", "orders"),
+                Act::Rest,
+                delete::<Application>(None, "shop"),
+                delete::<ApplicationMapping>(TEAM, "shop"),
+                Act::Rest,
+                deprovision("i"),
+            ],
+        ),
+        story(
+            "a mapping comes after the operation failed for want of it",
+            vec![shop(), provision("i", "prices"), Act::Rest, shop_mapping()],
+        ),
+        story(
+            "somebody deletes a flow and a binding's secret",
+            vec![
+                shop(),
+                shop_mapping(),
+                provision("i", "orders"),
+                provision("j", "prices"),
+                bind("b", "j"),
+                Act::Rest,
+                delete::<EventFlow>(TEAM, "i"),
+                delete::<Secret>(TEAM, "b"),
+            ],
+        ),
+        story(
+            "an instance that was written by hand is deleted by hand",
+            vec![
+                by_hand("i", "orders"),
+                Act::Rest,
+                shop(),
+                shop_mapping(),
+                Act::Rest,
+                delete::<ServiceInstance>(TEAM, "i"),
+            ],
+        ),
+        story(
+            "a namespace with instances and a binding is deleted",
+            vec![
+                shop(),
+                shop_mapping(),
+                provision("i", "orders"),
+                provision("j", "prices"),
+                bind("b", "j"),
+                Act::Rest,
+                delete::<Namespace>(None, "team-a"),
+            ],
+        ),
+    ]
 }
 
 /// What people do with Brokers, Triggers, Channels and Subscriptions.

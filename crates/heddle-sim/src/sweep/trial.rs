@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use super::chaos::{Chaos, EVENT_FAULTS, Fault, Layer, write_faults};
 use super::oracle::{Ending, snapshot};
-use super::story::{Act, Story};
+use super::story::{Act, BEGINNING, Story};
 
 /// How the controllers under test are started: on this client, in this time, by this chance.
 pub type Controllers = fn(Client, Clock, Chance) -> BoxFuture<'static, ()>;
@@ -93,7 +93,7 @@ async fn play(
     controllers: Controllers,
     fault: Option<Fault>,
 ) -> (Ending, (usize, usize, usize)) {
-    let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).expect("a time in range"));
+    let clock = Clock::simulated(Timestamp::from_second(BEGINNING).expect("a time in range"));
     let server = open(registry, &clock).await;
     let users = Client::new(
         server.in_process(Identity::new("user", &[ADMINS])),

@@ -1,0 +1,89 @@
+//! ServiceBinding: credentials for an instance, kept in one Secret that belongs to the binding.
+//!
+//! Only a service with an API has something to hand out. The Secret is named like the binding, is owned by it, and has one
+//! key with the JSON object that OSB hands to the platform. Where the Application names a Secret with credentials for its
+//! API, what that holds is part of the object. Nothing of it is ever logged or written anywhere else.
+
+mod credentials;
+mod observe;
+mod plan;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use heddle_api::well_known::field_manager;
+use heddle_api::{ServiceBinding, ServiceInstance};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
+use crate::operation::Trouble;
+use crate::references::Target;
+use crate::service_instance::{offers, wanted};
+use crate::{Hubs, Parts, Start};
+use observe::World;
+
+const HOLD: Ticket = "hold";
+const SECRET: Ticket = "secret";
+const DELETE: Ticket = "delete";
+const RECORD: Ticket = "record";
+const RELEASE: Ticket = "release";
+
+pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+    let controller = Controller::new(Bindings, &mut hubs.bindings, targets)
+        .follows_closely(&mut hubs.instances)
+        .follows_by(&mut hubs.applications, offers);
+    start.add(controller, parts);
+}
+
+/// Everything whose changes concern a binding.
+fn targets(binding: &ServiceBinding) -> Vec<Target> {
+    let spec = &binding.spec;
+    let namespace = binding.namespace().unwrap_or_default();
+    let instance = Target::of::<ServiceInstance>(&namespace, &spec.instance_ref.name);
+    let offer = wanted(&spec.service_id, &spec.plan_id);
+    std::iter::once(instance).chain(offer).collect()
+}
+
+#[derive(Debug)]
+pub(crate) struct Bindings;
+
+impl Beats for Bindings {
+    type Kind = ServiceBinding;
+    type World = World;
+    const NAME: &'static str = field_manager::BINDING;
+
+    async fn observe(&self, ctx: &Ctx, object: ServiceBinding) -> Result<World, Error> {
+        observe::observe(ctx, object).await
+    }
+
+    fn plan(&self, world: &World) -> Vec<Step> {
+        plan::plan(world)
+    }
+
+    fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
+        world.absorb(ticket, answer);
+    }
+
+    fn stumble(&self, world: &mut World, ticket: Ticket, error: &Error) {
+        world.trouble = Trouble::new(ticket, error);
+    }
+
+    fn tried(&self, world: &mut World, attempts: u32) {
+        if let Some(trouble) = &mut world.trouble {
+            trouble.tried(attempts);
+        }
+    }
+
+    fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
+        serde_json::to_value(status::status(world, now)).ok()
+    }
+
+    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+        status::again(world, now)
+    }
+}

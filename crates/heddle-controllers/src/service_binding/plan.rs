@@ -1,0 +1,99 @@
+//! Plan: one Secret with the credentials, and none once the binding goes.
+
+use heddle_api::operation::{OperationKind, OperationProgress, OperationState};
+use heddle_api::record::Record;
+use heddle_api::service_binding::{SECRET_KEY, SECRET_TYPE};
+use heddle_api::well_known::{FINALIZER, INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_LABEL};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::credentials::credentials;
+use super::observe::World;
+use super::{DELETE, HOLD, RECORD, RELEASE, SECRET};
+use crate::machine::Step;
+use crate::operation::{removes, whole_seconds};
+use crate::records;
+
+/// The longest value of a label.
+const LABEL_CHARS_MAX: usize = 63;
+
+pub(super) fn plan(world: &World) -> Vec<Step> {
+    let binding = &world.binding;
+    if world.is_deleted() {
+        return teardown(world);
+    }
+    let hold = Step::hold(HOLD, binding, FINALIZER);
+    if removes(binding.spec.operation.as_ref()) {
+        // Held first: deleting what nobody holds would leave no record.
+        return hold
+            .into_iter()
+            .chain(Step::remove(DELETE, Some(binding)))
+            .collect();
+    }
+    hold.into_iter().chain(secret(world)).collect()
+}
+
+/// What was handed out stays while it cannot be worked out anew.
+fn secret(world: &World) -> Option<Step> {
+    let live = world.secret.as_ref();
+    if live.is_some_and(|live| !world.owns(live) || live.metadata.deletion_timestamp.is_some()) {
+        return None;
+    }
+    let service = world.service.as_ref().filter(|service| service.has_api())?;
+    if !world.is_instance_ready() {
+        return None;
+    }
+    let object = Value::Object(credentials(service, &world.sources));
+    let bytes = ByteString(object.to_string().into_bytes());
+    let binding = &world.binding;
+    let mut labels = json!({MANAGED_BY_LABEL: MANAGED_BY});
+    let instance = &binding.spec.instance_ref.name;
+    if instance.len() <= LABEL_CHARS_MAX {
+        labels[INSTANCE_LABEL] = json!(instance);
+    }
+    let wanted = json!({
+        "apiVersion": Secret::api_version(&()), "kind": Secret::kind(&()),
+        "metadata": {
+            "name": binding.name_any(),
+            "namespace": binding.namespace(),
+            "labels": labels,
+            "ownerReferences": [binding.controller_owner_ref(&())],
+        },
+        "type": SECRET_TYPE,
+        "data": {SECRET_KEY: bytes},
+    });
+    Step::ensure(SECRET, wanted, live)
+}
+
+fn teardown(world: &World) -> Vec<Step> {
+    let Some(gone) = Step::release(RELEASE, &world.binding, FINALIZER) else {
+        return Vec::new();
+    };
+    let own = world.secret.as_ref().filter(|secret| world.owns(secret));
+    let secret = Step::remove(SECRET, own);
+    let request = world.binding.spec.operation.as_ref();
+    let record = records::step(RECORD, &record(world), request, world.record.as_ref());
+    secret.into_iter().chain(record).chain([gone]).collect()
+}
+
+fn record(world: &World) -> Record {
+    let request = world.binding.spec.operation.as_ref();
+    let request = request.filter(|request| request.kind == OperationKind::Unbind);
+    Record {
+        about: world.about(),
+        namespace: world.binding.namespace().unwrap_or_default(),
+        operation: request.map(|request| OperationProgress {
+            id: request.id.clone(),
+            kind: request.kind,
+            state: OperationState::Succeeded,
+            description: Some("removed".to_owned()),
+            attempts: None,
+            finished_at: Some(whole_seconds(world.now)),
+            instance_usable: None,
+            update_repeatable: None,
+        }),
+        gone_at: whole_seconds(world.now),
+    }
+}

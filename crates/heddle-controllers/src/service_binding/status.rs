@@ -1,0 +1,200 @@
+//! Status: are there credentials, where, and how far is the operation.
+
+use std::time::Duration;
+
+use heddle_api::conditions::{Condition, Conditions, Status};
+use heddle_api::operation::{OperationProgress, OperationState};
+use heddle_api::service_binding::{
+    CONDITIONS, SecretReference, ServiceBindingStatus, condition, reason,
+};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+
+use super::credentials::endpoints;
+use super::observe::World;
+use crate::operation::{Accepted, Damage, Standing, blocking, removes, since, with_trouble};
+
+const NO_API: &str = "the service has no API, so there are no credentials; remove the binding";
+
+pub(super) fn status(world: &World, now: Timestamp) -> ServiceBindingStatus {
+    let binding = &world.binding;
+    let before = binding.status.clone().unwrap_or_default();
+    let mut status = ServiceBindingStatus {
+        observed_generation: binding.metadata.generation,
+        conditions: conditions(world, &before.conditions, now),
+        ..before
+    };
+    status.operation = progress(world, &status, now);
+    tell_deadline(world, &mut status, now);
+    let secret = world.secret.as_ref().filter(|secret| world.owns(secret));
+    status.secret_ref = secret.map(|secret| SecretReference {
+        name: secret.name_any(),
+    });
+    match (secret, &world.service) {
+        (None, _) => status.endpoints.clear(),
+        (Some(_), Some(service)) => status.endpoints = endpoints(service),
+        (Some(_), None) => {}
+    }
+    status
+}
+
+/// When time alone would change what is said about the operation.
+pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
+    let status = status(world, now);
+    let request = world.binding.spec.operation.as_ref()?;
+    let accepted = Accepted::new(request, &world.binding.metadata);
+    accepted.again(
+        status.operation.as_ref(),
+        &standing(world, &status.conditions),
+        now,
+    )
+}
+
+fn is_leaving(world: &World) -> bool {
+    world.is_deleted() || removes(world.binding.spec.operation.as_ref())
+}
+
+fn conditions(world: &World, before: &Conditions, now: Timestamp) -> Conditions {
+    let mut conditions = before.clone();
+    if is_leaving(world) {
+        let message = told(world, "the binding is being removed");
+        conditions.set(
+            Condition::unmet(condition::BOUND, reason::UNBINDING, message),
+            now,
+        );
+    } else {
+        conditions.set(instance_ready(world), now);
+        conditions.set(bound(world), now);
+    }
+    CONDITIONS.conclude(&mut conditions, now);
+    conditions
+}
+
+fn instance_ready(world: &World) -> Condition {
+    let namespace = world.binding.namespace().unwrap_or_default();
+    let object = format!(
+        "ServiceInstance {namespace}/{}",
+        world.binding.spec.instance_ref.name
+    );
+    let unmet = |reason, message| Condition::unmet(condition::INSTANCE_READY, reason, message);
+    match &world.instance {
+        None => unmet(
+            reason::INSTANCE_NOT_FOUND,
+            format!("{object} does not exist; provision it, or remove the binding"),
+        ),
+        Some(instance) if instance.metadata.deletion_timestamp.is_some() => unmet(
+            reason::INSTANCE_NOT_READY,
+            format!("{object} is being removed; remove the binding as well"),
+        ),
+        Some(_) if world.is_instance_ready() => Condition::met(condition::INSTANCE_READY),
+        Some(_) => unmet(
+            reason::INSTANCE_NOT_READY,
+            format!("{object} is not ready and says itself why; the binding waits for it"),
+        ),
+    }
+}
+
+fn bound(world: &World) -> Condition {
+    let unmet =
+        |reason, message: &str| Condition::unmet(condition::BOUND, reason, told(world, message));
+    let namespace = world.binding.namespace().unwrap_or_default();
+    let object = format!("Secret {namespace}/{}", world.binding.name_any());
+    if is_unbindable(world) {
+        return unmet(reason::NOT_BINDABLE, NO_API);
+    }
+    match &world.secret {
+        Some(secret) if !world.owns(secret) => {
+            let message =
+                format!("{object} is not the binding's; delete it, or bind under another id");
+            unmet(reason::SECRET_TAKEN, &message)
+        }
+        Some(secret) if secret.metadata.deletion_timestamp.is_none() => {
+            Condition::met(condition::BOUND)
+        }
+        _ => {
+            let message =
+                format!("{object} is not there yet; it is made as soon as the instance is ready");
+            unmet(reason::IN_PROGRESS, &message)
+        }
+    }
+}
+
+fn is_unbindable(world: &World) -> bool {
+    world
+        .service
+        .as_ref()
+        .is_some_and(|service| !service.has_api())
+}
+
+fn told(world: &World, message: &str) -> String {
+    with_trouble(message.to_owned(), world.trouble.as_ref())
+}
+
+fn standing(world: &World, conditions: &Conditions) -> Standing {
+    let asked = removes(world.binding.spec.operation.as_ref());
+    if is_leaving(world) {
+        return match asked {
+            false => Standing::Hopeless("the binding was deleted".to_owned()),
+            true if world.released => Standing::Done(Some("removed".to_owned())),
+            true => Standing::Waiting(told(world, "the binding is being removed")),
+        };
+    }
+    if conditions.is_ready() {
+        return Standing::Done(None);
+    }
+    if is_unbindable(world) {
+        return Standing::Hopeless(NO_API.to_owned());
+    }
+    let why = blocking(&CONDITIONS, conditions);
+    let instance = world.instance.as_ref();
+    let is_leaving = instance.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
+    if is_leaving {
+        return Standing::Hopeless(why);
+    }
+    let missing = conditions.find(condition::INSTANCE_READY.name);
+    match missing.filter(|_| instance.is_none()).and_then(since) {
+        Some(since) => Standing::Refused { since, why },
+        None => Standing::Waiting(why),
+    }
+}
+
+fn progress(
+    world: &World,
+    status: &ServiceBindingStatus,
+    now: Timestamp,
+) -> Option<OperationProgress> {
+    let request = world.binding.spec.operation.as_ref()?;
+    let accepted = Accepted::new(request, &world.binding.metadata);
+    let standing = standing(world, &status.conditions);
+    let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
+    let before = status.operation.as_ref();
+    Some(accepted.progress(before, &standing, Damage::default(), attempts, now))
+}
+
+/// After the deadline the condition says so, since that is what the platform was told.
+fn tell_deadline(world: &World, status: &mut ServiceBindingStatus, now: Timestamp) {
+    let Some(request) = world.binding.spec.operation.as_ref() else {
+        return;
+    };
+    let late = Accepted::new(request, &world.binding.metadata).is_late(now);
+    let failed = status
+        .operation
+        .as_ref()
+        .is_some_and(|o| o.state == OperationState::Failed);
+    let blocked = status.conditions.find(condition::BOUND.name);
+    let blocked = blocked.filter(|blocked| {
+        let waits = blocked.reason.as_deref() == Some(reason::IN_PROGRESS.name);
+        blocked.status != Status::True && waits
+    });
+    let Some(blocked) = blocked.filter(|_| late && failed && !is_leaving(world)) else {
+        return;
+    };
+    let why = blocked.message.as_deref().unwrap_or_default();
+    let message = format!(
+        "operation {} did not end in time; the work goes on: {why}",
+        request.id
+    );
+    let told = Condition::unmet(condition::BOUND, reason::DEADLINE_REACHED, message);
+    status.conditions.set(told, now);
+    CONDITIONS.conclude(&mut status.conditions, now);
+}

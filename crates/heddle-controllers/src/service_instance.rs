@@ -1,0 +1,115 @@
+//! ServiceInstance: what a platform asked for through OSB, made so and kept so.
+//!
+//! A service that sends events means one EventFlow, named like the instance and owned by it; a service that has only an
+//! API means nothing to make. The OSB front writes the accepted operation into the spec; this controller says in the
+//! status how far it has come. An operation fails only when its time is over or when somebody has to act first, and even
+//! then the work goes on.
+//!
+//! ```text
+//!   removal:   delete ──> bindings go ──> flow goes ──> record ──> finalizer released
+//! ```
+//! Removal asks for nothing that could be missing: no Application, no mapping, no label of the namespace.
+
+mod observe;
+mod offer;
+mod plan;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use heddle_api::well_known::field_manager;
+use heddle_api::{Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use kube::runtime::reflector::ObjectRef;
+use serde_json::Value;
+
+use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
+use crate::operation::Trouble;
+use crate::references::Target;
+use crate::{Hubs, Parts, Start};
+use observe::World;
+pub(crate) use offer::{offers, wanted};
+
+const HOLD: Ticket = "hold";
+const PIN: Ticket = "pin";
+const FLOW: Ticket = "flow";
+const FLOW_RELEASE: Ticket = "flow-release";
+const DELETE: Ticket = "delete";
+const BINDING: Ticket = "binding";
+const RECORD: Ticket = "record";
+const RELEASE: Ticket = "release";
+
+pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+    let controller = Controller::new(Instances, &mut hubs.instances, targets)
+        .wakes(&mut hubs.flows, of_flow)
+        .wakes(&mut hubs.bindings, of_binding)
+        .follows_closely(&mut hubs.mappings)
+        .follows_by(&mut hubs.applications, offers);
+    start.add(controller, parts);
+}
+
+/// Everything whose changes concern an instance.
+fn targets(instance: &ServiceInstance) -> Vec<Target> {
+    let namespace = instance.namespace().unwrap_or_default();
+    let spec = &instance.spec;
+    match &spec.application {
+        Some(pin) => vec![
+            Target::of::<Application>("", &pin.name),
+            Target::of::<ApplicationMapping>(&namespace, &pin.name),
+        ],
+        None => wanted(&spec.service_id, &spec.plan_id),
+    }
+}
+
+/// A flow has the name of its instance, also one that is in the way.
+fn of_flow(flow: &EventFlow) -> Option<ObjectRef<ServiceInstance>> {
+    Some(ObjectRef::new(&flow.name_any()).within(&flow.namespace()?))
+}
+
+fn of_binding(binding: &ServiceBinding) -> Option<ObjectRef<ServiceInstance>> {
+    let name = &binding.spec.instance_ref.name;
+    Some(ObjectRef::new(name).within(&binding.namespace()?))
+}
+
+#[derive(Debug)]
+pub(crate) struct Instances;
+
+impl Beats for Instances {
+    type Kind = ServiceInstance;
+    type World = World;
+    const NAME: &'static str = field_manager::INSTANCE;
+
+    async fn observe(&self, ctx: &Ctx, object: ServiceInstance) -> Result<World, Error> {
+        observe::observe(ctx, object).await
+    }
+
+    fn plan(&self, world: &World) -> Vec<Step> {
+        plan::plan(world)
+    }
+
+    fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
+        world.absorb(ticket, answer);
+    }
+
+    fn stumble(&self, world: &mut World, ticket: Ticket, error: &Error) {
+        world.trouble = Trouble::new(ticket, error);
+    }
+
+    fn tried(&self, world: &mut World, attempts: u32) {
+        if let Some(trouble) = &mut world.trouble {
+            trouble.tried(attempts);
+        }
+    }
+
+    fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
+        serde_json::to_value(status::status(world, now)).ok()
+    }
+
+    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+        status::again(world, now)
+    }
+}

@@ -1,0 +1,157 @@
+//! Observe: the instance, the service it stands for, whether it may be used here, and what was made for it.
+
+use heddle_api::application::Service;
+use heddle_api::record::{About, Record};
+use heddle_api::service_instance::ApplicationService;
+use heddle_api::well_known::FINALIZER;
+use heddle_api::{Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance};
+use jiff::Timestamp;
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, ResourceExt as _};
+
+use super::{DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RELEASE, offer};
+use crate::machine::{Ctx, Error, Ticket};
+use crate::operation::Trouble;
+use crate::records;
+
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub instance: ServiceInstance,
+    /// When all this was seen.
+    pub now: Timestamp,
+    /// The service it stands for, by what the spec says or by what Applications offer.
+    pub pin: Option<ApplicationService>,
+    /// The Application of that service, unless it is on its way out.
+    pub application: Option<Application>,
+    /// The mapping of that Application into the namespace, unless it is on its way out.
+    pub mapping: Option<ApplicationMapping>,
+    /// The flow of the instance's name, whoever owns it.
+    pub flow: Option<EventFlow>,
+    /// The instance's bindings; looked at only when they have to go.
+    pub bindings: Vec<ServiceBinding>,
+    /// What is on record about an instance of that id; looked at only at the end.
+    pub record: Option<Record>,
+    /// Our finalizer was released in this round: the instance is gone.
+    pub released: bool,
+    /// The step that failed in this round.
+    pub trouble: Option<Trouble>,
+}
+
+pub(super) async fn observe(ctx: &Ctx, instance: ServiceInstance) -> Result<World, Error> {
+    let namespace = instance.namespace().unwrap_or_default();
+    let mut world = World {
+        flow: ctx.find(&namespace, &instance.name_any()).await?,
+        instance,
+        now: ctx.options.clock.now(),
+        pin: None,
+        application: None,
+        mapping: None,
+        bindings: Vec::new(),
+        record: None,
+        released: false,
+        trouble: None,
+    };
+    if world.is_deleted() {
+        world.bindings = bindings(ctx, &world.instance, &namespace).await?;
+        world.record = records::find(ctx, &world.about(), &namespace).await?;
+    } else {
+        world.pin = pin(ctx, &world.instance).await?;
+    }
+    if let Some(pin) = &world.pin {
+        let application = Api::<Application>::all(ctx.client.clone())
+            .get_opt(&pin.name)
+            .await?;
+        let mapping: Option<ApplicationMapping> = ctx.find(&namespace, &pin.name).await?;
+        world.application = application.filter(|found| found.metadata.deletion_timestamp.is_none());
+        world.mapping = mapping.filter(|found| found.metadata.deletion_timestamp.is_none());
+    }
+    Ok(world)
+}
+
+async fn pin(ctx: &Ctx, instance: &ServiceInstance) -> Result<Option<ApplicationService>, Error> {
+    let spec = &instance.spec;
+    if spec.application.is_some() || spec.revision_ref.is_some() {
+        return Ok(spec.application.clone());
+    }
+    let applications = Api::<Application>::all(ctx.client.clone());
+    let applications = applications.list(&ListParams::default()).await?.items;
+    Ok(offer::resolve(
+        &applications,
+        &spec.service_id,
+        &spec.plan_id,
+    ))
+}
+
+async fn bindings(
+    ctx: &Ctx,
+    instance: &ServiceInstance,
+    namespace: &str,
+) -> Result<Vec<ServiceBinding>, Error> {
+    let bindings = Api::<ServiceBinding>::namespaced(ctx.client.clone(), namespace);
+    let of_instance = format!("spec.instanceRef.name={}", instance.name_any());
+    let found = bindings
+        .list(&ListParams::default().fields(&of_instance))
+        .await?;
+    let mut bindings = found.items;
+    // Not every API server can select by such a field; one that ignores it answers with more.
+    bindings.retain(|binding| binding.spec.instance_ref.name == instance.name_any());
+    Ok(bindings)
+}
+
+impl World {
+    /// Whether the instance is on its way out for good.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.instance.metadata.deletion_timestamp.is_some()
+    }
+
+    pub(super) fn about(&self) -> About {
+        About::Instance(self.instance.spec.instance_id.clone())
+    }
+
+    /// The service, as its Application describes it now.
+    pub(super) fn service(&self) -> Option<&Service> {
+        let (pin, application) = (self.pin.as_ref()?, self.application.as_ref()?);
+        let mut services = application.spec.services.iter();
+        services.find(|service| service.id == pin.service_id)
+    }
+
+    /// Whether the namespace may use the service.
+    pub(super) fn is_allowed(&self) -> bool {
+        let (Some(pin), Some(mapping)) = (&self.pin, &self.mapping) else {
+            return false;
+        };
+        mapping.spec.enables(&pin.service_id)
+    }
+
+    /// Whether the flow of that name is the instance's own.
+    pub(super) fn owns(&self, flow: &EventFlow) -> bool {
+        let uid = self.instance.metadata.uid.as_ref();
+        let mut owners = flow.owner_references().iter();
+        owners.any(|owner| owner.controller == Some(true) && Some(&owner.uid) == uid)
+    }
+
+    /// Whether somebody else controls the flow of that name.
+    pub(super) fn is_taken(&self, flow: &EventFlow) -> bool {
+        let mut owners = flow.owner_references().iter();
+        owners.any(|owner| owner.controller == Some(true)) && !self.owns(flow)
+    }
+
+    /// The server's answer to a step is the newest there is to know.
+    pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {
+        match ticket {
+            FLOW | FLOW_RELEASE => self.flow = answer.and_then(|object| object.try_parse().ok()),
+            HOLD | PIN | DELETE => {
+                let newer = answer.and_then(|object| object.try_parse().ok());
+                self.instance = newer.unwrap_or_else(|| self.instance.clone());
+            }
+            RELEASE => self.released = true,
+            _ => {}
+        }
+    }
+}
+
+/// Whether a flow that is being removed has nothing left to do.
+pub(super) fn is_finished(flow: &EventFlow) -> bool {
+    let held = flow.finalizers().iter().any(|name| name == FINALIZER);
+    flow.metadata.deletion_timestamp.is_some() && !held
+}

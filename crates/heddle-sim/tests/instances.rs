@@ -1,0 +1,782 @@
+//! What the controllers promise about instances and bindings, on simulated time and the real API server.
+//!
+//! Here the test is the OSB front: it writes what the front would have written, and reads what the front would have read.
+
+#![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{StreamExt as _, TryStreamExt as _};
+use heddle_api::operation::{OperationKind, OperationProgress, OperationState};
+use heddle_api::record::{About, Record};
+use heddle_api::service_instance::Phase;
+use heddle_api::well_known::{FINALIZER, RECORD_LABEL, SYSTEM_NAMESPACE};
+use heddle_api::{
+    Application, ApplicationMapping, Channel, EventFlow, ServiceBinding, ServiceInstance, names,
+};
+use heddle_apiserver::{
+    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options as ServerOptions, Registry, Tokens,
+};
+use heddle_controllers::{DataPlane, Options};
+use heddle_rt::{Chance, Clock, MemoryVfs};
+use heddle_sim::plane::TestPlane;
+use heddle_sim::sweep::{
+    Act, Story, bind, deprovision, provision, run_trial, shop, shop_mapping, unbind,
+};
+use heddle_store::{Mode, Store};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::serde::Serialize;
+use k8s_openapi::serde::de::DeserializeOwned;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::core::NamespaceResourceScope;
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde_json::{Value, json};
+
+const TEAM: &str = "team-a";
+/// What a platform grants: nine tenths of an hour.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(3240);
+/// Longer than every pause of the controllers, shorter than the grace of a minute.
+const A_WHILE: Duration = Duration::from_secs(30);
+
+fn registry() -> &'static Arc<Registry> {
+    static REGISTRY: OnceLock<Arc<Registry>> = OnceLock::new();
+    REGISTRY.get_or_init(|| Arc::new(Registry::heddle().unwrap()))
+}
+
+struct World {
+    users: Client,
+    clock: Clock,
+}
+
+/// Tells a story in a fresh world in which the controllers run, on simulated time.
+fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
+        let mut options =
+            heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
+        options.mode = Mode::Inline;
+        let server = ApiServer::open(ServerOptions {
+            store: Store::open(options).unwrap(),
+            clock: clock.clone(),
+            chance: Chance::seeded(1),
+            registry: Arc::clone(registry()),
+            namespaces: vec!["default", "heddle-system", "kyma-integration", TEAM],
+            tokens: Tokens::default(),
+            limits: Limits::default(),
+        })
+        .await
+        .unwrap();
+        let client = |name: &str, group: &str| {
+            Client::new(server.in_process(Identity::new(name, &[group])), "default")
+        };
+        let plane: Arc<dyn DataPlane> = Arc::new(TestPlane::new(clock.clone()));
+        let options = Options {
+            data_plane: Some(plane),
+            ..Options::new(clock.clone(), Chance::seeded(2))
+        };
+        let world = World {
+            users: client("user", ADMINS),
+            clock,
+        };
+        tokio::select! {
+            () = story(world) => {}
+            () = heddle_controllers::run(client("controllers", CONTROLLERS), options) => unreachable!("they run for ever"),
+            () = stand_in(client("flows", CONTROLLERS)) => unreachable!("it runs for ever"),
+            () = server.run_janitor() => unreachable!("it runs for ever"),
+        }
+    });
+}
+
+/// Stands in for the controller of EventFlows: a flow is ready while the Channel of its Application is, and is let go with
+/// a count of what was pending.
+async fn stand_in(client: Client) {
+    let all = Api::<EventFlow>::all(client.clone());
+    let channels = Api::<Channel>::all(client.clone());
+    let flows = watcher(all.clone(), watcher::Config::default());
+    let flows = flows.map_ok(|event| match event {
+        watcher::Event::Apply(flow) | watcher::Event::InitApply(flow) => Some(flow),
+        _ => None,
+    });
+    let channels = watcher(channels, watcher::Config::default()).map_ok(|_| None);
+    let mut changes = futures::stream::select(flows.boxed(), channels.boxed());
+    while let Some(change) = changes.next().await {
+        match change.unwrap() {
+            Some(flow) => attend(&client, flow).await,
+            None => {
+                for flow in all.list(&ListParams::default()).await.unwrap() {
+                    attend(&client, flow).await;
+                }
+            }
+        }
+    }
+}
+
+async fn attend(client: &Client, flow: EventFlow) {
+    let flows = Api::<EventFlow>::namespaced(client.clone(), &flow.namespace().unwrap());
+    let name = flow.name_any();
+    // What was watched may be old; only what is there now is attended to.
+    let Some(flow) = flows.get_opt(&name).await.unwrap() else {
+        return;
+    };
+    let held = flow.finalizers().iter().any(|name| name == FINALIZER);
+    let others = flow.finalizers().iter().filter(|name| *name != FINALIZER);
+    let mut finalizers: Vec<String> = others.cloned().collect();
+    let leaving = flow.metadata.deletion_timestamp.is_some();
+    let channels = Api::<Channel>::namespaced(client.clone(), "kyma-integration");
+    let channel = channels.get_opt(&flow.spec.application).await.unwrap();
+    let ready =
+        channel.is_some_and(|channel| channel.status.is_some_and(|s| s.conditions.is_ready()));
+    let mut status = json!({
+        "observedGeneration": flow.metadata.generation,
+        "conditions": [{
+            "type": "Ready", "status": if ready { "True" } else { "False" },
+            "reason": "ChannelMissing", "message": "the channel is not there",
+        }],
+    });
+    if leaving {
+        status["ended"] = json!({"delivered": 2, "deadLettered": 1, "discarded": 0});
+    }
+    if flow.status != serde_json::from_value(status.clone()).unwrap() {
+        let status = json!({"status": status});
+        let params = PatchParams::default();
+        flows
+            .patch_status(&name, &params, &Patch::Merge(&status))
+            .await
+            .ok();
+    }
+    if held == leaving {
+        if !leaving {
+            finalizers.push(FINALIZER.to_owned());
+        }
+        let change = json!({"metadata": {"uid": flow.uid(), "finalizers": finalizers}});
+        flows
+            .patch(&name, &PatchParams::default(), &Patch::Merge(&change))
+            .await
+            .ok();
+    }
+}
+
+impl World {
+    fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.users.clone(), TEAM)
+    }
+
+    async fn all<K>(&self) -> Vec<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        self.api::<K>()
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+    }
+
+    /// An Application with a service of events and one with an API, of which nothing is installed if so asked.
+    async fn shop(&self, skip: bool) {
+        let service = |id: &str, entry: Value| {
+            json!({
+                "id": id, "name": id, "displayName": id, "description": id, "providerDisplayName": "acme", "entries": [entry],
+            })
+        };
+        let keys = json!({"type": "Basic", "secretName": "keys"});
+        let api = json!({"type": "API", "gatewayUrl": "http://prices.example:8080/v1", "credentials": keys});
+        let services = [
+            service("orders", json!({"type": "Events"})),
+            service("prices", api),
+        ];
+        let shop = json!({
+            "apiVersion": Application::api_version(&()), "kind": "Application", "metadata": {"name": "shop"},
+            "spec": {"services": services, "skipInstallation": skip},
+        });
+        let params = PatchParams::apply("user").force();
+        let applications = Api::<Application>::all(self.users.clone());
+        applications
+            .patch("shop", &params, &Patch::Apply(&shop))
+            .await
+            .unwrap();
+    }
+
+    async fn mapping(&self) {
+        let mapping = ApplicationMapping::new("shop", Default::default());
+        self.api()
+            .create(&PostParams::default(), &mapping)
+            .await
+            .unwrap();
+    }
+
+    fn operation(&self, id: &str, kind: OperationKind) -> Value {
+        let now = self.clock.now();
+        json!({
+            "id": id, "kind": kind, "requestHash": "h",
+            "acceptedAt": Time(now), "deadline": Time(now + PATIENCE),
+        })
+    }
+
+    async fn provision(&self, id: &str, service: &str) {
+        let instance = json!({
+            "metadata": {"name": names::instance(id), "finalizers": [FINALIZER]},
+            "spec": {
+                "instanceID": id, "serviceID": service, "planID": format!("{service}-plan"),
+                "application": {"name": "shop", "serviceID": service},
+                "operation": self.operation(&format!("make-{id}"), OperationKind::Provision),
+            },
+        });
+        self.create::<ServiceInstance>(instance).await;
+    }
+
+    async fn bind(&self, id: &str, instance: &str) {
+        let binding = json!({
+            "metadata": {"name": names::binding(id), "finalizers": [FINALIZER]},
+            "spec": {
+                "bindingID": id, "instanceRef": {"name": names::instance(instance)},
+                "serviceID": "prices", "planID": "prices-plan",
+                "operation": self.operation(&format!("bind-{}", names::binding(id)), OperationKind::Bind),
+            },
+        });
+        self.create::<ServiceBinding>(binding).await;
+    }
+
+    async fn create<K>(&self, mut object: Value)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Serialize
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        object["apiVersion"] = json!(K::api_version(&()));
+        object["kind"] = json!(K::kind(&()));
+        let object: K = serde_json::from_value(object).unwrap();
+        self.api::<K>()
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+    }
+
+    /// Accepts another operation, as one write.
+    async fn accept<K>(&self, name: &str, id: &str, kind: OperationKind)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let patch = json!({"spec": {"operation": self.operation(id, kind)}});
+        let params = PatchParams::default();
+        self.api::<K>()
+            .patch(name, &params, &Patch::Merge(&patch))
+            .await
+            .unwrap();
+    }
+
+    async fn instance(&self, id: &str) -> ServiceInstance {
+        self.api().get(&names::instance(id)).await.unwrap()
+    }
+
+    /// Where an instance stands: the state of its operation, `Ready`, and the one word.
+    async fn stand(&self, id: &str) -> (OperationProgress, bool, Phase) {
+        let status = self.instance(id).await.status.unwrap();
+        (
+            status.operation.unwrap(),
+            status.conditions.is_ready(),
+            status.phase.unwrap(),
+        )
+    }
+
+    async fn check(&self, id: &str, state: OperationState, ready: bool, phase: Phase) -> String {
+        let (operation, is_ready, is_phase) = self.stand(id).await;
+        let seen = (operation.state, is_ready, is_phase);
+        assert_eq!(seen, (state, ready, phase), "{operation:?}");
+        operation.description.unwrap_or_default()
+    }
+
+    async fn record(&self, about: About) -> Option<Record> {
+        let records = Api::<ConfigMap>::namespaced(self.users.clone(), SYSTEM_NAMESPACE);
+        let found = records.get_opt(&about.record_name(TEAM)).await.unwrap();
+        found.as_ref().and_then(Record::from_config_map)
+    }
+
+    /// Waits until nothing of that kind is left in the namespace.
+    async fn gone<K>(&self)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        for _ in 0..600 {
+            if self.all::<K>().await.is_empty() {
+                return;
+            }
+            self.clock.sleep(Duration::from_secs(1)).await;
+        }
+        panic!("still there: {:?}", self.all::<K>().await.first());
+    }
+}
+
+fn instance(id: &str) -> About {
+    About::Instance(id.to_owned())
+}
+
+#[test]
+fn asked_for_and_taken_back_a_thousand_times_nothing_is_left() {
+    tell(|world| async move {
+        world.shop(false).await;
+        world.mapping().await;
+        for number in 0..1_000_u64 {
+            let id = format!("i{number}");
+            world
+                .provision(&id, if number % 4 == 0 { "prices" } else { "orders" })
+                .await;
+            // From the same instant to long enough for everything to be made.
+            world
+                .clock
+                .sleep(Duration::from_millis(number % 13 * 25))
+                .await;
+            let name = names::instance(&id);
+            world
+                .accept::<ServiceInstance>(&name, &format!("drop-{id}"), OperationKind::Deprovision)
+                .await;
+        }
+        world.gone::<ServiceInstance>().await;
+        assert!(world.all::<EventFlow>().await.is_empty());
+        for number in 0..1_000 {
+            let id = format!("i{number}");
+            let operation = world
+                .record(instance(&id))
+                .await
+                .unwrap()
+                .operation
+                .unwrap();
+            assert_eq!(
+                (operation.id, operation.state),
+                (format!("drop-{id}"), OperationState::Succeeded)
+            );
+        }
+    });
+}
+
+#[test]
+fn an_operation_ends_at_its_deadline_and_the_work_does_not() {
+    tell(|world| async move {
+        world.shop(true).await;
+        world.mapping().await;
+        for id in ["before", "after", "given-up"] {
+            world.provision(id, "orders").await;
+        }
+        world.clock.sleep(A_WHILE).await;
+        let line = world
+            .check(
+                "before",
+                OperationState::InProgress,
+                false,
+                Phase::Provisioning,
+            )
+            .await;
+        assert!(
+            line.contains("EventFlow team-a/before is not ready: ChannelMissing"),
+            "{line}"
+        );
+        // One becomes ready in time.
+        world.shop(false).await;
+        world.clock.sleep(A_WHILE).await;
+        world
+            .check("before", OperationState::Succeeded, true, Phase::Running)
+            .await;
+        world.shop(true).await;
+        world.clock.sleep(A_WHILE).await;
+        world
+            .check("before", OperationState::Succeeded, false, Phase::Degraded)
+            .await;
+        // The others are asked for anew, and are not.
+        for id in ["after", "given-up"] {
+            world
+                .accept::<ServiceInstance>(id, &format!("again-{id}"), OperationKind::Provision)
+                .await;
+        }
+        world.clock.sleep(Duration::from_secs(3_239)).await;
+        let (operation, ..) = world.stand("after").await;
+        assert_eq!(
+            (operation.id.as_str(), operation.state),
+            ("again-after", OperationState::InProgress)
+        );
+        world.clock.sleep(Duration::from_secs(2)).await;
+        let line = world
+            .check("after", OperationState::Failed, false, Phase::Failed)
+            .await;
+        assert!(line.contains("not done by"), "{line}");
+        // One is given up, and goes; the other becomes ready after all.
+        world
+            .accept::<ServiceInstance>("given-up", "drop", OperationKind::Deprovision)
+            .await;
+        world.shop(false).await;
+        world.clock.sleep(A_WHILE).await;
+        assert!(
+            world
+                .api::<ServiceInstance>()
+                .get_opt("given-up")
+                .await
+                .unwrap()
+                .is_none()
+        );
+        assert!(
+            world
+                .api::<EventFlow>()
+                .get_opt("given-up")
+                .await
+                .unwrap()
+                .is_none()
+        );
+        world
+            .check("after", OperationState::Failed, true, Phase::Running)
+            .await;
+        world
+            .accept::<ServiceInstance>("after", "once-more", OperationKind::Provision)
+            .await;
+        world.clock.sleep(A_WHILE).await;
+        world
+            .check("after", OperationState::Succeeded, true, Phase::Running)
+            .await;
+    });
+}
+
+#[test]
+fn a_mapping_is_waited_for_a_minute_and_welcome_later() {
+    tell(|world| async move {
+        world.shop(false).await;
+        world.provision("i", "orders").await;
+        world.clock.sleep(Duration::from_secs(58)).await;
+        world
+            .check("i", OperationState::InProgress, false, Phase::Provisioning)
+            .await;
+        assert!(world.all::<EventFlow>().await.is_empty());
+        world.clock.sleep(Duration::from_secs(4)).await;
+        let line = world
+            .check("i", OperationState::Failed, false, Phase::Failed)
+            .await;
+        assert!(
+            line.contains("ApplicationMapping team-a/shop does not exist"),
+            "{line}"
+        );
+        world.mapping().await;
+        world.clock.sleep(A_WHILE).await;
+        world
+            .check("i", OperationState::Failed, true, Phase::Running)
+            .await;
+    });
+}
+
+#[test]
+fn a_binding_hands_out_what_its_api_needs_and_takes_it_back() {
+    tell(|world| async move {
+        world.shop(false).await;
+        world.mapping().await;
+        let keys = json!({"metadata": {"name": "keys"}, "stringData": {"password": "hush"}});
+        let keys: Secret = serde_json::from_value(keys).unwrap();
+        let integration = Api::<Secret>::namespaced(world.users.clone(), "kyma-integration");
+        integration
+            .create(&PostParams::default(), &keys)
+            .await
+            .unwrap();
+        world.provision("i", "prices").await;
+        world.bind("B/1", "i").await;
+        world.clock.sleep(A_WHILE).await;
+        let name = names::binding("B/1");
+        let binding: ServiceBinding = world.api().get(&name).await.unwrap();
+        let status = binding.status.unwrap();
+        assert_eq!(status.operation.unwrap().state, OperationState::Succeeded);
+        assert_eq!(status.endpoints[0].host, "prices.example");
+        let secret: Secret = world
+            .api()
+            .get(&status.secret_ref.unwrap().name)
+            .await
+            .unwrap();
+        assert_eq!(secret.type_.as_deref(), Some("heddle.dev/credentials"));
+        let handed: Value = serde_json::from_slice(&secret.data.unwrap()["credentials"].0).unwrap();
+        let expected = json!({
+            "GATEWAY_URL": "http://prices.example:8080/v1", "CREDENTIALS_TYPE": "Basic", "password": "hush",
+        });
+        assert_eq!(handed, expected);
+        // Taken back by itself.
+        world
+            .accept::<ServiceBinding>(&name, "unbind", OperationKind::Unbind)
+            .await;
+        world.clock.sleep(A_WHILE).await;
+        assert!(
+            world.all::<Secret>().await.is_empty()
+                && world.all::<ServiceBinding>().await.is_empty()
+        );
+        let about = |binding: &str| About::Binding {
+            instance: "i".to_owned(),
+            binding: binding.to_owned(),
+        };
+        let record = world.record(about("B/1")).await.unwrap();
+        assert_eq!(record.operation.unwrap().state, OperationState::Succeeded);
+        // Taken back with its instance.
+        world.bind("b2", "i").await;
+        world.clock.sleep(A_WHILE).await;
+        assert_eq!(world.all::<Secret>().await.len(), 1);
+        world
+            .accept::<ServiceInstance>("i", "drop", OperationKind::Deprovision)
+            .await;
+        world.gone::<ServiceInstance>().await;
+        assert!(
+            world.all::<Secret>().await.is_empty()
+                && world.all::<ServiceBinding>().await.is_empty()
+        );
+        assert_eq!(world.record(about("b2")).await.unwrap().operation, None);
+        assert!(world.record(instance("i")).await.is_some());
+    });
+}
+
+#[test]
+fn a_service_of_events_has_nothing_to_bind() {
+    tell(|world| async move {
+        world.shop(false).await;
+        world.mapping().await;
+        world.provision("i", "orders").await;
+        world.bind("b", "i").await;
+        world.clock.sleep(A_WHILE).await;
+        let binding: ServiceBinding = world.api().get("b").await.unwrap();
+        let operation = binding.status.unwrap().operation.unwrap();
+        assert_eq!(operation.state, OperationState::Failed);
+        assert!(operation.description.unwrap().contains("has no API"));
+        assert!(world.all::<Secret>().await.is_empty());
+    });
+}
+
+#[test]
+fn a_removal_tells_what_became_of_pending_events_and_every_step_is_news() {
+    tell(|world| async move {
+        world.shop(false).await;
+        world.mapping().await;
+        world.provision("i", "orders").await;
+        world.clock.sleep(A_WHILE).await;
+        // Neither is needed to let go.
+        let applications = Api::<Application>::all(world.users.clone());
+        applications
+            .delete("shop", &DeleteParams::default())
+            .await
+            .unwrap();
+        world
+            .api::<ApplicationMapping>()
+            .delete("shop", &DeleteParams::default())
+            .await
+            .unwrap();
+        world.clock.sleep(A_WHILE).await;
+        world
+            .accept::<ServiceInstance>("i", "drop", OperationKind::Deprovision)
+            .await;
+        world.gone::<ServiceInstance>().await;
+        assert!(world.all::<EventFlow>().await.is_empty());
+        let line = world
+            .record(instance("i"))
+            .await
+            .unwrap()
+            .operation
+            .unwrap()
+            .description
+            .unwrap();
+        assert!(
+            line.contains("2 were delivered, 1 became dead letters, 0 were discarded"),
+            "{line}"
+        );
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        for event in world.all::<Event>().await {
+            if event.involved_object.kind.as_deref() == Some("ServiceInstance") {
+                *reasons.entry(event.reason.unwrap_or_default()).or_default() += 1;
+            }
+        }
+        for reason in [
+            "ProvisionInProgress",
+            "ProvisionSucceeded",
+            "DeprovisionInProgress",
+            "DeprovisionSucceeded",
+        ] {
+            assert_eq!(reasons.get(reason), Some(&1), "{reason} in {reasons:?}");
+        }
+    });
+}
+
+#[test]
+fn a_namespace_full_of_instances_can_be_deleted() {
+    tell(|world| async move {
+        world.shop(false).await;
+        world.mapping().await;
+        world.provision("i", "orders").await;
+        world.provision("j", "prices").await;
+        world.bind("b", "j").await;
+        world.clock.sleep(A_WHILE).await;
+        let namespaces = Api::<Namespace>::all(world.users.clone());
+        namespaces
+            .delete(TEAM, &DeleteParams::default())
+            .await
+            .unwrap();
+        world.clock.sleep(Duration::from_secs(10)).await;
+        assert!(namespaces.get_opt(TEAM).await.unwrap().is_none());
+        for id in ["i", "j"] {
+            assert_eq!(world.record(instance(id)).await.unwrap().operation, None);
+        }
+    });
+}
+
+#[test]
+fn the_finalizers_of_others_are_theirs() {
+    tell(|world| async move {
+        world.shop(false).await;
+        world.mapping().await;
+        world.provision("i", "orders").await;
+        let theirs = json!({"metadata": {"finalizers": [FINALIZER, "example.com/theirs"]}});
+        let instances = world.api::<ServiceInstance>();
+        instances
+            .patch("i", &PatchParams::default(), &Patch::Merge(&theirs))
+            .await
+            .unwrap();
+        world.clock.sleep(A_WHILE).await;
+        world
+            .accept::<ServiceInstance>("i", "drop", OperationKind::Deprovision)
+            .await;
+        world.clock.sleep(A_WHILE).await;
+        let left = world.instance("i").await;
+        assert_eq!(left.finalizers(), ["example.com/theirs"]);
+        world
+            .check("i", OperationState::Succeeded, false, Phase::Deprovisioning)
+            .await;
+        assert!(world.all::<EventFlow>().await.is_empty());
+        assert!(world.record(instance("i")).await.is_some());
+    });
+}
+
+#[test]
+fn records_are_kept_for_a_week() {
+    tell(|world| async move {
+        let records = Api::<ConfigMap>::namespaced(world.users.clone(), SYSTEM_NAMESPACE);
+        let gone = |id: &str, days: i64| Record {
+            about: instance(id),
+            namespace: TEAM.to_owned(),
+            operation: None,
+            gone_at: Time(world.clock.now() - SignedDuration::from_hours(24 * days)),
+        };
+        let mut foreign = gone("foreign", 30).to_config_map();
+        foreign.metadata.labels = None;
+        for object in [
+            gone("old", 8).to_config_map(),
+            gone("young", 6).to_config_map(),
+            foreign,
+        ] {
+            records
+                .create(&PostParams::default(), &object)
+                .await
+                .unwrap();
+        }
+        world.clock.sleep(Duration::from_secs(2 * 3_600)).await;
+        let labelled = ListParams::default().labels(RECORD_LABEL);
+        assert_eq!(records.list(&labelled).await.unwrap().items.len(), 1);
+        assert!(world.record(instance("young")).await.is_some());
+        assert!(world.record(instance("foreign")).await.is_some());
+    });
+}
+
+fn controllers(client: Client, clock: Clock, chance: Chance) -> BoxFuture<'static, ()> {
+    let options = Options {
+        resync: heddle_sim::sweep::RESYNC,
+        ..Options::new(clock, chance)
+    };
+    Box::pin(heddle_controllers::run(client, options))
+}
+
+fn ending(name: &'static str, acts: Vec<Act>) -> BTreeMap<String, Value> {
+    let story = Story {
+        name,
+        meshed: false,
+        acts,
+    };
+    let ending = run_trial(registry(), &story, controllers, None);
+    assert_eq!(ending.noise, 0, "{name}: writes at the fixpoint");
+    ending.objects
+}
+
+#[test]
+fn whether_a_platform_never_repeats_itself_or_always_makes_no_difference() {
+    let requests = [
+        shop(),
+        shop_mapping(),
+        provision("i", "prices"),
+        provision("j", "orders"),
+        provision("k", "prices"),
+        Act::Rest,
+        bind("b", "i"),
+        bind("c", "k"),
+        Act::Rest,
+        unbind("b"),
+        deprovision("j"),
+        deprovision("k"),
+    ];
+    let times = |count: usize| {
+        let acts = requests
+            .iter()
+            .flat_map(|act| std::iter::repeat_n(act.clone(), count));
+        ending("a platform", acts.collect())
+    };
+    let once = times(1);
+    assert!(
+        once.keys().any(|key| key.contains("gone-instance")),
+        "{:?}",
+        once.keys()
+    );
+    assert_eq!(once, times(3));
+}
+
+#[test]
+fn what_is_restored_in_any_order_becomes_the_same() {
+    let backup = || {
+        vec![
+            shop(),
+            shop_mapping(),
+            provision("i", "prices"),
+            provision("j", "orders"),
+            provision("k", "orders"),
+            bind("b", "i"),
+        ]
+    };
+    let reference = ending("restored in order", backup());
+    assert!(
+        reference
+            .keys()
+            .any(|key| key.contains("eventflows") && key.ends_with("/k")),
+        "{:?}",
+        reference.keys()
+    );
+    for seed in 0..24 {
+        let chance = Chance::seeded(seed);
+        let mut acts = backup();
+        for last in (1..acts.len()).rev() {
+            let other = usize::try_from(chance.below(last as u64 + 1)).unwrap();
+            acts.swap(last, other);
+        }
+        assert_eq!(
+            ending("restored in disorder", acts),
+            reference,
+            "seed {seed}"
+        );
+    }
+}
