@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::parser::ValueSource;
+use heddle_front::Settings;
+use heddle_front::settings::{DeletedPoll, MissingVersion};
 use heddle_mesh::Retention;
 use serde::Deserialize;
 
@@ -41,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     /// How long finished events are kept.
     pub(crate) retention: Retention,
+    /// How platforms are answered.
+    pub(crate) osb: Settings,
     origins: Vec<(&'static str, Origin)>,
 }
 
@@ -124,6 +128,35 @@ struct File {
     log_filter: Option<String>,
     log_format: Option<LogFormat>,
     shutdown_grace_seconds: Option<u32>,
+    #[serde(rename = "osb.namespace")]
+    osb_namespace: Option<String>,
+    #[serde(rename = "osb.missingVersion")]
+    osb_missing_version: Option<OnMissingVersion>,
+    #[serde(rename = "osb.deletedPoll")]
+    osb_deleted_poll: Option<OnDeletedPoll>,
+    #[serde(rename = "osb.syncWaitSeconds")]
+    osb_sync_wait_seconds: Option<u32>,
+    #[serde(rename = "osb.fastWaitSeconds")]
+    osb_fast_wait_seconds: Option<u32>,
+}
+
+/// How the file says what becomes of an OSB request without a version.
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum OnMissingVersion {
+    #[serde(rename = "400")]
+    BadRequest,
+    #[serde(rename = "412")]
+    PreconditionFailed,
+    #[serde(rename = "accept")]
+    Accept,
+}
+
+/// How the file says what is answered about something that is gone.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum OnDeletedPoll {
+    Succeeded,
+    Gone,
 }
 
 impl Default for Config {
@@ -139,6 +172,7 @@ impl Default for Config {
             log_format: LogFormat::Auto,
             shutdown_grace: Duration::from_secs(20),
             retention: Retention::default(),
+            osb: Settings::default(),
             origins: Vec::new(),
         }
     }
@@ -222,6 +256,47 @@ impl Config {
                 config.shutdown_grace = Duration::from_secs(value.into());
             },
         );
+        self.set(
+            "osb.namespace",
+            Origin::File,
+            file.osb_namespace,
+            |config, value| config.osb.namespace = value,
+        );
+        self.set(
+            "osb.missingVersion",
+            Origin::File,
+            file.osb_missing_version,
+            |config, value| {
+                config.osb.missing_version = match value {
+                    OnMissingVersion::BadRequest => MissingVersion::BadRequest,
+                    OnMissingVersion::PreconditionFailed => MissingVersion::PreconditionFailed,
+                    OnMissingVersion::Accept => MissingVersion::Accept,
+                }
+            },
+        );
+        self.set(
+            "osb.deletedPoll",
+            Origin::File,
+            file.osb_deleted_poll,
+            |config, value| {
+                config.osb.deleted_poll = match value {
+                    OnDeletedPoll::Succeeded => DeletedPoll::Succeeded,
+                    OnDeletedPoll::Gone => DeletedPoll::Gone,
+                }
+            },
+        );
+        self.set(
+            "osb.syncWaitSeconds",
+            Origin::File,
+            file.osb_sync_wait_seconds,
+            |config, value| config.osb.sync_wait = Duration::from_secs(value.into()),
+        );
+        self.set(
+            "osb.fastWaitSeconds",
+            Origin::File,
+            file.osb_fast_wait_seconds,
+            |config, value| config.osb.fast_wait = Duration::from_secs(value.into()),
+        );
     }
 
     fn take_args(&mut self, args: ConfigArgs, origin: impl Fn(&str) -> Origin) {
@@ -297,6 +372,15 @@ impl Config {
             LogFormat::Human => "human",
             LogFormat::Json => "json",
         };
+        let missing_version = match self.osb.missing_version {
+            MissingVersion::BadRequest => "400",
+            MissingVersion::PreconditionFailed => "412",
+            MissingVersion::Accept => "accept",
+        };
+        let deleted_poll = match self.osb.deleted_poll {
+            DeletedPoll::Succeeded => "succeeded",
+            DeletedPoll::Gone => "gone",
+        };
         let values = [
             ("dataDir", quote(&self.data_dir.display().to_string())),
             ("listen", quote(&self.listen.to_string())),
@@ -317,6 +401,17 @@ impl Config {
             (
                 "shutdownGraceSeconds",
                 self.shutdown_grace.as_secs().to_string(),
+            ),
+            ("osb.namespace", quote(&self.osb.namespace)),
+            ("osb.missingVersion", quote(missing_version)),
+            ("osb.deletedPoll", deleted_poll.to_owned()),
+            (
+                "osb.syncWaitSeconds",
+                self.osb.sync_wait.as_secs().to_string(),
+            ),
+            (
+                "osb.fastWaitSeconds",
+                self.osb.fast_wait.as_secs().to_string(),
             ),
         ];
         values

@@ -12,6 +12,7 @@ mod failure;
 mod files;
 mod identity;
 mod manifest;
+mod osb;
 mod output;
 mod plane;
 mod terminal;
