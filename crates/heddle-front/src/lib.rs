@@ -13,5 +13,31 @@
 //! ```
 //! It knows a `kube::Client`, ServiceInstances, ServiceBindings, and what the catalog is made from. It knows no Broker, no
 //! Subscription and no mesh.
+//!
+//! [`Front`] is the door; `verbs` has a file per thing that can be asked, each with one pure function that decides and one
+//! that carries out; `error` is the only place where a refusal becomes a status.
 
+pub mod auth;
 pub mod catalog;
+mod compare;
+mod contact;
+mod error;
+mod front;
+mod identity;
+mod metrics;
+mod objects;
+pub mod offers;
+mod parameters;
+mod places;
+mod route;
+pub mod settings;
+mod standing;
+mod verbs;
+pub mod version;
+mod wire;
+
+pub use auth::{Credential, Credentials};
+pub use front::{Front, Options};
+pub use offers::{Document, Offers};
+pub use settings::Settings;
+pub use version::Version;

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::parser::ValueSource;
+use heddle_front::Settings;
+use heddle_front::settings::{DeletedPoll, MissingVersion};
 use heddle_mesh::Retention;
 use serde::Deserialize;
 
@@ -44,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) retention: Retention,
     /// The OTLP collector that gets a span for each event and attempt; `None` sends none.
     pub(crate) otlp_endpoint: Option<String>,
+    /// How platforms are answered.
+    pub(crate) osb: Settings,
     origins: Vec<(&'static str, Origin)>,
 }
 
@@ -132,6 +136,11 @@ struct File {
     log_format: Option<LogFormat>,
     shutdown_grace_seconds: Option<u32>,
     telemetry: Option<TelemetryFile>,
+    osb_namespace: Option<String>,
+    osb_missing_version: Option<OnMissingVersion>,
+    osb_deleted_poll: Option<OnDeletedPoll>,
+    osb_sync_wait_seconds: Option<u32>,
+    osb_fast_wait_seconds: Option<u32>,
 }
 
 /// What heddle tells about itself to others.
@@ -139,6 +148,25 @@ struct File {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct TelemetryFile {
     otlp_endpoint: Option<String>,
+}
+
+/// How the file says what becomes of an OSB request without a version.
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum OnMissingVersion {
+    #[serde(rename = "400")]
+    BadRequest,
+    #[serde(rename = "412")]
+    PreconditionFailed,
+    #[serde(rename = "accept")]
+    Accept,
+}
+
+/// How the file says what is answered about something that is gone.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum OnDeletedPoll {
+    Succeeded,
+    Gone,
 }
 
 impl Default for Config {
@@ -155,6 +183,7 @@ impl Default for Config {
             shutdown_grace: Duration::from_secs(20),
             retention: Retention::default(),
             otlp_endpoint: None,
+            osb: Settings::default(),
             origins: Vec::new(),
         }
     }
@@ -240,6 +269,47 @@ impl Config {
         );
         let telemetry = file.telemetry.unwrap_or_default();
         self.set_otlp_endpoint(Origin::File, telemetry.otlp_endpoint);
+        self.set(
+            "osbNamespace",
+            Origin::File,
+            file.osb_namespace,
+            |config, value| config.osb.namespace = value,
+        );
+        self.set(
+            "osbMissingVersion",
+            Origin::File,
+            file.osb_missing_version,
+            |config, value| {
+                config.osb.missing_version = match value {
+                    OnMissingVersion::BadRequest => MissingVersion::BadRequest,
+                    OnMissingVersion::PreconditionFailed => MissingVersion::PreconditionFailed,
+                    OnMissingVersion::Accept => MissingVersion::Accept,
+                }
+            },
+        );
+        self.set(
+            "osbDeletedPoll",
+            Origin::File,
+            file.osb_deleted_poll,
+            |config, value| {
+                config.osb.deleted_poll = match value {
+                    OnDeletedPoll::Succeeded => DeletedPoll::Succeeded,
+                    OnDeletedPoll::Gone => DeletedPoll::Gone,
+                }
+            },
+        );
+        self.set(
+            "osbSyncWaitSeconds",
+            Origin::File,
+            file.osb_sync_wait_seconds,
+            |config, value| config.osb.sync_wait = Duration::from_secs(value.into()),
+        );
+        self.set(
+            "osbFastWaitSeconds",
+            Origin::File,
+            file.osb_fast_wait_seconds,
+            |config, value| config.osb.fast_wait = Duration::from_secs(value.into()),
+        );
     }
 
     fn take_args(&mut self, args: ConfigArgs, origin: impl Fn(&str) -> Origin) {
@@ -327,6 +397,15 @@ impl Config {
             LogFormat::Human => "human",
             LogFormat::Json => "json",
         };
+        let missing_version = match self.osb.missing_version {
+            MissingVersion::BadRequest => "400",
+            MissingVersion::PreconditionFailed => "412",
+            MissingVersion::Accept => "accept",
+        };
+        let deleted_poll = match self.osb.deleted_poll {
+            DeletedPoll::Succeeded => "succeeded",
+            DeletedPoll::Gone => "gone",
+        };
         let values = [
             ("dataDir", quote(&self.data_dir.display().to_string())),
             ("listen", quote(&self.listen.to_string())),
@@ -351,6 +430,17 @@ impl Config {
             (
                 "telemetry",
                 serde_json::json!({"otlpEndpoint": self.otlp_endpoint}).to_string(),
+            ),
+            ("osbNamespace", quote(&self.osb.namespace)),
+            ("osbMissingVersion", quote(missing_version)),
+            ("osbDeletedPoll", deleted_poll.to_owned()),
+            (
+                "osbSyncWaitSeconds",
+                self.osb.sync_wait.as_secs().to_string(),
+            ),
+            (
+                "osbFastWaitSeconds",
+                self.osb.fast_wait.as_secs().to_string(),
             ),
         ];
         values

@@ -3,6 +3,7 @@
 //! ```text
 //!   /api /apis /openapi /version   the resource API, which asks for a token
 //!   /heddle/v1                     questions about events, which ask for the same token
+//!   /v2 /osb/{namespace}/v2        the Open Service Broker API, which asks for a platform's credentials
 //!   /livez /healthz                may this process go on, or must it be restarted
 //!   /readyz                        should it be given work
 //!   /metrics                       Prometheus
@@ -21,6 +22,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::StreamExt as _;
 use heddle_apiserver::{ADMINS, ApiServer};
+use heddle_front::Front;
 use heddle_mesh::Mesh;
 use heddle_mesh::questions::{self, Asker};
 use heddle_store::Health;
@@ -34,6 +36,9 @@ use crate::otlp::Exporter;
 /// The paths of the resource API; it answers everything below them itself.
 const API_PATHS: [&str; 4] = ["/api", "/apis", "/openapi", "/version"];
 
+/// The paths of the Open Service Broker API; the front answers everything below them itself.
+const OSB_PATHS: [&str; 2] = ["/v2", "/osb"];
+
 /// A body of this size is in the socket's buffers already; its sender is not waiting for us.
 const SMALL_BODY_BYTES: u64 = 64 << 10;
 
@@ -45,6 +50,7 @@ const HEARD_OUT_BYTES_MAX: usize = 16 << 20;
 pub(crate) struct Control {
     pub(crate) server: ApiServer,
     pub(crate) mesh: Mesh,
+    pub(crate) front: Front,
     /// Whether controllers run here, and with them what feeds the mesh.
     pub(crate) controllers: bool,
     /// Set once the controllers that were asked for are running.
@@ -66,6 +72,10 @@ impl Control {
         for path in API_PATHS {
             router = router.route_service(path, self.server.remote());
             router = router.route_service(&format!("{path}/{{*rest}}"), self.server.remote());
+        }
+        for path in OSB_PATHS {
+            router = router.route_service(path, self.front.clone());
+            router = router.route_service(&format!("{path}/{{*rest}}"), self.front.clone());
         }
         let asking = middleware::from_fn_with_state(self.server.clone(), ask_who);
         let questions = questions::router(self.mesh.clone()).layer(asking);
@@ -106,6 +116,9 @@ impl Control {
         if self.controllers && !self.mesh.is_routing() {
             reasons.push("events: no routes yet".to_owned());
         }
+        if !self.front.is_ready() {
+            reasons.push("osb: the catalog has not been read yet".to_owned());
+        }
         if !self.controllers_started.load(Ordering::Acquire) {
             reasons.push("controllers: not started yet".to_owned());
         }
@@ -137,16 +150,17 @@ async fn metrics(State(control): State<Control>) -> Response {
     let server = control.server.metrics_text();
     // One exposition has one end.
     let server = server.strip_suffix("# EOF\n").unwrap_or(&server);
-    let mesh = control.mesh.metrics_text();
+    let (mesh, front) = (control.mesh.metrics_text(), control.front.metrics_text());
     let exporter = control.exporter.as_ref().map(Exporter::metrics_text);
-    let text = format!("{server}{mesh}{}# EOF\n", exporter.unwrap_or_default());
+    let exporter = exporter.unwrap_or_default();
+    let text = format!("{server}{mesh}{front}{exporter}# EOF\n");
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
 async fn nothing_here() -> Response {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound", "code": 404,
-        "message": format!("nothing is served at this path; there are {}, /livez, /readyz and /metrics", API_PATHS.join(", ")),
+        "message": format!("nothing is served at this path; there are {}, {}, /livez, /readyz and /metrics", API_PATHS.join(", "), OSB_PATHS.join(", ")),
     });
     let kind = HeaderValue::from_static("application/json");
     (

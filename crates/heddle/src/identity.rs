@@ -21,10 +21,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use heddle_rt::net::rustls;
 use heddle_rt::{Chance, Clock, Vfs};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::config::is_loopback;
-use crate::output;
+use crate::{osb, output};
 
 const KUBECONFIG: &str = "admin.kubeconfig";
 const OSB_CREDENTIALS: &str = "osb-credentials.json";
@@ -76,6 +76,7 @@ impl Identity {
             admin_token,
         };
         identity.withdraw()?;
+        identity.make_osb_credentials()?;
         Ok(identity)
     }
 
@@ -127,7 +128,6 @@ impl Identity {
         if before.as_deref() != Some(after.as_str()) {
             self.write(KUBECONFIG, &after, SECRET)?;
         }
-        self.osb_credentials()?;
         self.write(
             ENDPOINTS,
             &output::json(&json!({"control": control, "events": events})),
@@ -152,8 +152,13 @@ impl Identity {
         }
     }
 
-    fn osb_credentials(&self) -> anyhow::Result<()> {
-        let path = self.dir.join(OSB_CREDENTIALS);
+    /// Where platforms' credentials are kept.
+    pub(crate) fn osb_credentials(&self) -> PathBuf {
+        self.dir.join(OSB_CREDENTIALS)
+    }
+
+    fn make_osb_credentials(&self) -> anyhow::Result<()> {
+        let path = self.osb_credentials();
         let Some(text) = read(&self.means, &path)? else {
             let password = self.means.chance.token(TOKEN_BYTES);
             return self.write(
@@ -162,10 +167,9 @@ impl Identity {
                 SECRET,
             );
         };
-        let value: Value = serde_json::from_str(&text).unwrap_or_default();
-        if value["username"].as_str().is_none() || value["password"].as_str().is_none() {
+        if osb::parse(text.as_bytes()).is_none() {
             bail!(
-                "{} holds no username and password; remove it to have new ones made",
+                "{} holds no username and password, nor a list of them; remove it to have new ones made",
                 path.display()
             );
         }

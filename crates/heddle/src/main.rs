@@ -12,6 +12,7 @@ mod failure;
 mod files;
 mod identity;
 mod manifest;
+mod osb;
 #[cfg(feature = "otlp")]
 mod otlp;
 #[cfg(not(feature = "otlp"))]

@@ -31,6 +31,7 @@ use crate::control::Control;
 use crate::events::EventsDoor;
 use crate::failure::Failure;
 use crate::identity::{Identity, Means, Published};
+use crate::osb;
 use crate::otlp::Exporter;
 use crate::plane::Plane;
 
@@ -56,7 +57,7 @@ impl World {
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) server: ApiServer,
-    tasks: Tasks,
+    pub(crate) tasks: Tasks,
 }
 
 impl Ground {
@@ -188,10 +189,13 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     // Whoever asked for none does not wait for any.
     controllers_started.store(true, Ordering::Release);
 
+    let credentials = identity.osb_credentials();
+    let front = osb::start(config, world, &ground, credentials);
     let doors = tasks.child("doors");
     let control = Control {
         server: ground.server.clone(),
         mesh: mesh.clone(),
+        front,
         controllers: config.controllers,
         controllers_started,
         exporter: exporter.clone(),

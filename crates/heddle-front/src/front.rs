@@ -1,0 +1,263 @@
+//! The door: from a request to an answer, in one order.
+//!
+//! ```text
+//!   who? 401 ─> version? 400, 412 ─> path and method? 404, 405 ─> syntax? 400 ─> the verb
+//! ```
+//! Every answer carries the identity that the request came with. What is logged of a request is what was asked about which
+//! instance; never a body, a header or a parameter.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use heddle_rt::{Chance, Clock, OnError, Tasks};
+use http::request::Parts;
+use http::{HeaderName, Request, Response};
+use http_body_util::Full;
+use kube::Client;
+use tracing::Instrument as _;
+
+use crate::auth::Credentials;
+use crate::contact::Contacts;
+use crate::error::Refusal;
+use crate::identity::{self, REQUEST_IDENTITY};
+use crate::metrics::Metrics;
+use crate::objects::Objects;
+use crate::offers::Offers;
+use crate::parameters::Validators;
+use crate::route::{Route, Target, Verb};
+use crate::settings::Settings;
+use crate::verbs::{
+    Call, Desk, bind, catalog, deprovision, fetch_binding, fetch_instance, last_operation,
+    provision, unbind, update,
+};
+use crate::version::Version;
+use crate::wire::answer::Answer;
+use crate::wire::body;
+use crate::wire::query::Query;
+
+/// What a front is made of.
+pub struct Options {
+    /// May read and write instances and bindings, and read Secrets, and ConfigMaps of the system namespace.
+    pub client: Client,
+    pub clock: Clock,
+    pub chance: Chance,
+    /// What goes on behind answers runs here: following credentials, noting contacts.
+    pub tasks: Tasks,
+    pub offers: Arc<dyn Offers>,
+    pub credentials: Credentials,
+    pub settings: Settings,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The service behind `/v2` and `/osb/{namespace}/v2`. Clones are the same front.
+#[derive(Clone, Debug)]
+pub struct Front {
+    desk: Arc<Desk>,
+    credentials: Credentials,
+}
+
+impl Front {
+    /// Starts what goes on behind answers.
+    #[must_use]
+    pub fn start(options: Options) -> Self {
+        let Options {
+            client,
+            clock,
+            chance,
+            tasks,
+            offers,
+            credentials,
+            settings,
+        } = options;
+        let following = credentials
+            .clone()
+            .follow(client.clone(), clock.clone(), chance.clone());
+        tasks.spawn("credentials", OnError::Report, following);
+        let contacts = Contacts::start(client.clone(), clock.clone(), &tasks);
+        let desk = Desk {
+            objects: Objects::new(client),
+            offers,
+            validators: Validators::default(),
+            contacts,
+            metrics: Metrics::default(),
+            settings,
+            clock,
+            chance,
+        };
+        Self {
+            desk: Arc::new(desk),
+            credentials,
+        }
+    }
+
+    /// Numbers for Prometheus.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        self.desk.metrics.text()
+    }
+
+    /// Whether the catalog has been read, so that platforms can be answered.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.desk.offers.is_ready()
+    }
+
+    /// Answers one request, with its path from the root.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let started = self.desk.clock.monotonic();
+        let (parts, body) = request.into_parts();
+        let identity = parts.headers.get(REQUEST_IDENTITY).cloned();
+        let (name, version, result) = self.hear(&parts, body).await;
+        let answer = result.unwrap_or_else(|refusal| refusal.into_answer(version));
+        let took = self.desk.clock.monotonic().saturating_sub(started);
+        self.desk
+            .metrics
+            .answered(name, answer.status.as_u16(), took);
+        let mut response = answer.into_response();
+        if let Some(identity) = identity {
+            response
+                .headers_mut()
+                .insert(HeaderName::from_static(REQUEST_IDENTITY), identity);
+        }
+        response
+    }
+
+    /// What was asked, in which version, and what came of it.
+    async fn hear<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+    ) -> (&'static str, Version, Result<Answer, Refusal>)
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        const NOTHING: &str = "none";
+        if !self.credentials.admits(&parts.headers) {
+            return (NOTHING, Version::OLDEST, Err(Refusal::Unauthorized));
+        }
+        let version = match Version::announced(&parts.headers, self.desk.settings.missing_version) {
+            Ok(version) => version,
+            Err(refusal) => return (NOTHING, Version::OLDEST, Err(refusal)),
+        };
+        let route = Route::of(parts.uri.path());
+        let route =
+            route.and_then(|route| route.target.verb(&parts.method).map(|verb| (route, verb)));
+        let (route, verb) = match route {
+            Ok(known) => known,
+            Err(refusal) => return (NOTHING, version, Err(refusal)),
+        };
+        let span = tracing::info_span!(
+            "osb",
+            verb = verb.name(),
+            instance = route.target.instance(),
+            request = parts
+                .headers
+                .get(REQUEST_IDENTITY)
+                .and_then(|value| value.to_str().ok()),
+        );
+        let answering = Box::pin(self.answer(parts, body, route, verb, version));
+        let result = async {
+            let result = answering.await;
+            match &result {
+                Ok(answer) => tracing::debug!(code = answer.status.as_u16(), "answered"),
+                Err(refusal) => tracing::info!(
+                    code = refusal.status().as_u16(),
+                    error = refusal.word(),
+                    "refused"
+                ),
+            }
+            result
+        };
+        (verb.name(), version, result.instrument(span).await)
+    }
+
+    async fn answer<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        route: Route,
+        verb: Verb,
+        version: Version,
+    ) -> Result<Answer, Refusal>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let call = Call {
+            scope: route.scope,
+            version,
+            query: Query::of(parts.uri.query()),
+            identity: identity::originating(&parts.headers)?,
+        };
+        let (desk, call) = (&*self.desk, &call);
+        let body = match verb {
+            Verb::Provision | Verb::Update | Verb::Bind => body::read(&parts.headers, body).await?,
+            _ => serde_json::Map::new(),
+        };
+        match (verb, &route.target) {
+            (Verb::Provision, Target::Instance { instance }) => {
+                provision::answer(desk, call, instance, &body).await
+            }
+            (Verb::FetchInstance, Target::Instance { instance }) => {
+                fetch_instance::answer(desk, call, instance).await
+            }
+            (Verb::Update, Target::Instance { instance }) => {
+                update::answer(desk, call, instance, &body).await
+            }
+            (Verb::Deprovision, Target::Instance { instance }) => {
+                deprovision::answer(desk, call, instance).await
+            }
+            (_, Target::InstanceOperation { instance }) => {
+                last_operation::of_instance(desk, call, instance).await
+            }
+            (Verb::Bind, Target::Binding { instance, binding }) => {
+                bind::answer(desk, call, instance, binding, &body).await
+            }
+            (Verb::FetchBinding, Target::Binding { instance, binding }) => {
+                fetch_binding::answer(desk, call, instance, binding).await
+            }
+            (Verb::Unbind, Target::Binding { instance, binding }) => {
+                unbind::answer(desk, call, instance, binding).await
+            }
+            (_, Target::BindingOperation { instance, binding }) => {
+                last_operation::of_binding(desk, call, instance, binding).await
+            }
+            (_, Target::Catalog) => catalog::answer(desk, call, &parts.headers),
+            (_, Target::Instance { .. } | Target::Binding { .. }) => Err(Refusal::NoSuchPath),
+        }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Front
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let front = self.clone();
+        Box::pin(async move { Ok(front.handle(request).await) })
+    }
+}

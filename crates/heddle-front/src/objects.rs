@@ -1,0 +1,287 @@
+//! Reading and writing objects: live reads, compare-and-swap writes, bounded waits.
+//!
+//! This is the only file that talks to the API server about instances and bindings. A read that fails has written nothing,
+//! so it is refused as something that time heals; a write that fails without an answer may have been carried out, and is
+//! refused so that the platform cleans up after itself.
+
+use heddle_api::names;
+use heddle_api::record::{About, Record};
+use heddle_api::service_binding::ServiceBinding;
+use heddle_api::service_instance::ServiceInstance;
+use heddle_api::well_known::{RECORD_LABEL, SYSTEM_NAMESPACE, field_manager};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{ListParams, PostParams};
+use kube::core::Status;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Map, Value};
+
+use crate::error::Refusal;
+use crate::places::Places;
+use crate::standing::{Provisioned, title};
+
+/// The key of a binding's Secret under which the credentials stand, as a JSON object.
+const CREDENTIALS_KEY: &str = "credentials";
+
+/// The API server, as the front uses it.
+#[derive(Clone)]
+pub(crate) struct Objects {
+    client: Client,
+    places: std::sync::Arc<Places>,
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Objects").finish_non_exhaustive()
+    }
+}
+
+/// Why nothing was written.
+#[derive(Debug)]
+pub(crate) enum Unwritten {
+    /// Somebody else wrote in between: read again, decide again.
+    Overtaken,
+    Refused(Refusal),
+}
+
+impl Objects {
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            places: std::sync::Arc::default(),
+        }
+    }
+
+    pub(crate) fn api<K: Provisioned>(&self, namespace: &str) -> Api<K> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// An instance by its id: in `scope`, or wherever it is.
+    pub(crate) async fn instance(
+        &self,
+        scope: Option<&str>,
+        id: &str,
+    ) -> Result<Option<ServiceInstance>, Refusal> {
+        self.find(scope, &names::instance(id), |found: &ServiceInstance| {
+            found.spec.instance_id == id
+        })
+        .await
+    }
+
+    /// A binding by its id and its instance's.
+    pub(crate) async fn binding(
+        &self,
+        scope: Option<&str>,
+        instance: &str,
+        id: &str,
+    ) -> Result<Option<ServiceBinding>, Refusal> {
+        let of = names::instance(instance);
+        let is_it = |found: &ServiceBinding| {
+            found.spec.binding_id == id && found.spec.instance_ref.name == of
+        };
+        self.find(scope, &names::binding(id), is_it).await
+    }
+
+    async fn find<K: Provisioned>(
+        &self,
+        scope: Option<&str>,
+        name: &str,
+        is_it: impl Fn(&K) -> bool,
+    ) -> Result<Option<K>, Refusal> {
+        let recalled = self.places.recall(K::NOUN, name);
+        if let Some(namespace) = scope.or(recalled.as_deref()) {
+            let found = self
+                .api::<K>(namespace)
+                .get_opt(name)
+                .await
+                .map_err(unread)?;
+            let found = found.filter(&is_it);
+            if found.is_some() || scope.is_some() {
+                return Ok(found);
+            }
+        }
+        let everywhere = Api::<K>::all(self.client.clone());
+        let named = ListParams::default().fields(&format!("metadata.name={name}"));
+        let listed = everywhere.list(&named).await.map_err(unread)?;
+        // Two namespaces may know the same id through their own fronts; the first is as good as any, if it stays the same.
+        let found = listed
+            .items
+            .into_iter()
+            .filter(is_it)
+            .min_by_key(|found| found.namespace());
+        if let Some(found) = &found {
+            self.places
+                .remember(K::NOUN, name, &found.namespace().unwrap_or_default());
+        }
+        Ok(found)
+    }
+
+    /// Writes something that was not there.
+    pub(crate) async fn create<K: Provisioned>(&self, object: &K) -> Result<K, Unwritten> {
+        let namespace = object.namespace().unwrap_or_default();
+        let api = self.api::<K>(&namespace);
+        match api.create(&params(), object).await {
+            Ok(created) => {
+                self.places
+                    .remember(K::NOUN, &created.name_any(), &namespace);
+                Ok(created)
+            }
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                let name = object.name_any();
+                let there = api
+                    .get_opt(&name)
+                    .await
+                    .map_err(|error| Unwritten::Refused(unread(error)))?;
+                match there {
+                    // Ids that look like the name of another's object are possible, if nobody's accident.
+                    Some(there) if there.id() != object.id() => {
+                        Err(Unwritten::Refused(Refusal::Conflict {
+                            what: format!("an object named {name}"),
+                            attribute: "id",
+                        }))
+                    }
+                    _ => Err(Unwritten::Overtaken),
+                }
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                Err(Unwritten::Refused(Refusal::NamespaceMissing { namespace }))
+            }
+            Err(kube::Error::Api(status)) if is_ending(&status) => {
+                Err(Unwritten::Refused(Refusal::NamespaceEnding { namespace }))
+            }
+            Err(error) => Err(Unwritten::Refused(unwritten(error, object))),
+        }
+    }
+
+    /// Writes over the version that was read, and over no other.
+    pub(crate) async fn replace<K: Provisioned>(&self, object: &K) -> Result<K, Unwritten> {
+        let api = self.api::<K>(&object.namespace().unwrap_or_default());
+        match api.replace(&object.name_any(), &params(), object).await {
+            Ok(replaced) => Ok(replaced),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                Err(Unwritten::Overtaken)
+            }
+            Err(error) => Err(Unwritten::Refused(unwritten(error, object))),
+        }
+    }
+
+    /// What is remembered of something that is gone.
+    pub(crate) async fn record(
+        &self,
+        scope: Option<&str>,
+        about: &About,
+    ) -> Result<Option<Record>, Refusal> {
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), SYSTEM_NAMESPACE);
+        let (noun, name) = match about {
+            About::Instance(id) => (ServiceInstance::NOUN, names::instance(id)),
+            About::Binding { binding, .. } => (ServiceBinding::NOUN, names::binding(binding)),
+        };
+        let recalled = self.places.recall(noun, &name);
+        if let Some(namespace) = scope.or(recalled.as_deref()) {
+            let kept = api
+                .get_opt(&about.record_name(namespace))
+                .await
+                .map_err(unread)?;
+            let record = kept.as_ref().and_then(Record::from_config_map);
+            if record.is_some() || scope.is_some() {
+                return Ok(record);
+            }
+        }
+        let all = ListParams::default().labels(&format!("{RECORD_LABEL}={noun}"));
+        let listed = api.list(&all).await.map_err(unread)?;
+        let records = listed.items.iter().filter_map(Record::from_config_map);
+        let found = records
+            .filter(|record| record.about == *about)
+            .max_by_key(|record| record.gone_at.0);
+        if let Some(found) = &found {
+            self.places.remember(noun, &name, &found.namespace);
+        }
+        Ok(found)
+    }
+
+    /// The credentials of a binding, from the Secret that its status names.
+    pub(crate) async fn credentials(
+        &self,
+        binding: &ServiceBinding,
+    ) -> Result<Map<String, Value>, Refusal> {
+        let missing = || {
+            Refusal::Busy(format!(
+                "the credentials of {} are not there yet",
+                binding.title()
+            ))
+        };
+        let status = binding.status.as_ref();
+        let reference = status
+            .and_then(|status| status.secret_ref.as_ref())
+            .ok_or_else(missing)?;
+        let api: Api<Secret> = Api::namespaced(
+            self.client.clone(),
+            &binding.namespace().unwrap_or_default(),
+        );
+        let secret = api
+            .get_opt(&reference.name)
+            .await
+            .map_err(unread)?
+            .ok_or_else(missing)?;
+        let bytes = secret
+            .data
+            .as_ref()
+            .and_then(|data| data.get(CREDENTIALS_KEY))
+            .ok_or_else(missing)?;
+        serde_json::from_slice(&bytes.0).map_err(|_| {
+            tracing::error!(secret = %reference.name, "a binding's Secret holds no JSON object under `credentials`");
+            missing()
+        })
+    }
+}
+
+fn params() -> PostParams {
+    PostParams {
+        field_manager: Some(field_manager::OSB.to_owned()),
+        ..PostParams::default()
+    }
+}
+
+fn unread(error: kube::Error) -> Refusal {
+    tracing::warn!(%error, "cannot read from the API server");
+    Refusal::Busy("the broker cannot read its records now".to_owned())
+}
+
+fn unwritten<K: Provisioned>(error: kube::Error, object: &K) -> Refusal {
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 400 | 413 | 422) => {
+            // The message may quote what was sent, parameters among it; who reads the log may see as much as that.
+            tracing::warn!(reason = %status.reason, code = status.code, "the API server does not take an object");
+            Refusal::Invalid(format!(
+                "{} cannot be kept as it was asked for: {}",
+                title::<K>(object.id()),
+                places(&status)
+            ))
+        }
+        kube::Error::Api(status) if status.code == 429 => {
+            Refusal::Busy("the broker has too much to do".to_owned())
+        }
+        error => {
+            tracing::warn!(%error, "cannot write to the API server");
+            Refusal::Unavailable
+        }
+    }
+}
+
+/// Which fields the API server found wrong, without their values.
+fn places(status: &Status) -> String {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let fields: Vec<&str> = causes
+        .map(|cause| cause.field.as_str())
+        .filter(|field| !field.is_empty())
+        .collect();
+    if fields.is_empty() {
+        status.reason.clone()
+    } else {
+        fields.join(", ")
+    }
+}
+
+fn is_ending(status: &Status) -> bool {
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.reason == "NamespaceTerminating")
+}

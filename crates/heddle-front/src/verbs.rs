@@ -1,0 +1,297 @@
+//! What platforms ask for: a file per verb.
+//!
+//! Each verb that writes has a pure `decide`, which holds the order of its checks, and an `answer`, which reads, lets
+//! decide, writes, and says what came of it. Between reading and writing somebody else may have written; then everything
+//! is read and decided anew.
+
+pub(crate) mod bind;
+pub(crate) mod catalog;
+pub(crate) mod deprovision;
+pub(crate) mod fetch_binding;
+pub(crate) mod fetch_instance;
+pub(crate) mod last_operation;
+pub(crate) mod provision;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod unbind;
+pub(crate) mod update;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use heddle_api::operation::{
+    OperationKind, OperationProgress, OperationRequest, OriginatingIdentity,
+};
+use heddle_rt::{Chance, Clock};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+use kube::runtime::wait;
+
+use crate::catalog::Plan;
+use crate::contact::{self, Contacts};
+use crate::error::Refusal;
+use crate::metrics::Metrics;
+use crate::objects::{Objects, Unwritten};
+use crate::offers::{Offers, Shelf};
+use crate::parameters::Validators;
+use crate::settings::Settings;
+use crate::standing::{Provisioned, Report, Standing};
+use crate::version::Version;
+use crate::wire::answer::Answer;
+use crate::wire::query::Query;
+
+/// How often somebody else may come in between before the platform is asked to come back.
+const ATTEMPTS_MAX: usize = 8;
+/// How long platforms ask when a plan that is not known any more cannot say it, in seconds.
+const POLLING_SECONDS: u32 = 3600;
+
+/// What every verb needs.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) objects: Objects,
+    pub(crate) offers: Arc<dyn Offers>,
+    pub(crate) validators: Validators,
+    pub(crate) contacts: Contacts,
+    pub(crate) metrics: Metrics,
+    pub(crate) settings: Settings,
+    pub(crate) clock: Clock,
+    pub(crate) chance: Chance,
+}
+
+/// One request, without its body.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// The namespace whose front was asked.
+    pub(crate) scope: Option<String>,
+    pub(crate) version: Version,
+    pub(crate) query: Query,
+    pub(crate) identity: Option<OriginatingIdentity>,
+}
+
+/// What a request comes to, given what is there.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Decision<K> {
+    /// It is as it was asked for.
+    Done(Box<K>),
+    /// It is on its way already.
+    Pending(Box<K>),
+    Create(Box<K>),
+    Replace(Box<K>),
+}
+
+/// What a request came to.
+#[derive(Debug)]
+pub(crate) enum Accepted<K> {
+    Done(K),
+    /// It was on its way already.
+    Pending(K),
+    Created(K),
+    Replaced(K),
+}
+
+/// How an operation ended while the platform waited.
+#[derive(Debug)]
+pub(crate) enum Ended<K> {
+    /// It has not.
+    Running(K),
+    Succeeded(K),
+    Failed(OperationProgress),
+    /// What it was about is no more.
+    Gone,
+    /// Something else was asked in the meantime.
+    Overtaken(K),
+}
+
+/// What a new operation is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Fresh {
+    /// Unlike any other.
+    pub(crate) tail: String,
+    pub(crate) now: Timestamp,
+}
+
+impl Fresh {
+    /// An operation that starts now. Its id tells its kind, so that a question about an operation that is past can be told
+    /// from one about the last.
+    pub(crate) fn operation(
+        &self,
+        kind: OperationKind,
+        hash: String,
+        plan: Option<&Plan>,
+    ) -> OperationRequest {
+        // A tenth is kept back: the platform must hear of a failure before it stops asking.
+        let seconds = plan.map_or(POLLING_SECONDS, |plan| plan.maximum_polling_duration);
+        let patience = SignedDuration::from_secs(i64::from(seconds) * 9 / 10);
+        OperationRequest {
+            id: format!("{}-{}", word(kind), self.tail),
+            kind,
+            request_hash: hash,
+            accepted_at: Time(self.now),
+            deadline: self.now.checked_add(patience).ok().map(Time),
+        }
+    }
+}
+
+/// What an operation is called in ids and metrics.
+pub(crate) fn word(kind: OperationKind) -> &'static str {
+    match kind {
+        OperationKind::Provision => "provision",
+        OperationKind::Update => "update",
+        OperationKind::Deprovision => "deprovision",
+        OperationKind::Bind => "bind",
+        OperationKind::Unbind => "unbind",
+    }
+}
+
+/// An object with a new operation in the place of the last.
+pub(crate) fn asked_anew<K: Provisioned>(
+    object: &K,
+    operation: OperationRequest,
+    identity: Option<&OriginatingIdentity>,
+) -> Box<K> {
+    let mut object = Box::new(object.clone());
+    contact::stamp(&mut *object, operation.accepted_at.0);
+    object.ask(operation, identity);
+    object
+}
+
+/// A refusal because of what is going on.
+pub(crate) fn busy<K: Provisioned>(object: &K) -> Refusal {
+    Refusal::Busy(format!(
+        "{} is {}",
+        object.title(),
+        Standing::of(object).describe()
+    ))
+}
+
+impl Desk {
+    pub(crate) fn shelf<'a>(&'a self, call: &'a Call) -> Shelf<'a> {
+        Shelf::new(&*self.offers, call.scope.as_deref(), &self.validators)
+    }
+
+    /// Reads, decides and writes, again while somebody else comes in between.
+    pub(crate) async fn write<S, K: Provisioned, F>(
+        &self,
+        read: impl Fn() -> F,
+        decide: impl Fn(&S, &Fresh) -> Result<Decision<K>, Refusal>,
+    ) -> Result<Accepted<K>, Refusal>
+    where
+        F: Future<Output = Result<S, Refusal>>,
+    {
+        for _ in 0..ATTEMPTS_MAX {
+            let state = read().await?;
+            let fresh = Fresh {
+                tail: self.chance.uuid(),
+                now: self.clock.now(),
+            };
+            let decision = decide(&state, &fresh)?;
+            drop(state);
+            let written = match decision {
+                Decision::Done(object) => return Ok(Accepted::Done(*object)),
+                Decision::Pending(object) => return Ok(Accepted::Pending(*object)),
+                Decision::Create(object) => {
+                    self.objects.create(&*object).await.map(Accepted::Created)
+                }
+                Decision::Replace(object) => {
+                    self.objects.replace(&*object).await.map(Accepted::Replaced)
+                }
+            };
+            match written {
+                Ok(accepted) => return Ok(accepted),
+                Err(Unwritten::Overtaken) => {}
+                Err(Unwritten::Refused(refusal)) => return Err(refusal),
+            }
+        }
+        Err(Refusal::Busy(format!(
+            "too many others write the same {}",
+            K::NOUN
+        )))
+    }
+
+    /// Waits for the operation that was asked last, as long as the platform can be kept waiting.
+    pub(crate) async fn settle<K: Provisioned>(&self, object: K, asynchronous: bool) -> Ended<K> {
+        let patience = if asynchronous {
+            self.settings.fast_wait
+        } else {
+            self.settings.sync_wait
+        };
+        let ended = match outcome(Some(&object), &object) {
+            Some(ended) => ended,
+            None if patience.is_zero() => Ended::Running(object),
+            None => self.watch(object, patience).await,
+        };
+        if let Ended::Succeeded(object) = &ended {
+            self.metrics
+                .told(object, &Report::of(object, self.clock.now()));
+        }
+        ended
+    }
+
+    async fn watch<K: Provisioned>(&self, object: K, patience: Duration) -> Ended<K> {
+        let api = self
+            .objects
+            .api::<K>(&object.namespace().unwrap_or_default());
+        let name = object.name_any();
+        let has_ended = |now: Option<&K>| outcome(now, &object).is_some();
+        let waiting = wait::await_condition(api, &name, has_ended);
+        match self.clock.timeout(patience, Box::pin(waiting)).await {
+            Ok(Ok(now)) => outcome(now.as_ref(), &object).unwrap_or(Ended::Gone),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "cannot watch an operation");
+                Ended::Running(object)
+            }
+            Err(_) => Ended::Running(object),
+        }
+    }
+}
+
+/// How the operation that `asked` carries has ended, if it has.
+fn outcome<K: Provisioned>(now: Option<&K>, asked: &K) -> Option<Ended<K>> {
+    let Some(now) = now.filter(|now| now.meta().uid == asked.meta().uid) else {
+        return Some(Ended::Gone);
+    };
+    if now.asked().map(|operation| &operation.id) != asked.asked().map(|operation| &operation.id) {
+        return Some(Ended::Overtaken(now.clone()));
+    }
+    match Standing::of(now) {
+        Standing::Ready => Some(Ended::Succeeded(now.clone())),
+        Standing::MakeFailed | Standing::ChangeFailed | Standing::RemoveFailed => {
+            now.progress().cloned().map(Ended::Failed)
+        }
+        // What is removed has ended when it is gone and no earlier: the platform may make it anew at once.
+        Standing::Making | Standing::Changing | Standing::Removing => None,
+    }
+}
+
+/// The answer about something that has not succeeded while the platform waited.
+pub(crate) fn unfinished<K: Provisioned>(
+    ended: Ended<K>,
+    asynchronous: bool,
+    what: &str,
+) -> Result<Answer, Refusal> {
+    match ended {
+        Ended::Running(object) if asynchronous => Ok(accepted(&object)),
+        Ended::Running(_) => Err(Refusal::Busy(format!("{what} has not ended yet"))),
+        // Platforms learn of it by asking, as they would have a moment later.
+        Ended::Failed(progress) if asynchronous => Ok(Answer::accepted(Some(&progress.id))),
+        Ended::Failed(progress) => {
+            let report = Report::of_progress(&progress);
+            Err(Refusal::Failed {
+                description: report
+                    .description
+                    .unwrap_or_else(|| format!("{what} failed")),
+                instance_usable: report.instance_usable,
+                update_repeatable: report.update_repeatable,
+            })
+        }
+        Ended::Gone | Ended::Overtaken(_) | Ended::Succeeded(_) => Err(Refusal::Busy(format!(
+            "something else was asked while {what} was under way"
+        ))),
+    }
+}
+
+/// 202, with the operation's id.
+pub(crate) fn accepted<K: Provisioned>(object: &K) -> Answer {
+    Answer::accepted(object.asked().map(|asked| asked.id.as_str()))
+}

@@ -1,0 +1,397 @@
+//! `PUT` of a binding, and its rotation.
+//!
+//! A rotation is a bind with a predecessor: it takes over what that one was asked with, and is otherwise a binding like any
+//! other. Many bindings of one instance may be made at once; none of them writes the instance.
+
+use heddle_api::names;
+use heddle_api::operation::{OperationKind, OriginatingIdentity};
+use heddle_api::service_binding::{InstanceReference, ServiceBinding, ServiceBindingSpec};
+use heddle_api::service_instance::ServiceInstance;
+use heddle_api::well_known;
+use http::StatusCode;
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde_json::{Map, Value, json};
+
+use super::fetch_binding::described;
+use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy, unfinished};
+use crate::catalog::{Offering, Plan};
+use crate::compare::{hash, same};
+use crate::contact;
+use crate::error::Refusal;
+use crate::offers::{Shelf, check_pace};
+use crate::parameters::Action;
+use crate::standing::{Provisioned as _, Standing, title};
+use crate::version::Version;
+use crate::wire::answer::Answer;
+use crate::wire::request::Bind;
+
+/// Everything a decision hangs on besides what exists.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) instance: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) request: &'a Bind,
+    pub(crate) asynchronous: bool,
+    pub(crate) identity: Option<&'a OriginatingIdentity>,
+}
+
+/// What exists.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    pub(crate) instance: Option<ServiceInstance>,
+    pub(crate) binding: Option<ServiceBinding>,
+    /// The binding that is named as predecessor, if it is one of the instance.
+    pub(crate) predecessor: Option<ServiceBinding>,
+}
+
+pub(crate) async fn answer(
+    desk: &Desk,
+    call: &Call,
+    instance: &str,
+    id: &str,
+    body: &Map<String, Value>,
+) -> Result<Answer, Refusal> {
+    let request = Bind::parse(body)?;
+    let ask = Ask {
+        instance,
+        id,
+        request: &request,
+        asynchronous: is_asynchronous(call),
+        identity: call.identity.as_ref(),
+    };
+    let shelf = desk.shelf(call);
+    let accepted = desk
+        .write(
+            || read(desk, call, &ask),
+            |live, fresh| decide(live, &ask, &shelf, fresh),
+        )
+        .await?;
+    let (binding, status) = match accepted {
+        Accepted::Done(binding) => {
+            desk.contacts.note(&binding);
+            return Ok(Answer::ok(described(desk, &binding, call.version).await?));
+        }
+        Accepted::Created(binding) | Accepted::Replaced(binding) => (binding, StatusCode::CREATED),
+        Accepted::Pending(binding) => (binding, StatusCode::OK),
+    };
+    match desk.settle(binding, ask.asynchronous).await {
+        Ended::Succeeded(binding) => Ok(Answer::new(
+            status,
+            described(desk, &binding, call.version).await?,
+        )),
+        other => unfinished(other, ask.asynchronous, &format!("making binding {id}")),
+    }
+}
+
+/// Platforms before 2.14 cannot ask again about a binding, whatever they say.
+pub(crate) fn is_asynchronous(call: &Call) -> bool {
+    call.query.accepts_incomplete && call.version >= Version::V2_14
+}
+
+async fn read(desk: &Desk, call: &Call, ask: &Ask<'_>) -> Result<Live, Refusal> {
+    let instance = desk
+        .objects
+        .instance(call.scope.as_deref(), ask.instance)
+        .await?;
+    let namespace = instance.as_ref().and_then(|instance| instance.namespace());
+    let place = namespace.as_deref().or(call.scope.as_deref());
+    let binding = desk.objects.binding(place, ask.instance, ask.id).await?;
+    let predecessor = match &ask.request.predecessor {
+        Some(id) => desk.objects.binding(place, ask.instance, id).await?,
+        None => None,
+    };
+    Ok(Live {
+        instance,
+        binding,
+        predecessor,
+    })
+}
+
+pub(crate) fn decide(
+    live: &Live,
+    ask: &Ask<'_>,
+    shelf: &Shelf<'_>,
+    fresh: &Fresh,
+) -> Result<Decision<ServiceBinding>, Refusal> {
+    if let Some(binding) = &live.binding {
+        return decide_again(binding, ask, shelf, fresh);
+    }
+    let instance = live.instance.as_ref();
+    let (service_id, plan_id) = ids(ask.request, instance);
+    let found = known(instance, service_id, plan_id, shelf)?;
+    let instance = instance.ok_or_else(|| Refusal::NotFound {
+        what: title::<ServiceInstance>(ask.instance),
+    })?;
+    let plan = found.map(|(_, plan)| plan);
+    check_plan(instance, found, service_id, plan_id)?;
+    let resource = live
+        .predecessor
+        .as_ref()
+        .map_or(&ask.request.bind_resource, |from| &from.spec.bind_resource);
+    if plan.is_some_and(|plan| plan.requires_app) && !resource.contains_key("app_guid") {
+        return Err(Refusal::RequiresApp {
+            plan: plan_id.to_owned(),
+        });
+    }
+    let predecessor = check_rotation(live, ask, plan, fresh.now)?;
+    if predecessor.is_none() {
+        shelf.check(plan, Action::Bind, &ask.request.parameters)?;
+    }
+    check_instance(instance)?;
+    check_pace(plan.map(|plan| plan.bindings), ask.asynchronous, || {
+        format!("making {}", title::<ServiceBinding>(ask.id))
+    })?;
+    Ok(Decision::Create(Box::new(made(
+        ask,
+        instance,
+        predecessor,
+        plan,
+        fresh,
+    ))))
+}
+
+fn decide_again(
+    binding: &ServiceBinding,
+    ask: &Ask<'_>,
+    shelf: &Shelf<'_>,
+    fresh: &Fresh,
+) -> Result<Decision<ServiceBinding>, Refusal> {
+    let standing = Standing::of(binding);
+    if matches!(standing, Standing::Removing | Standing::RemoveFailed) {
+        return Err(busy(binding));
+    }
+    if let Some(attribute) = difference(binding, ask.request) {
+        return Err(Refusal::Conflict {
+            what: binding.title(),
+            attribute,
+        });
+    }
+    let plan = shelf.plan(&binding.spec.plan_id);
+    let paced = || {
+        check_pace(plan.map(|plan| plan.bindings), ask.asynchronous, || {
+            format!("making {}", binding.title())
+        })
+    };
+    match standing {
+        Standing::Making | Standing::Changing => {
+            paced()?;
+            Ok(Decision::Pending(Box::new(binding.clone())))
+        }
+        Standing::MakeFailed => {
+            paced()?;
+            let operation = fresh.operation(OperationKind::Bind, request_hash(&binding.spec), plan);
+            Ok(Decision::Replace(asked_anew(
+                binding,
+                operation,
+                ask.identity,
+            )))
+        }
+        Standing::Ready | Standing::ChangeFailed | Standing::Removing | Standing::RemoveFailed => {
+            Ok(Decision::Done(Box::new(binding.clone())))
+        }
+    }
+}
+
+/// Service and plan of a binding: as they are given, or as its instance has them.
+fn ids<'a>(request: &'a Bind, instance: Option<&'a ServiceInstance>) -> (&'a str, &'a str) {
+    let own = instance.map(|instance| (&instance.spec.service_id, plan_of(instance)));
+    let service_id = request
+        .service_id
+        .as_ref()
+        .or(own.map(|(service_id, _)| service_id));
+    let plan_id = request.plan_id.as_ref().or(own.map(|(_, plan_id)| plan_id));
+    (
+        service_id.map_or("", String::as_str),
+        plan_id.map_or("", String::as_str),
+    )
+}
+
+/// The plan in force.
+fn plan_of(instance: &ServiceInstance) -> &String {
+    let applied = instance
+        .status
+        .as_ref()
+        .and_then(|status| status.applied.as_ref());
+    applied.map_or(&instance.spec.plan_id, |applied| &applied.plan_id)
+}
+
+/// What the catalog knows of the plan. An instance that has it is proof enough that it exists.
+fn known<'a>(
+    instance: Option<&ServiceInstance>,
+    service_id: &str,
+    plan_id: &str,
+    shelf: &'a Shelf<'_>,
+) -> Result<Option<(&'a Offering, &'a Plan)>, Refusal> {
+    let found = shelf.find(service_id, plan_id);
+    let had = instance.is_some_and(|instance| is_plan_of(instance, service_id, plan_id));
+    // A rotation that leaves both to an instance which is not there has nothing to be looked up.
+    let unsaid = service_id.is_empty() || plan_id.is_empty();
+    if found.is_none() && !had && !unsaid {
+        return Err(shelf.why_not(service_id, plan_id, false));
+    }
+    Ok(found)
+}
+
+/// After a failed change a platform may think of either plan.
+fn is_plan_of(instance: &ServiceInstance, service_id: &str, plan_id: &str) -> bool {
+    let plans = [instance.spec.plan_id.as_str(), plan_of(instance).as_str()];
+    instance.spec.service_id == service_id && plans.contains(&plan_id)
+}
+
+fn check_plan(
+    instance: &ServiceInstance,
+    found: Option<(&Offering, &Plan)>,
+    service_id: &str,
+    plan_id: &str,
+) -> Result<(), Refusal> {
+    if !is_plan_of(instance, service_id, plan_id) {
+        let text = format!(
+            "{} is not of service {service_id} and plan {plan_id}",
+            instance.title()
+        );
+        return Err(Refusal::Invalid(text));
+    }
+    let bindable = found.is_none_or(|(offering, plan)| plan.bindable.unwrap_or(offering.bindable));
+    if !bindable {
+        return Err(Refusal::Invalid(format!(
+            "plan {plan_id} has nothing to bind to"
+        )));
+    }
+    Ok(())
+}
+
+fn check_rotation<'a>(
+    live: &'a Live,
+    ask: &Ask<'_>,
+    plan: Option<&Plan>,
+    now: Timestamp,
+) -> Result<Option<&'a ServiceBinding>, Refusal> {
+    let Some(id) = &ask.request.predecessor else {
+        return Ok(None);
+    };
+    let refuse = |why: &str| {
+        Err(Refusal::Invalid(format!(
+            "binding {id} cannot be succeeded by another: {why}"
+        )))
+    };
+    if !plan.is_some_and(|plan| plan.binding_rotatable) {
+        return refuse("its plan does not say that bindings can be rotated");
+    }
+    let Some(predecessor) = &live.predecessor else {
+        return refuse("the instance has no such binding");
+    };
+    let expires = predecessor
+        .status
+        .as_ref()
+        .and_then(|status| status.expires_at.as_ref());
+    if expires.is_some_and(|expires| expires.0 <= now) {
+        return refuse("it has expired");
+    }
+    if Standing::of(predecessor) != Standing::Ready {
+        return refuse("it is not in force");
+    }
+    Ok(Some(predecessor))
+}
+
+/// Only what stands still can be bound to.
+fn check_instance(instance: &ServiceInstance) -> Result<(), Refusal> {
+    let usable = instance
+        .progress()
+        .and_then(|progress| progress.instance_usable)
+        != Some(false);
+    match Standing::of(instance) {
+        Standing::Ready => Ok(()),
+        Standing::ChangeFailed if usable => Ok(()),
+        _ => Err(busy(instance)),
+    }
+}
+
+fn made(
+    ask: &Ask<'_>,
+    instance: &ServiceInstance,
+    predecessor: Option<&ServiceBinding>,
+    plan: Option<&Plan>,
+    fresh: &Fresh,
+) -> ServiceBinding {
+    let request = ask.request;
+    let (service_id, plan_id) = ids(request, Some(instance));
+    let (parameters, bind_resource) = match predecessor {
+        Some(from) => (&from.spec.parameters, &from.spec.bind_resource),
+        None => (&request.parameters, &request.bind_resource),
+    };
+    let mut spec = ServiceBindingSpec {
+        binding_id: ask.id.to_owned(),
+        instance_ref: InstanceReference {
+            name: instance.name_any(),
+        },
+        service_id: service_id.to_owned(),
+        plan_id: plan_id.to_owned(),
+        parameters: parameters.clone(),
+        context: request.context.clone(),
+        bind_resource: bind_resource.clone(),
+        predecessor_binding_id: request.predecessor.clone(),
+        originating_identity: ask.identity.cloned(),
+        revision_ref: instance.spec.revision_ref.clone(),
+        operation: None,
+    };
+    spec.operation = Some(fresh.operation(OperationKind::Bind, request_hash(&spec), plan));
+    let mut binding = ServiceBinding::new(&names::binding(ask.id), spec);
+    binding.metadata.namespace = instance.namespace();
+    binding.metadata.finalizers = Some(vec![well_known::FINALIZER.to_owned()]);
+    let label = (well_known::INSTANCE_LABEL.to_owned(), instance.name_any());
+    binding.metadata.labels = Some([label].into());
+    contact::stamp(&mut binding, fresh.now);
+    binding
+}
+
+/// The first attribute in which a binding is not what is asked for. A rotation has taken the rest from its predecessor.
+fn difference(binding: &ServiceBinding, request: &Bind) -> Option<&'static str> {
+    let spec = &binding.spec;
+    let other =
+        |given: &Option<String>, has: &String| given.as_ref().is_some_and(|given| given != has);
+    let rotated = request.predecessor.is_some();
+    let object = |map: &Map<String, Value>| Value::Object(map.clone());
+    if other(&request.service_id, &spec.service_id) {
+        Some("service_id")
+    } else if other(&request.plan_id, &spec.plan_id) {
+        Some("plan_id")
+    } else if request.predecessor != spec.predecessor_binding_id {
+        Some("predecessor_binding_id")
+    } else if !rotated && !same(&object(&spec.parameters), &object(&request.parameters)) {
+        Some("set of parameters")
+    } else if !rotated
+        && !same(
+            &lasting(&spec.bind_resource),
+            &lasting(&request.bind_resource),
+        )
+    {
+        Some("bind_resource")
+    } else {
+        None
+    }
+}
+
+/// What identifies the thing that is bound to; annotations of it come and go.
+fn lasting(resource: &Map<String, Value>) -> Value {
+    let lasting = resource
+        .iter()
+        .filter(|(key, _)| !key.ends_with("_annotations"));
+    lasting
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+fn request_hash(spec: &ServiceBindingSpec) -> String {
+    hash(&json!([
+        spec.instance_ref.name,
+        spec.service_id,
+        spec.plan_id,
+        spec.parameters,
+        lasting(&spec.bind_resource),
+        spec.predecessor_binding_id,
+    ]))
+}
+
+#[cfg(test)]
+mod tests;

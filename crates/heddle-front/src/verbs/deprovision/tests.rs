@@ -1,0 +1,86 @@
+//! The table of `DELETE`, and the order of its checks.
+
+use super::*;
+use crate::verbs::testing::{Fixed, STANDINGS, fresh, instance, now, told, with_shelf};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+fn check(live: Option<&ServiceInstance>, query: &str, expected: &str) {
+    let ask = Ask {
+        id: "i",
+        query: &Query::of(Some(query)),
+        identity: None,
+    };
+    let decision = with_shelf(&Fixed::default(), |shelf| {
+        decide(live, &ask, shelf, &fresh())
+    });
+    assert_eq!(
+        told(decision),
+        expected,
+        "{:?} {query}",
+        live.map(Standing::of)
+    );
+}
+
+const IDS: &str = "service_id=svc&plan_id=prompt";
+
+#[test]
+fn every_state_meets_a_removal() {
+    check(None, IDS, "410 Gone");
+    for standing in STANDINGS {
+        let live = instance("prompt", standing);
+        let expected = match standing {
+            Standing::Changing => "422 ConcurrencyError",
+            Standing::Removing => "pending",
+            _ => "replace deprovision-new",
+        };
+        check(Some(&live), IDS, expected);
+        check(
+            Some(&live),
+            &format!("{IDS}&accepts_incomplete=true"),
+            expected,
+        );
+    }
+}
+
+#[test]
+fn ids_come_before_pace_and_pace_before_being_gone() {
+    for query in [
+        "",
+        "service_id=svc",
+        "plan_id=patient",
+        "service_id=&plan_id=patient",
+    ] {
+        check(None, query, "400 BadRequest");
+        check(
+            Some(&instance("patient", Standing::Ready)),
+            query,
+            "400 BadRequest",
+        );
+    }
+    check(None, "service_id=svc&plan_id=patient", "422 AsyncRequired");
+    check(
+        None,
+        "service_id=svc&plan_id=patient&accepts_incomplete=true",
+        "410 Gone",
+    );
+    check(None, "service_id=svc&plan_id=forgotten", "410 Gone");
+}
+
+#[test]
+fn the_instance_knows_its_plan_better_than_the_platform() {
+    let live = instance("prompt", Standing::Ready);
+    check(
+        Some(&live),
+        "service_id=other&plan_id=patient",
+        "replace deprovision-new",
+    );
+    let live = instance("patient", Standing::Ready);
+    check(Some(&live), IDS, "422 AsyncRequired");
+}
+
+#[test]
+fn a_removal_that_somebody_else_began_becomes_the_platforms_own() {
+    let mut live = instance("prompt", Standing::Ready);
+    live.metadata.deletion_timestamp = Some(Time(now()));
+    check(Some(&live), IDS, "replace deprovision-new");
+}

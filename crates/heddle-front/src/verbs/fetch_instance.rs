@@ -1,0 +1,80 @@
+//! `GET` of an instance: as it is in force.
+
+use heddle_api::service_instance::ServiceInstance;
+use serde_json::{Map, Value, json};
+
+use super::{Call, Desk, busy};
+use crate::error::Refusal;
+use crate::offers::Shelf;
+use crate::parameters::{Action, showable};
+use crate::standing::{Provisioned as _, Standing, title};
+use crate::version::Version;
+use crate::wire::answer::Answer;
+
+pub(crate) async fn answer(desk: &Desk, call: &Call, id: &str) -> Result<Answer, Refusal> {
+    let live = desk.objects.instance(call.scope.as_deref(), id).await?;
+    let instance = visible(live.as_ref(), id)?;
+    desk.contacts.note(instance);
+    Ok(Answer::ok(shown(instance, &desk.shelf(call), call.version)))
+}
+
+/// The instance, if there is one to be seen.
+pub(crate) fn visible<'a>(
+    live: Option<&'a ServiceInstance>,
+    id: &str,
+) -> Result<&'a ServiceInstance, Refusal> {
+    let unknown = || Refusal::NotFound {
+        what: title::<ServiceInstance>(id),
+    };
+    let instance = live.ok_or_else(unknown)?;
+    let usable = instance
+        .progress()
+        .and_then(|progress| progress.instance_usable)
+        != Some(false);
+    match Standing::of(instance) {
+        Standing::Ready | Standing::ChangeFailed => Ok(instance),
+        Standing::RemoveFailed if usable && instance.is_in_force() => Ok(instance),
+        Standing::Changing => Err(busy(instance)),
+        Standing::Making | Standing::MakeFailed | Standing::Removing | Standing::RemoveFailed => {
+            Err(unknown())
+        }
+    }
+}
+
+fn shown(instance: &ServiceInstance, shelf: &Shelf<'_>, version: Version) -> Map<String, Value> {
+    let spec = &instance.spec;
+    let applied = instance
+        .status
+        .as_ref()
+        .and_then(|status| status.applied.as_ref());
+    let plan_id = applied.map_or(&spec.plan_id, |applied| &applied.plan_id);
+    let parameters = applied.map_or(&spec.parameters, |applied| &applied.parameters);
+    let maintenance = applied.map_or(&spec.maintenance_info, |applied| &applied.maintenance_info);
+    let mut body = Map::new();
+    body.insert("service_id".to_owned(), json!(spec.service_id));
+    body.insert("plan_id".to_owned(), json!(plan_id));
+    if let Some(url) = instance
+        .status
+        .as_ref()
+        .and_then(|status| status.dashboard_url.as_ref())
+    {
+        body.insert("dashboard_url".to_owned(), json!(url));
+    }
+    // Without its plan nobody knows what of the parameters is secret.
+    if let Some((_, plan)) = shelf.find(&spec.service_id, plan_id) {
+        let parameters = showable(plan, Action::Create, parameters);
+        if !parameters.is_empty() {
+            body.insert("parameters".to_owned(), Value::Object(parameters));
+        }
+    }
+    if let Some(info) = maintenance.as_ref().filter(|_| version >= Version::V2_15) {
+        body.insert(
+            "maintenance_info".to_owned(),
+            json!({"version": info.version}),
+        );
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests;

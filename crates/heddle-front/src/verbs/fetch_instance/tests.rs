@@ -1,0 +1,65 @@
+//! What is seen of an instance in every state.
+
+use super::*;
+use crate::verbs::testing::{Fixed, STANDINGS, instance, members, refused, with_shelf};
+
+#[test]
+fn an_instance_is_seen_when_it_is_there_and_stands_still() {
+    let seen = |live: Option<&ServiceInstance>| {
+        visible(live, "i").map_or_else(|refusal| refused(&refusal), |_| "200".to_owned())
+    };
+    assert_eq!(seen(None), "404 NotFound");
+    for standing in STANDINGS {
+        let expected = match standing {
+            Standing::Making | Standing::MakeFailed | Standing::Removing => "404 NotFound",
+            Standing::Changing => "422 ConcurrencyError",
+            Standing::Ready | Standing::ChangeFailed | Standing::RemoveFailed => "200",
+        };
+        assert_eq!(
+            seen(Some(&instance("prompt", standing))),
+            expected,
+            "{standing:?}"
+        );
+    }
+    let mut broken = instance("prompt", Standing::RemoveFailed);
+    broken
+        .status
+        .as_mut()
+        .unwrap()
+        .operation
+        .as_mut()
+        .unwrap()
+        .instance_usable = Some(false);
+    assert_eq!(seen(Some(&broken)), "404 NotFound");
+}
+
+#[test]
+fn what_is_in_force_is_shown_without_secrets_and_only_what_the_version_knows() {
+    let mut live = instance("patient", Standing::ChangeFailed);
+    live.spec.plan_id = "prompt".to_owned();
+    let applied = live.status.as_mut().unwrap().applied.as_mut().unwrap();
+    applied.parameters = members(json!({"size": 1, "token": "t"}));
+    let body = |version| {
+        with_shelf(&Fixed::default(), |shelf| {
+            Value::from(shown(&live, shelf, version))
+        })
+    };
+    let all = json!({
+        "service_id": "svc", "plan_id": "patient", "parameters": {"size": 1}, "maintenance_info": {"version": "1.0.0"},
+    });
+    assert_eq!(body(Version::NEWEST), all);
+    let old = json!({"service_id": "svc", "plan_id": "patient", "parameters": {"size": 1}});
+    assert_eq!(body(Version::V2_14), old);
+}
+
+#[test]
+fn parameters_of_a_plan_that_is_forgotten_are_withheld() {
+    let live = instance("forgotten", Standing::Ready);
+    let body = with_shelf(&Fixed::default(), |shelf| {
+        shown(&live, shelf, Version::NEWEST)
+    });
+    assert_eq!(
+        Value::from(body),
+        json!({"service_id": "svc", "plan_id": "forgotten"})
+    );
+}

@@ -1,0 +1,133 @@
+//! `GET last_operation`, of instances and bindings.
+//!
+//! A platform that asks with an operation nobody knows is told about the last one: refusing would make some platforms take
+//! the operation for failed. Only when the thing is gone does it matter which operation is meant: its making did not
+//! succeed, its removal did.
+
+use heddle_api::operation::OperationKind;
+use heddle_api::record::{About, Record};
+use heddle_api::service_binding::ServiceBinding;
+use heddle_api::service_instance::ServiceInstance;
+use serde_json::{Map, Value, json};
+
+use super::{Call, Desk, word};
+use crate::error::Refusal;
+use crate::settings::DeletedPoll;
+use crate::standing::{Provisioned, Report, title};
+use crate::version::Version;
+use crate::wire::answer::Answer;
+
+pub(crate) async fn of_instance(desk: &Desk, call: &Call, id: &str) -> Result<Answer, Refusal> {
+    let live = desk.objects.instance(call.scope.as_deref(), id).await;
+    let about = About::Instance(id.to_owned());
+    answer::<ServiceInstance>(desk, call, live, about, id).await
+}
+
+pub(crate) async fn of_binding(
+    desk: &Desk,
+    call: &Call,
+    instance: &str,
+    id: &str,
+) -> Result<Answer, Refusal> {
+    let live = desk
+        .objects
+        .binding(call.scope.as_deref(), instance, id)
+        .await;
+    let about = About::Binding {
+        instance: instance.to_owned(),
+        binding: id.to_owned(),
+    };
+    answer::<ServiceBinding>(desk, call, live, about, id).await
+}
+
+async fn answer<K: Provisioned>(
+    desk: &Desk,
+    call: &Call,
+    live: Result<Option<K>, Refusal>,
+    about: About,
+    id: &str,
+) -> Result<Answer, Refusal> {
+    // Nothing was to be written, so nothing needs cleaning up: simply ask again.
+    if let Some(object) = live.map_err(unavailable)? {
+        let report = Report::of(&object, desk.clock.now());
+        desk.metrics.told(&object, &report);
+        desk.contacts.note(&object);
+        return Ok(shown(report, call.version));
+    }
+    let record = desk
+        .objects
+        .record(call.scope.as_deref(), &about)
+        .await
+        .map_err(unavailable)?;
+    let record = record.ok_or_else(|| Refusal::NotFound {
+        what: title::<K>(id),
+    })?;
+    let report = after(
+        &record,
+        call.query.operation.as_deref(),
+        desk.settings.deleted_poll,
+    );
+    let report = report.ok_or_else(|| Refusal::Gone {
+        what: title::<K>(id),
+    })?;
+    Ok(shown(report, call.version))
+}
+
+fn unavailable(refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::Busy(_) => Refusal::Unavailable,
+        other => other,
+    }
+}
+
+/// What is told about something that is gone; `None` is 410.
+fn after(record: &Record, operation: Option<&str>, setting: DeletedPoll) -> Option<Report> {
+    let about_making = operation.is_some_and(|id| {
+        let making = [
+            OperationKind::Provision,
+            OperationKind::Update,
+            OperationKind::Bind,
+        ];
+        making.iter().any(|kind| {
+            id.strip_prefix(word(*kind))
+                .is_some_and(|rest| rest.starts_with('-'))
+        })
+    });
+    if about_making {
+        return Some(Report::plain(Report::FAILED, Some("it was removed")));
+    }
+    match setting {
+        DeletedPoll::Gone => None,
+        DeletedPoll::Succeeded => Some(match &record.operation {
+            Some(progress) => Report::of_progress(progress),
+            None => Report::plain(
+                Report::SUCCEEDED,
+                Some("it was removed, though not by its platform"),
+            ),
+        }),
+    }
+}
+
+fn shown(report: Report, version: Version) -> Answer {
+    let mut body = Map::new();
+    body.insert("state".to_owned(), json!(report.state));
+    if let Some(description) = report.description {
+        body.insert("description".to_owned(), Value::String(description));
+    }
+    if version >= Version::V2_16 {
+        let told = [
+            ("instance_usable", report.instance_usable),
+            ("update_repeatable", report.update_repeatable),
+        ];
+        body.extend(
+            told.into_iter()
+                .filter_map(|(key, value)| Some((key.to_owned(), Value::Bool(value?)))),
+        );
+    }
+    let mut answer = Answer::ok(body);
+    answer.retry_seconds = report.retry_seconds;
+    answer
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! `PUT` of an instance.
+//!
+//! What exists is looked at before the catalog: a repeated request must be answered as the first was, also when the plan
+//! has been withdrawn in between.
+
+use heddle_api::operation::{MaintenanceInfo, OperationKind, OriginatingIdentity};
+use heddle_api::service_instance::{ApplicationService, ServiceInstance, ServiceInstanceSpec};
+use heddle_api::{names, well_known};
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy, unfinished};
+use crate::catalog::{Backing, Plan};
+use crate::compare::{hash, same_object};
+use crate::contact;
+use crate::error::Refusal;
+use crate::offers::{Shelf, check_pace};
+use crate::parameters::Action;
+use crate::route::is_namespace;
+use crate::standing::{Provisioned as _, Standing, title};
+use crate::wire::answer::Answer;
+use crate::wire::request::Provision;
+
+/// Everything a decision hangs on besides what exists.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) id: &'a str,
+    /// Where a new instance goes.
+    pub(crate) namespace: &'a str,
+    pub(crate) request: &'a Provision,
+    pub(crate) asynchronous: bool,
+    pub(crate) identity: Option<&'a OriginatingIdentity>,
+}
+
+pub(crate) async fn answer(
+    desk: &Desk,
+    call: &Call,
+    id: &str,
+    body: &Map<String, Value>,
+) -> Result<Answer, Refusal> {
+    let request = Provision::parse(body)?;
+    let named = call.scope.as_deref().or_else(|| request.namespace());
+    let namespace = named.unwrap_or(&desk.settings.namespace);
+    if !is_namespace(namespace) {
+        return Err(Refusal::Invalid(
+            "context.namespace is not the name of a namespace".to_owned(),
+        ));
+    }
+    let asynchronous = call.query.accepts_incomplete;
+    let ask = Ask {
+        id,
+        namespace,
+        request: &request,
+        asynchronous,
+        identity: call.identity.as_ref(),
+    };
+    let shelf = desk.shelf(call);
+    let read = || desk.objects.instance(call.scope.as_deref(), id);
+    let accepted = desk
+        .write(read, |live, fresh| {
+            decide(live.as_ref(), &ask, &shelf, fresh)
+        })
+        .await?;
+    let (instance, status) = match accepted {
+        Accepted::Done(instance) => {
+            desk.contacts.note(&instance);
+            return Ok(Answer::ok(described(&instance)));
+        }
+        Accepted::Created(instance) | Accepted::Replaced(instance) => {
+            (instance, StatusCode::CREATED)
+        }
+        Accepted::Pending(instance) => (instance, StatusCode::OK),
+    };
+    match desk.settle(instance, asynchronous).await {
+        Ended::Succeeded(instance) => Ok(Answer::new(status, described(&instance))),
+        other => unfinished(other, asynchronous, &format!("making instance {id}")),
+    }
+}
+
+pub(crate) fn decide(
+    live: Option<&ServiceInstance>,
+    ask: &Ask<'_>,
+    shelf: &Shelf<'_>,
+    fresh: &Fresh,
+) -> Result<Decision<ServiceInstance>, Refusal> {
+    match live {
+        Some(instance) => decide_again(instance, ask, shelf, fresh),
+        None => decide_new(ask, shelf, fresh),
+    }
+}
+
+fn decide_again(
+    instance: &ServiceInstance,
+    ask: &Ask<'_>,
+    shelf: &Shelf<'_>,
+    fresh: &Fresh,
+) -> Result<Decision<ServiceInstance>, Refusal> {
+    let standing = Standing::of(instance);
+    if matches!(standing, Standing::Removing | Standing::RemoveFailed) {
+        return Err(busy(instance));
+    }
+    if let Some(attribute) = difference(instance, ask.request) {
+        return Err(Refusal::Conflict {
+            what: instance.title(),
+            attribute,
+        });
+    }
+    let found = shelf.find(&instance.spec.service_id, &instance.spec.plan_id);
+    let plan = found.map(|(_, plan)| plan);
+    let paced = || {
+        check_pace(plan.map(|plan| plan.instances), ask.asynchronous, || {
+            format!("making {}", instance.title())
+        })
+    };
+    match standing {
+        Standing::Ready | Standing::ChangeFailed => Ok(Decision::Done(Box::new(instance.clone()))),
+        Standing::Making => {
+            paced()?;
+            Ok(Decision::Pending(Box::new(instance.clone())))
+        }
+        Standing::MakeFailed => {
+            paced()?;
+            let operation =
+                fresh.operation(OperationKind::Provision, request_hash(ask.request), plan);
+            Ok(Decision::Replace(asked_anew(
+                instance,
+                operation,
+                ask.identity,
+            )))
+        }
+        Standing::Changing | Standing::Removing | Standing::RemoveFailed => Err(busy(instance)),
+    }
+}
+
+fn decide_new(
+    ask: &Ask<'_>,
+    shelf: &Shelf<'_>,
+    fresh: &Fresh,
+) -> Result<Decision<ServiceInstance>, Refusal> {
+    let request = ask.request;
+    let (_, plan) = shelf.offered(&request.service_id, &request.plan_id)?;
+    shelf.check(Some(plan), Action::Create, &request.parameters)?;
+    check_maintenance(
+        &request.plan_id,
+        Some(plan),
+        request.maintenance_version.as_deref(),
+    )?;
+    check_pace(Some(plan.instances), ask.asynchronous, || {
+        format!("making {}", title::<ServiceInstance>(ask.id))
+    })?;
+    Ok(Decision::Create(Box::new(made(ask, plan, fresh))))
+}
+
+/// The instance as it is asked for.
+fn made(ask: &Ask<'_>, plan: &Plan, fresh: &Fresh) -> ServiceInstance {
+    let request = ask.request;
+    let Backing::Application {
+        name, service_id, ..
+    } = &plan.backing;
+    let spec = ServiceInstanceSpec {
+        instance_id: ask.id.to_owned(),
+        service_id: request.service_id.clone(),
+        plan_id: request.plan_id.clone(),
+        parameters: request.parameters.clone(),
+        context: request.context.clone(),
+        organization_guid: Some(request.organization_guid.clone()),
+        space_guid: Some(request.space_guid.clone()),
+        originating_identity: ask.identity.cloned(),
+        maintenance_info: plan
+            .maintenance_version
+            .clone()
+            .map(|version| MaintenanceInfo { version }),
+        application: Some(ApplicationService {
+            name: name.clone(),
+            service_id: service_id.clone(),
+        }),
+        operation: Some(fresh.operation(
+            OperationKind::Provision,
+            request_hash(request),
+            Some(plan),
+        )),
+        ..ServiceInstanceSpec::default()
+    };
+    let mut instance = ServiceInstance::new(&names::instance(ask.id), spec);
+    instance.metadata.namespace = Some(ask.namespace.to_owned());
+    instance.metadata.finalizers = Some(vec![well_known::FINALIZER.to_owned()]);
+    contact::stamp(&mut instance, fresh.now);
+    instance
+}
+
+/// The first attribute in which an instance is not what is asked for. After a failed change the platform may think of it as
+/// it was before or as it should have become.
+fn difference(instance: &ServiceInstance, request: &Provision) -> Option<&'static str> {
+    let spec = &instance.spec;
+    let applied = instance
+        .status
+        .as_ref()
+        .and_then(|status| status.applied.as_ref());
+    let wanted = (&spec.plan_id, &spec.parameters);
+    let in_force = applied.map(|applied| (&applied.plan_id, &applied.parameters));
+    let mut states = std::iter::once(wanted).chain(in_force);
+    let guid =
+        |known: &Option<String>, given: &str| known.as_ref().is_some_and(|known| known != given);
+    if spec.service_id != request.service_id {
+        Some("service_id")
+    } else if guid(&spec.organization_guid, &request.organization_guid) {
+        Some("organization_guid")
+    } else if guid(&spec.space_guid, &request.space_guid) {
+        Some("space_guid")
+    } else if states.any(|(plan, parameters)| {
+        *plan == request.plan_id && same_object(parameters, &request.parameters)
+    }) {
+        None
+    } else if spec.plan_id != request.plan_id {
+        Some("plan_id")
+    } else {
+        Some("set of parameters")
+    }
+}
+
+/// A version that is asked for must be the one that the catalog shows, also where it shows none.
+pub(crate) fn check_maintenance(
+    plan_id: &str,
+    plan: Option<&Plan>,
+    asked: Option<&str>,
+) -> Result<(), Refusal> {
+    let has = plan.and_then(|plan| plan.maintenance_version.as_deref());
+    match asked {
+        Some(asked) if has != Some(asked) => Err(Refusal::MaintenanceConflict {
+            plan: plan_id.to_owned(),
+            has: has.map_or_else(
+                || "no maintenance version".to_owned(),
+                |has| format!("maintenance version {has}"),
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn request_hash(request: &Provision) -> String {
+    hash(&json!([
+        request.service_id,
+        request.plan_id,
+        request.organization_guid,
+        request.space_guid,
+        request.parameters,
+    ]))
+}
+
+/// What is shown of an instance that exists.
+fn described(instance: &ServiceInstance) -> Map<String, Value> {
+    let url = instance
+        .status
+        .as_ref()
+        .and_then(|status| status.dashboard_url.as_deref());
+    let member = url.map(|url| ("dashboard_url".to_owned(), Value::from(url)));
+    member.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;

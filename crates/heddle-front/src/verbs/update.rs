@@ -1,0 +1,258 @@
+//! `PATCH` of an instance.
+//!
+//! What a request leaves away stays as it is. Parameters are laid over those in force, member by member at the top; `null`
+//! takes a member away. After a failed change, what is in force is what was before it.
+
+use heddle_api::operation::{MaintenanceInfo, OperationKind, OriginatingIdentity};
+use heddle_api::service_instance::ServiceInstance;
+use serde_json::{Map, Value, json};
+
+use super::provision::check_maintenance;
+use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy, unfinished};
+use crate::catalog::{Offering, Plan};
+use crate::compare::{hash, same_object};
+use crate::contact;
+use crate::error::Refusal;
+use crate::offers::{Shelf, check_pace};
+use crate::parameters::{Action, merged};
+use crate::standing::{Provisioned as _, Standing, title};
+use crate::wire::answer::Answer;
+use crate::wire::request::Update;
+
+/// Everything a decision hangs on besides what exists.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) request: &'a Update,
+    pub(crate) asynchronous: bool,
+    pub(crate) identity: Option<&'a OriginatingIdentity>,
+}
+
+pub(crate) async fn answer(
+    desk: &Desk,
+    call: &Call,
+    id: &str,
+    body: &Map<String, Value>,
+) -> Result<Answer, Refusal> {
+    let request = Update::parse(body)?;
+    let asynchronous = call.query.accepts_incomplete;
+    let ask = Ask {
+        id,
+        request: &request,
+        asynchronous,
+        identity: call.identity.as_ref(),
+    };
+    let shelf = desk.shelf(call);
+    let read = || desk.objects.instance(call.scope.as_deref(), id);
+    let accepted = desk
+        .write(read, |live, fresh| {
+            decide(live.as_ref(), &ask, &shelf, fresh)
+        })
+        .await?;
+    let instance = match accepted {
+        Accepted::Done(instance) => {
+            desk.contacts.note(&instance);
+            return Ok(Answer::ok(Map::new()));
+        }
+        Accepted::Created(instance)
+        | Accepted::Replaced(instance)
+        | Accepted::Pending(instance) => instance,
+    };
+    match desk.settle(instance, asynchronous).await {
+        Ended::Succeeded(_) => Ok(Answer::ok(Map::new())),
+        other => unfinished(other, asynchronous, &format!("changing instance {id}")),
+    }
+}
+
+/// What an instance is made of, as far as it can change.
+#[derive(Debug, Clone, PartialEq)]
+struct Shape {
+    plan_id: String,
+    parameters: Map<String, Value>,
+    maintenance: Option<MaintenanceInfo>,
+}
+
+impl Shape {
+    /// What is in force, or will be.
+    fn of(instance: &ServiceInstance, standing: Standing) -> Self {
+        let applied = instance
+            .status
+            .as_ref()
+            .and_then(|status| status.applied.as_ref());
+        match applied.filter(|_| standing == Standing::ChangeFailed) {
+            Some(applied) => Self {
+                plan_id: applied.plan_id.clone(),
+                parameters: applied.parameters.clone(),
+                maintenance: applied.maintenance_info.clone(),
+            },
+            None => Self {
+                plan_id: instance.spec.plan_id.clone(),
+                parameters: instance.spec.parameters.clone(),
+                maintenance: instance.spec.maintenance_info.clone(),
+            },
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.plan_id == other.plan_id
+            && self.maintenance == other.maintenance
+            && same_object(&self.parameters, &other.parameters)
+    }
+}
+
+pub(crate) fn decide(
+    live: Option<&ServiceInstance>,
+    ask: &Ask<'_>,
+    shelf: &Shelf<'_>,
+    fresh: &Fresh,
+) -> Result<Decision<ServiceInstance>, Refusal> {
+    let request = ask.request;
+    let instance = live.ok_or_else(|| Refusal::NotFound {
+        what: title::<ServiceInstance>(ask.id),
+    })?;
+    let standing = Standing::of(instance);
+    let before = Shape::of(instance, standing);
+    let target = target(instance, &before, request, shelf)?;
+    let plan = target.map(|(_, plan)| plan);
+    check_pace(plan.map(|plan| plan.instances), ask.asynchronous, || {
+        format!("changing {}", instance.title())
+    })?;
+    check_plan_change(instance, &before, request, shelf)?;
+    if let Some(parameters) = &request.parameters {
+        shelf.check(plan, Action::Update, parameters)?;
+    }
+    let plan_id = request.plan_id.as_deref().unwrap_or(&before.plan_id);
+    check_maintenance(plan_id, plan, request.maintenance_version.as_deref())?;
+
+    let hash = request_hash(request);
+    match standing {
+        Standing::Changing
+            if instance
+                .asked()
+                .is_some_and(|asked| asked.request_hash == hash) =>
+        {
+            return Ok(Decision::Pending(Box::new(instance.clone())));
+        }
+        Standing::Making | Standing::Changing | Standing::Removing | Standing::RemoveFailed => {
+            return Err(busy(instance));
+        }
+        Standing::Ready | Standing::MakeFailed | Standing::ChangeFailed => {}
+    }
+    let after = shape_after(&before, request, plan);
+    if standing == Standing::Ready && after.is(&before) {
+        let allowed = target.is_some_and(|(offering, _)| offering.allow_context_updates);
+        return Ok(unchanged(
+            instance,
+            request.context.as_ref().filter(|_| allowed),
+            fresh,
+        ));
+    }
+    let operation = fresh.operation(OperationKind::Update, hash, plan);
+    let mut wanted = asked_anew(instance, operation, ask.identity);
+    wanted.spec.plan_id = after.plan_id;
+    wanted.spec.parameters = after.parameters;
+    wanted.spec.maintenance_info = after.maintenance;
+    if let Some(context) = &request.context {
+        wanted.spec.context = context.clone();
+    }
+    Ok(Decision::Replace(wanted))
+}
+
+/// The plan that the instance is to have. One that it has already may be unknown by now; a new one must be on offer.
+fn target<'a>(
+    instance: &ServiceInstance,
+    before: &Shape,
+    request: &Update,
+    shelf: &'a Shelf<'_>,
+) -> Result<Option<(&'a Offering, &'a Plan)>, Refusal> {
+    if request.service_id != instance.spec.service_id {
+        let text = format!(
+            "service_id is not that of {}, which never changes",
+            instance.title()
+        );
+        return Err(Refusal::Invalid(text));
+    }
+    match &request.plan_id {
+        Some(plan_id) if *plan_id != before.plan_id && *plan_id != instance.spec.plan_id => {
+            shelf.offered(&request.service_id, plan_id).map(Some)
+        }
+        Some(plan_id) => Ok(shelf.find(&request.service_id, plan_id)),
+        None => Ok(shelf.find(&request.service_id, &before.plan_id)),
+    }
+}
+
+fn check_plan_change(
+    instance: &ServiceInstance,
+    before: &Shape,
+    request: &Update,
+    shelf: &Shelf<'_>,
+) -> Result<(), Refusal> {
+    let Some(to) = request.plan_id.as_ref().filter(|to| **to != before.plan_id) else {
+        return Ok(());
+    };
+    let from = shelf.find(&request.service_id, &before.plan_id);
+    let why = match from {
+        Some((offering, plan)) if plan.plan_updateable.unwrap_or(offering.plan_updateable) => {
+            return Ok(());
+        }
+        Some(_) => "the plan it has cannot be left; make a new instance",
+        None => "the plan it has is not known any more",
+    };
+    Err(Refusal::PlanChange {
+        instance: instance.spec.instance_id.clone(),
+        from: before.plan_id.clone(),
+        to: to.clone(),
+        why,
+    })
+}
+
+fn shape_after(before: &Shape, request: &Update, plan: Option<&Plan>) -> Shape {
+    let plan_id = request
+        .plan_id
+        .clone()
+        .unwrap_or_else(|| before.plan_id.clone());
+    let current = plan.and_then(|plan| plan.maintenance_version.clone());
+    let moves = plan_id != before.plan_id || request.maintenance_version.is_some();
+    let over = request.parameters.as_ref();
+    Shape {
+        parameters: over.map_or_else(
+            || before.parameters.clone(),
+            |over| merged(&before.parameters, over),
+        ),
+        // An implementation is replaced when somebody asks for that, or for another plan, and not in passing.
+        maintenance: if moves {
+            current.map(|version| MaintenanceInfo { version })
+        } else {
+            before.maintenance.clone()
+        },
+        plan_id,
+    }
+}
+
+/// Nothing to do, except perhaps to remember where in the platform the instance is now.
+fn unchanged(
+    instance: &ServiceInstance,
+    context: Option<&Map<String, Value>>,
+    fresh: &Fresh,
+) -> Decision<ServiceInstance> {
+    let mut instance = Box::new(instance.clone());
+    match context {
+        Some(context) if !same_object(context, &instance.spec.context) => {
+            instance.spec.context = context.clone();
+            contact::stamp(&mut *instance, fresh.now);
+            Decision::Replace(instance)
+        }
+        _ => Decision::Done(instance),
+    }
+}
+
+fn request_hash(request: &Update) -> String {
+    hash(&json!([
+        request.plan_id,
+        request.parameters,
+        request.maintenance_version
+    ]))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! The body of a request: bounded, JSON, and an object.
+
+use bytes::Bytes;
+use http::{HeaderMap, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde_json::{Map, Value};
+
+use crate::error::Refusal;
+
+/// The longest body. An object that keeps it must fit into one request to an API server.
+pub(crate) const BYTES_MAX: usize = 1 << 20;
+
+/// Reads all of it.
+pub(crate) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Map<String, Value>, Refusal>
+where
+    B: hyper::body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    check_type(headers)?;
+    let collected = Limited::new(body, BYTES_MAX)
+        .collect()
+        .await
+        .map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                Refusal::TooLarge { limit: BYTES_MAX }
+            } else {
+                Refusal::Invalid("the body broke off".to_owned())
+            }
+        })?;
+    parse(&collected.to_bytes())
+}
+
+/// Who says nothing about the type is taken at their word that this is OSB.
+fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let text = value.to_str().unwrap_or_default();
+    let essence = text
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    let json = essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"));
+    if json {
+        return Ok(());
+    }
+    Err(Refusal::Invalid(
+        "the Content-Type is not application/json".to_owned(),
+    ))
+}
+
+fn parse(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(Refusal::Invalid("the body is not a JSON object".to_owned())),
+        // The parser's own text names a place and never quotes what stands there.
+        Err(error) => Err(Refusal::Invalid(format!(
+            "the body is not JSON: line {}, column {}",
+            error.line(),
+            error.column()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use http_body_util::Full;
+
+    async fn status(kind: Option<&'static str>, body: &'static [u8]) -> u16 {
+        let headers = kind.map(|kind| (header::CONTENT_TYPE, HeaderValue::from_static(kind)));
+        let headers = headers.into_iter().collect();
+        match read(&headers, Full::new(Bytes::from_static(body))).await {
+            Ok(_) => 200,
+            Err(refusal) => refusal.status().as_u16(),
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_bounded_json_object_is_a_body() {
+        for body in [&b"{"[..], b"[]", b"\"x\"", b"", b"null", b"{}{}", b"\xff"] {
+            assert_eq!(
+                status(Some("application/json"), body).await,
+                400,
+                "{body:?}"
+            );
+        }
+        for kind in [
+            Some("application/json"),
+            Some("Application/JSON; charset=utf-8"),
+            Some("application/x+json"),
+            None,
+        ] {
+            assert_eq!(status(kind, b"{\"x-foo\":{}}").await, 200, "{kind:?}");
+        }
+        assert_eq!(status(Some("text/plain"), b"{}").await, 400);
+        let long: &'static [u8] = vec![b' '; BYTES_MAX + 1].leak();
+        assert_eq!(status(None, long).await, 413);
+    }
+}

@@ -1,0 +1,213 @@
+//! The three bodies that platforms send.
+//!
+//! `null` counts as absent: there are clients that print every member they know. So does an empty `maintenance_info`.
+
+use serde_json::{Map, Value};
+
+use crate::error::Refusal;
+
+type Object = Map<String, Value>;
+
+/// `PUT` of an instance.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Provision {
+    pub(crate) service_id: String,
+    pub(crate) plan_id: String,
+    pub(crate) organization_guid: String,
+    pub(crate) space_guid: String,
+    pub(crate) parameters: Object,
+    pub(crate) context: Object,
+    pub(crate) maintenance_version: Option<String>,
+}
+
+impl Provision {
+    pub(crate) fn parse(body: &Object) -> Result<Self, Refusal> {
+        Ok(Self {
+            service_id: required(body, "service_id")?,
+            plan_id: required(body, "plan_id")?,
+            organization_guid: required(body, "organization_guid")?,
+            space_guid: required(body, "space_guid")?,
+            parameters: object(body, "parameters")?.unwrap_or_default(),
+            context: object(body, "context")?.unwrap_or_default(),
+            maintenance_version: maintenance_version(body)?,
+        })
+    }
+
+    /// The namespace that the platform names, if it is one that has namespaces.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.context
+            .get("namespace")
+            .and_then(Value::as_str)
+            .filter(|name| !name.is_empty())
+    }
+}
+
+/// `PATCH` of an instance. What is absent stays as it is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Update {
+    pub(crate) service_id: String,
+    pub(crate) plan_id: Option<String>,
+    pub(crate) parameters: Option<Object>,
+    pub(crate) context: Option<Object>,
+    pub(crate) maintenance_version: Option<String>,
+}
+
+impl Update {
+    /// `previous_values` is a hint that is not needed: what was before is known here better.
+    pub(crate) fn parse(body: &Object) -> Result<Self, Refusal> {
+        Ok(Self {
+            service_id: required(body, "service_id")?,
+            plan_id: optional(body, "plan_id")?,
+            parameters: object(body, "parameters")?,
+            context: object(body, "context")?,
+            maintenance_version: maintenance_version(body)?,
+        })
+    }
+}
+
+/// `PUT` of a binding.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Bind {
+    /// Absent only when there is a predecessor to take it from.
+    pub(crate) service_id: Option<String>,
+    /// The same.
+    pub(crate) plan_id: Option<String>,
+    pub(crate) parameters: Object,
+    pub(crate) context: Object,
+    pub(crate) bind_resource: Object,
+    pub(crate) predecessor: Option<String>,
+}
+
+impl Bind {
+    pub(crate) fn parse(body: &Object) -> Result<Self, Refusal> {
+        let predecessor = optional(body, "predecessor_binding_id")?;
+        let id = |field| match predecessor {
+            Some(_) => optional(body, field),
+            None => required(body, field).map(Some),
+        };
+        let mut bind_resource = object(body, "bind_resource")?.unwrap_or_default();
+        // Where it stood before there was a `bind_resource`.
+        if let Some(app) = optional(body, "app_guid")? {
+            bind_resource
+                .entry("app_guid")
+                .or_insert(Value::String(app));
+        }
+        Ok(Self {
+            service_id: id("service_id")?,
+            plan_id: id("plan_id")?,
+            parameters: object(body, "parameters")?.unwrap_or_default(),
+            context: object(body, "context")?.unwrap_or_default(),
+            bind_resource,
+            predecessor,
+        })
+    }
+}
+
+/// A text that must be there and hold something.
+fn required(body: &Object, field: &str) -> Result<String, Refusal> {
+    optional(body, field)?.ok_or_else(|| Refusal::Invalid(format!("{field} is missing or empty")))
+}
+
+/// A text, if there is one that holds something.
+fn optional(body: &Object, field: &str) -> Result<Option<String>, Refusal> {
+    match body.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok((!text.is_empty()).then(|| text.clone())),
+        Some(_) => Err(Refusal::Invalid(format!("{field} is not a string"))),
+    }
+}
+
+fn object(body: &Object, field: &str) -> Result<Option<Object>, Refusal> {
+    match body.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(members)) => Ok(Some(members.clone())),
+        Some(_) => Err(Refusal::Invalid(format!("{field} is not an object"))),
+    }
+}
+
+fn maintenance_version(body: &Object) -> Result<Option<String>, Refusal> {
+    let Some(info) = object(body, "maintenance_info")? else {
+        return Ok(None);
+    };
+    optional(&info, "version")
+        .map_err(|_| Refusal::Invalid("maintenance_info.version is not a string".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn members(value: Value) -> Object {
+        match value {
+            Value::Object(members) => members,
+            _ => unreachable!("the test gives objects"),
+        }
+    }
+
+    #[test]
+    fn required_texts_are_missed_in_every_way_they_can_be_missing() {
+        let whole =
+            json!({"service_id": "s", "plan_id": "p", "organization_guid": "o", "space_guid": "x"});
+        assert!(Provision::parse(&members(whole.clone())).is_ok());
+        for field in ["service_id", "plan_id", "organization_guid", "space_guid"] {
+            for bad in [
+                None,
+                Some(json!(null)),
+                Some(json!("")),
+                Some(json!(1)),
+                Some(json!({})),
+            ] {
+                let mut body = members(whole.clone());
+                body.remove(field);
+                body.extend(bad.clone().map(|bad| (field.to_owned(), bad)));
+                let refusal = Provision::parse(&body).unwrap_err();
+                assert_eq!(refusal.status(), 400);
+                assert!(refusal.to_string().contains(field), "{refusal}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_clients_send_without_meaning_it_means_nothing() {
+        let body = members(json!({
+            "service_id": "s", "plan_id": "p", "organization_guid": "o", "space_guid": "x", "maintenance_info": {},
+            "previous_values": {}, "parameters": null, "context": null, "x-foo": {"y": []},
+        }));
+        let parsed = Provision::parse(&body).unwrap();
+        assert_eq!(
+            (parsed.maintenance_version, parsed.parameters.len()),
+            (None, 0)
+        );
+        for (field, bad) in [
+            ("parameters", json!([])),
+            ("context", json!("x")),
+            ("maintenance_info", json!({"version": 1})),
+        ] {
+            let mut body = body.clone();
+            body.insert(field.to_owned(), bad);
+            assert_eq!(
+                Provision::parse(&body).unwrap_err().status(),
+                400,
+                "{field}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rotation_may_leave_to_its_predecessor_what_it_does_not_say() {
+        let rotation = Bind::parse(&members(json!({"predecessor_binding_id": "b"}))).unwrap();
+        assert_eq!((rotation.service_id, rotation.plan_id), (None, None));
+        assert_eq!(
+            Bind::parse(&members(json!({"service_id": "s"})))
+                .unwrap_err()
+                .status(),
+            400
+        );
+        let old = Bind::parse(&members(
+            json!({"service_id": "s", "plan_id": "p", "app_guid": "a"}),
+        ))
+        .unwrap();
+        assert_eq!(old.bind_resource["app_guid"], json!("a"));
+    }
+}

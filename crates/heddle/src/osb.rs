@@ -1,0 +1,199 @@
+//! The Open Service Broker front, as this binary runs it.
+//!
+//! Platforms come in at the control listener with what `osb-credentials.json` says, or with what Secrets say, or as the
+//! administrator. The file is looked at again and again, so that a password is replaced without a restart: first both the
+//! old and the new one are put into it, as a list, and later the old one is taken out. A file that cannot be read changes
+//! nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use heddle_apiserver::ADMINS;
+use heddle_front::catalog::{self, Rules};
+use heddle_front::{Credential, Credentials, Front, Options};
+use heddle_rt::{OnError, Vfs};
+use serde::Deserialize;
+
+use crate::config::Config;
+use crate::wire::{Ground, World};
+
+/// How soon a new password is good and an old one is not.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// What the credentials of the file are kept under.
+const SOURCE: &str = "file";
+
+/// Starts the front, and what it hangs on; all of it ends with the controllers, when the doors have closed.
+pub(crate) fn start(
+    config: &Config,
+    world: &World,
+    ground: &Ground,
+    credentials_file: PathBuf,
+) -> Front {
+    let (client, tasks) = (ground.client(), ground.tasks.child("osb"));
+    let administrators = ground.server.clone();
+    let credentials = Credentials::new(move |headers| {
+        let who = administrators.who(headers);
+        who.is_some_and(|who| who.is_in(ADMINS))
+    });
+    let mut file = CredentialsFile::new(world.vfs.clone(), credentials_file, credentials.clone());
+    file.look();
+    let clock = world.clock.clone();
+    tasks.spawn("credentials-file", OnError::Report, async move {
+        let mut looks = clock.interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            // A hundred bytes out of the page cache: a thread for it would cost more than it saves.
+            file.look();
+        }
+    });
+    let options =
+        catalog::Options::new(world.clock.clone(), world.chance.clone(), Rules::default());
+    let (offers, following) = catalog::start(client.clone(), options);
+    tasks.spawn("catalog", OnError::EndProcess, following);
+    Front::start(Options {
+        client,
+        clock: world.clock.clone(),
+        chance: world.chance.clone(),
+        tasks,
+        offers: Arc::new(offers),
+        credentials,
+        settings: config.osb.clone(),
+    })
+}
+
+/// The file, and what it said when it was read last.
+#[derive(Debug)]
+struct CredentialsFile {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    credentials: Credentials,
+    last: Vec<u8>,
+}
+
+impl CredentialsFile {
+    fn new(vfs: Arc<dyn Vfs>, path: PathBuf, credentials: Credentials) -> Self {
+        Self {
+            vfs,
+            path,
+            credentials,
+            last: Vec::new(),
+        }
+    }
+
+    fn look(&mut self) {
+        let bytes = match self.vfs.read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                tracing::debug!(path = %self.path.display(), %error, "cannot read the credentials of platforms");
+                return;
+            }
+        };
+        if bytes == self.last {
+            return;
+        }
+        match parse(&bytes) {
+            Some(known) => {
+                self.credentials.put(SOURCE, &known);
+                tracing::info!(path = %self.path.display(), count = known.len(), "took up the credentials of platforms");
+            }
+            None => warn_about(&self.path),
+        }
+        self.last = bytes;
+    }
+}
+
+fn warn_about(path: &Path) {
+    let path = path.display();
+    tracing::warn!(%path, "the credentials of platforms are not {{username, password}} or a list of these; the last ones stay good");
+}
+
+/// One credential or a list of them, none of them empty.
+pub(crate) fn parse(bytes: &[u8]) -> Option<Vec<Credential>> {
+    let entries = match serde_json::from_slice(bytes).ok()? {
+        Shape::One(entry) => vec![entry],
+        Shape::Several(entries) => entries,
+    };
+    let good = |entry: &Entry| !entry.username.is_empty() && !entry.password.is_empty();
+    if entries.is_empty() || !entries.iter().all(good) {
+        return None;
+    }
+    let credential = |entry: Entry| Credential {
+        username: entry.username,
+        password: entry.password,
+    };
+    Some(entries.into_iter().map(credential).collect())
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Shape {
+    One(Entry),
+    Several(Vec<Entry>),
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    username: String,
+    password: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use heddle_rt::MemoryVfs;
+    use http::{HeaderMap, HeaderValue, header};
+
+    #[test]
+    fn a_file_holds_one_credential_or_several_and_nothing_else() {
+        let count = |text: &str| parse(text.as_bytes()).map(|known| known.len());
+        assert_eq!(count(r#"{"username": "a", "password": "b"}"#), Some(1));
+        assert_eq!(
+            count(r#"[{"username": "a", "password": "b"}, {"username": "a", "password": "c"}]"#),
+            Some(2)
+        );
+        for text in [
+            "",
+            "{}",
+            "[]",
+            "[{}]",
+            r#"{"username": "", "password": "b"}"#,
+            r#"{"username": "a"}"#,
+            "[1]",
+        ] {
+            assert_eq!(count(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_new_password_is_good_at_the_next_look_and_a_broken_file_changes_nothing() {
+        let vfs: Arc<dyn Vfs> = MemoryVfs::new().shared();
+        let path = PathBuf::from("osb-credentials.json");
+        let write = |text: &str| vfs.write_atomic(&path, text.as_bytes(), 0o600).unwrap();
+        let credentials = Credentials::new(|_| false);
+        let mut file = CredentialsFile::new(vfs.clone(), path.clone(), credentials.clone());
+        let admits = |password: &str| {
+            let text =
+                base64::engine::general_purpose::STANDARD.encode(format!("heddle:{password}"));
+            let value = HeaderValue::from_str(&format!("Basic {text}")).unwrap();
+            credentials.admits(&HeaderMap::from_iter([(header::AUTHORIZATION, value)]))
+        };
+        file.look();
+        assert!(!admits("one"), "there is no file yet");
+        write(r#"{"username": "heddle", "password": "one"}"#);
+        file.look();
+        assert!(admits("one"));
+        write(
+            r#"[{"username": "heddle", "password": "one"}, {"username": "heddle", "password": "two"}]"#,
+        );
+        file.look();
+        assert!(admits("one") && admits("two"));
+        write("{");
+        file.look();
+        assert!(admits("one") && admits("two"));
+        write(r#"{"username": "heddle", "password": "two"}"#);
+        file.look();
+        assert!(!admits("one") && admits("two"));
+    }
+}
