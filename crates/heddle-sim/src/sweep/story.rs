@@ -497,6 +497,16 @@ fn stories_of_applications() -> Vec<Story> {
             ],
         ),
         story(
+            "two applications want the same id until the older goes",
+            vec![
+                application("shop", json!({"services": [service("a", "Events")]})),
+                Act::Rest,
+                application("crm", json!({"services": [service("a", "Events")]})),
+                Act::Rest,
+                delete::<Application>(None, "shop"),
+            ],
+        ),
+        story(
             "a mapped application is deleted",
             vec![
                 shop(),

@@ -1,0 +1,281 @@
+//! What the catalog promises on a real API server, with the controllers beside it.
+
+#![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use heddle_api::application::Application;
+use heddle_api::offer::Mode;
+use heddle_api::{ApplicationMapping, ServiceInstance};
+use heddle_apiserver::{
+    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options as ServerOptions, Registry, Tokens,
+};
+use heddle_front::catalog::{self, Document, Level, LiveOffers, Rules};
+use heddle_rt::{Chance, Clock, MemoryVfs};
+use heddle_store::Store;
+use jiff::Timestamp;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::{Api, Client, Resource};
+use serde_json::{Value, json};
+
+/// Longer than every pause of the controllers, shorter than a resync.
+const A_WHILE: Duration = Duration::from_secs(30);
+
+struct World {
+    users: Client,
+    clock: Clock,
+}
+
+/// Tells a story in a fresh world in which the controllers run, on simulated time.
+fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
+        let mut options =
+            heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
+        options.mode = heddle_store::Mode::Inline;
+        let server = ApiServer::open(ServerOptions {
+            store: Store::open(options).unwrap(),
+            clock: clock.clone(),
+            chance: Chance::seeded(1),
+            registry: Arc::new(Registry::heddle().unwrap()),
+            namespaces: vec!["default", "heddle-system", "kyma-integration", "team-a"],
+            tokens: Tokens::default(),
+            limits: Limits::default(),
+        })
+        .await
+        .unwrap();
+        let client = |name: &str, group: &str| {
+            Client::new(server.in_process(Identity::new(name, &[group])), "default")
+        };
+        let options = heddle_controllers::Options::new(clock.clone(), Chance::seeded(2));
+        let world = World {
+            users: client("user", ADMINS),
+            clock,
+        };
+        tokio::select! {
+            () = story(world) => {}
+            () = heddle_controllers::run(client("controllers", CONTROLLERS), options) => unreachable!("they run for ever"),
+            () = server.run_janitor() => unreachable!("it runs for ever"),
+        }
+    });
+}
+
+impl World {
+    fn api<K: Resource<DynamicType = ()>>(&self, namespace: Option<&str>) -> Api<DynamicObject> {
+        let resource = ApiResource::erase::<K>(&());
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.users.clone(), namespace, &resource),
+            None => Api::all_with(self.users.clone(), &resource),
+        }
+    }
+
+    async fn apply<K: Resource<DynamicType = ()>>(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        spec: Value,
+    ) {
+        let resource = ApiResource::erase::<K>(&());
+        let object = json!({
+            "apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec,
+        });
+        let params = PatchParams::apply("user").force();
+        let api = self.api::<K>(namespace);
+        api.patch(name, &params, &Patch::Apply(&object))
+            .await
+            .unwrap();
+    }
+
+    async fn application(&self, name: &str, services: &[(&str, &str)]) {
+        let services: Vec<Value> = services
+            .iter()
+            .map(|(id, name)| {
+                json!({
+                    "id": id, "name": name, "displayName": id, "description": id, "providerDisplayName": "acme",
+                    "entries": [{"type": "Events"}],
+                })
+            })
+            .collect();
+        let spec = json!({"services": services});
+        self.apply::<Application>(None, name, spec).await;
+    }
+
+    /// After everything has come to rest: each rejected service with the reason and what is said about it.
+    async fn rejected(&self, application: &str) -> Vec<(String, String, String)> {
+        self.clock.sleep(A_WHILE).await;
+        let found = self
+            .api::<Application>(None)
+            .get(application)
+            .await
+            .unwrap();
+        let rejected = found.data["status"]["rejectedServices"].clone();
+        let text = |service: &Value, key: &str| service[key].as_str().unwrap().to_owned();
+        let rejected = rejected.as_array().cloned().unwrap_or_default();
+        rejected
+            .iter()
+            .map(|service| {
+                let (id, reason) = (text(service, "id"), text(service, "reason"));
+                (id, reason, text(service, "message"))
+            })
+            .collect()
+    }
+
+    fn offers(&self, seed: u64) -> (LiveOffers, impl Future<Output = ()> + use<>) {
+        let options =
+            catalog::Options::new(self.clock.clone(), Chance::seeded(seed), Rules::default());
+        catalog::start(self.users.clone(), options)
+    }
+}
+
+fn ids(document: &Document) -> Vec<String> {
+    let document: Value = serde_json::from_slice(&document.bytes).unwrap();
+    let services = document["services"].as_array().unwrap().iter();
+    services
+        .map(|service| service["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_younger_application_is_marked_while_an_older_one_has_its_id_or_name() {
+    tell(|world| async move {
+        // By name the younger would come first: age decides.
+        world
+            .application("zoo", &[("1", "orders"), ("2", "stock")])
+            .await;
+        world.clock.sleep(A_WHILE).await;
+        world
+            .application("ant", &[("1", "other"), ("3", "Stock"), ("4", "prices")])
+            .await;
+        let rejected = world.rejected("ant").await;
+        let [(one, id_taken, whose), (three, name_taken, _)] = &rejected[..] else {
+            panic!("two are rejected: {rejected:?}");
+        };
+        assert_eq!((one.as_str(), id_taken.as_str()), ("1", "IdTaken"));
+        assert_eq!((three.as_str(), name_taken.as_str()), ("3", "NameTaken"));
+        assert!(whose.contains("Application zoo"), "{whose}");
+        assert!(world.rejected("zoo").await.is_empty());
+
+        // The older gives one up, and then goes: the marks go with it, with nobody touching the younger.
+        world.application("zoo", &[("1", "orders")]).await;
+        let rejected = world.rejected("ant").await;
+        assert!(
+            matches!(&rejected[..], [(id, ..)] if id == "1"),
+            "{rejected:?}"
+        );
+        let api = world.api::<Application>(None);
+        api.delete("zoo", &DeleteParams::default()).await.unwrap();
+        assert!(world.rejected("ant").await.is_empty());
+
+        // Who is made again is the younger one.
+        world.application("zoo", &[("1", "orders")]).await;
+        assert!(world.rejected("ant").await.is_empty());
+        assert_eq!(world.rejected("zoo").await[0].1, "IdTaken");
+    });
+}
+
+#[test]
+fn the_catalog_follows_what_is_written_and_agrees_with_what_applications_say() {
+    tell(|world| async move {
+        let (offers, run) = world.offers(3);
+        let story = async {
+            offers.ready().await;
+            assert!(offers.catalog().offerings.is_empty());
+            let read = |namespace| ids(&offers.document(namespace, Level::V2_17));
+            world
+                .application("shop", &[("a", "orders"), ("b", "stock")])
+                .await;
+            world.clock.sleep(A_WHILE).await;
+            assert_eq!(read(None), ["a", "b"]);
+            assert_eq!(read(Some("team-a")), [""; 0]);
+
+            let enabled = json!({"services": [{"id": "b"}]});
+            world
+                .apply::<ApplicationMapping>(Some("team-a"), "shop", enabled)
+                .await;
+            let services = [("a", "customers"), ("c", "orders"), ("d", "leads")];
+            world.application("crm", &services).await;
+            let rejected = world.rejected("crm").await;
+            let rejected: Vec<&str> = rejected.iter().map(|(id, ..)| id.as_str()).collect();
+            assert_eq!(rejected, ["a", "c"]);
+            assert_eq!(read(None), ["d", "a", "b"], "by name: leads, orders, stock");
+            assert_eq!(read(Some("team-a")), ["b"]);
+
+            let api = world.api::<Application>(None);
+            api.delete("shop", &DeleteParams::default()).await.unwrap();
+            assert!(world.rejected("crm").await.is_empty());
+            assert_eq!(
+                read(None),
+                ["a", "d", "c"],
+                "by name: customers, leads, orders"
+            );
+            assert_eq!(read(Some("team-a")), [""; 0]);
+        };
+        tokio::select! {
+            () = story => {}
+            () = run => unreachable!("it runs for ever"),
+        }
+    });
+}
+
+#[test]
+fn two_fronts_and_a_restarted_one_serve_the_same_bytes() {
+    tell(|world| async move {
+        world
+            .application("shop", &[("a", "orders"), ("b", "stock")])
+            .await;
+        world
+            .apply::<ApplicationMapping>(Some("team-a"), "shop", json!({"services": [{"id": "b"}]}))
+            .await;
+        let mut documents = Vec::new();
+        for seed in 0..3 {
+            let (offers, run) = world.offers(seed);
+            tokio::select! {
+                () = offers.ready() => {}
+                () = run => unreachable!("it runs for ever"),
+            }
+            let all = offers.document(None, Level::V2_15);
+            let team = offers.document(Some("team-a"), Level::V2_15);
+            assert_eq!((ids(&all).len(), ids(&team)), (2, vec!["b".to_owned()]));
+            documents.push((all, team));
+        }
+        assert!(documents.windows(2).all(|pair| pair[0] == pair[1]));
+    });
+}
+
+#[test]
+fn another_catalog_mapping_is_refused_while_instances_live() {
+    tell(|world| async move {
+        let refuse = |mode| catalog::refuse_switch(&world.users, mode);
+        refuse(Mode::PerApplication).await.unwrap();
+        let instance = |name: &str| {
+            json!({
+                "instanceID": name, "serviceID": "a", "planID": "a-plan",
+                "application": {"name": "shop", "serviceID": "a"},
+            })
+        };
+        for n in 0..12 {
+            let name = format!("instance-{n:02}");
+            world
+                .apply::<ServiceInstance>(Some("team-a"), &name, instance(&name))
+                .await;
+        }
+        refuse(Mode::PerService).await.unwrap();
+        let refusal = refuse(Mode::PerApplication).await.unwrap_err().to_string();
+        for part in [
+            "perApplication",
+            "12 instances",
+            "perService",
+            "team-a/instance-00",
+            "and 2 more",
+        ] {
+            assert!(refusal.contains(part), "{refusal}");
+        }
+    });
+}
