@@ -38,6 +38,6 @@ mod wire;
 
 pub use auth::{Credential, Credentials};
 pub use front::{Front, Options};
-pub use offers::{Document, Offers};
+pub use offers::Offers;
 pub use settings::Settings;
 pub use version::Version;

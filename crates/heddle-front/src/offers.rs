@@ -6,10 +6,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::HeaderValue;
-
-use crate::catalog::{Catalog, Offering, Pace, Plan};
+use crate::catalog::{Catalog, Document, Level, LiveOffers, Offering, Pace, Plan};
 use crate::error::Refusal;
 use crate::parameters::{Action, Validators};
 use crate::version::Version;
@@ -29,12 +26,22 @@ pub trait Offers: Debug + Send + Sync {
     fn document(&self, namespace: Option<&str>, version: Version) -> Document;
 }
 
-/// A rendered catalog.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
-    pub bytes: Bytes,
-    /// Quoted, and equal exactly when the bytes are.
-    pub etag: HeaderValue,
+impl Offers for LiveOffers {
+    fn is_ready(&self) -> bool {
+        Self::is_ready(self)
+    }
+
+    fn catalog(&self) -> Arc<Catalog> {
+        Self::catalog(self)
+    }
+
+    fn is_offered(&self, namespace: Option<&str>, service_id: &str, plan_id: &str) -> bool {
+        Self::is_offered(self, namespace, service_id, plan_id)
+    }
+
+    fn document(&self, namespace: Option<&str>, version: Version) -> Document {
+        Self::document(self, namespace, Level::of_minor(version.minor()))
+    }
 }
 
 /// The catalog, as one request sees it.
@@ -62,9 +69,7 @@ impl<'a> Shelf<'a> {
 
     /// A plan that is known.
     pub(crate) fn find(&self, service_id: &str, plan_id: &str) -> Option<(&Offering, &Plan)> {
-        let offering = self.offering(service_id)?;
-        let plan = offering.plans.iter().find(|plan| plan.id == plan_id)?;
-        Some((offering, plan))
+        self.catalog.find(service_id, plan_id)
     }
 
     /// A plan by its id alone, which is unique over the catalog.

@@ -36,6 +36,12 @@ impl Version {
         })
     }
 
+    /// The `x` of 2.x, as far as it is known here.
+    #[must_use]
+    pub const fn minor(self) -> u32 {
+        self.minor
+    }
+
     /// What a request announces.
     pub(crate) fn announced(headers: &HeaderMap, missing: MissingVersion) -> Result<Self, Refusal> {
         let Some(value) = headers.get(HEADER) else {

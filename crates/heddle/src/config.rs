@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::parser::ValueSource;
+use heddle_api::offer::Mode;
 use heddle_front::Settings;
+use heddle_front::catalog::Rules;
 use heddle_front::settings::{DeletedPoll, MissingVersion};
 use heddle_mesh::Retention;
 use serde::Deserialize;
@@ -48,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) otlp_endpoint: Option<String>,
     /// How platforms are answered.
     pub(crate) osb: Settings,
+    /// How Applications become offerings.
+    pub(crate) catalog: Rules,
     origins: Vec<(&'static str, Origin)>,
 }
 
@@ -141,6 +145,8 @@ struct File {
     osb_deleted_poll: Option<OnDeletedPoll>,
     osb_sync_wait_seconds: Option<u32>,
     osb_fast_wait_seconds: Option<u32>,
+    osb_catalog_mapping: Option<Mode>,
+    osb_provision_only_once: Option<bool>,
 }
 
 /// What heddle tells about itself to others.
@@ -184,6 +190,7 @@ impl Default for Config {
             retention: Retention::default(),
             otlp_endpoint: None,
             osb: Settings::default(),
+            catalog: Rules::default(),
             origins: Vec::new(),
         }
     }
@@ -309,6 +316,18 @@ impl Config {
             Origin::File,
             file.osb_fast_wait_seconds,
             |config, value| config.osb.fast_wait = Duration::from_secs(value.into()),
+        );
+        self.set(
+            "osbCatalogMapping",
+            Origin::File,
+            file.osb_catalog_mapping,
+            |config, value| config.catalog.mode = value,
+        );
+        self.set(
+            "osbProvisionOnlyOnce",
+            Origin::File,
+            file.osb_provision_only_once,
+            |config, value| config.catalog.provision_only_once = value,
         );
     }
 
@@ -441,6 +460,11 @@ impl Config {
             (
                 "osbFastWaitSeconds",
                 self.osb.fast_wait.as_secs().to_string(),
+            ),
+            ("osbCatalogMapping", self.catalog.mode.to_string()),
+            (
+                "osbProvisionOnlyOnce",
+                self.catalog.provision_only_once.to_string(),
             ),
         ];
         values

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_apiserver::ADMINS;
-use heddle_front::catalog::{self, Rules};
+use heddle_front::catalog;
 use heddle_front::{Credential, Credentials, Front, Options};
-use heddle_rt::{OnError, Vfs};
+use heddle_rt::{Clock, OnError, Vfs};
 use serde::Deserialize;
 
 use crate::config::Config;
@@ -38,17 +38,12 @@ pub(crate) fn start(
     });
     let mut file = CredentialsFile::new(world.vfs.clone(), credentials_file, credentials.clone());
     file.look();
-    let clock = world.clock.clone();
-    tasks.spawn("credentials-file", OnError::Report, async move {
-        let mut looks = clock.interval(LOOK_EVERY);
-        loop {
-            looks.tick().await;
-            // A hundred bytes out of the page cache: a thread for it would cost more than it saves.
-            file.look();
-        }
-    });
-    let options =
-        catalog::Options::new(world.clock.clone(), world.chance.clone(), Rules::default());
+    tasks.spawn(
+        "credentials-file",
+        OnError::Report,
+        file.follow(world.clock.clone()),
+    );
+    let options = catalog::Options::new(world.clock.clone(), world.chance.clone(), config.catalog);
     let (offers, following) = catalog::start(client.clone(), options);
     tasks.spawn("catalog", OnError::EndProcess, following);
     Front::start(Options {
@@ -78,6 +73,16 @@ impl CredentialsFile {
             path,
             credentials,
             last: Vec::new(),
+        }
+    }
+
+    /// Looks again and again, until the future is dropped.
+    async fn follow(mut self, clock: Clock) {
+        let mut looks = clock.interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            // A hundred bytes out of the page cache: a thread for it would cost more than it saves.
+            self.look();
         }
     }
 

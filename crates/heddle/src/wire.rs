@@ -10,9 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
+use heddle_api::offer::Mode;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, Tokens};
 use heddle_controllers::{DataPlane, Leadership};
+use heddle_front::catalog::refuse_switch;
 use heddle_mesh::event::http::Limits as EventLimits;
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
 use heddle_mesh::path::delivery::ConnectionLimits;
@@ -107,7 +109,12 @@ impl Ground {
     ///
     /// The directory is locked, so nobody else stands under its name: after a restart the lease is taken up again at
     /// once, however the last process ended.
-    pub(crate) fn start_controllers(&self, world: &World, plane: Option<Arc<dyn DataPlane>>) {
+    pub(crate) fn start_controllers(
+        &self,
+        world: &World,
+        plane: Option<Arc<dyn DataPlane>>,
+        offers: Mode,
+    ) {
         let leadership = Leadership {
             lease: "heddle-controllers".to_owned(),
             identity: format!("heddle-{}", self.instance()),
@@ -116,6 +123,7 @@ impl Ground {
         let mut options =
             heddle_controllers::Options::new(world.clock.clone(), world.chance.clone());
         options.data_plane = plane;
+        options.offers = offers;
         let clock = world.clock.clone();
         self.tasks
             .spawn("controllers", OnError::EndProcess, async move {
@@ -174,6 +182,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let admin = User::new("heddle-admin", &[ADMINS]);
     let tokens = Tokens::default().with(identity.admin_token(), admin);
     let ground = Ground::open(world, dir, &tasks, tokens).await?;
+    refuse_switch(&ground.client(), config.catalog.mode).await?;
     let controllers_started = Arc::new(AtomicBool::new(false));
     ground.start_janitor();
     let exporter = match &config.otlp_endpoint {
@@ -184,7 +193,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let mesh = open_mesh(config, world, &tasks, observer)?;
     let plane = Plane::start(mesh.clone(), &tasks.child("routing"));
     if config.controllers {
-        ground.start_controllers(world, Some(plane.clone()));
+        ground.start_controllers(world, Some(plane.clone()), config.catalog.mode);
     }
     // Whoever asked for none does not wait for any.
     controllers_started.store(true, Ordering::Release);

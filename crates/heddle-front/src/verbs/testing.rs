@@ -20,9 +20,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
 use super::{Decision, Fresh};
-use crate::catalog::{Backing, Catalog, Offering, Pace, Plan, Schemas};
+use crate::catalog::{Backing, Catalog, Document, Offering, Pace, Plan, Schemas};
 use crate::error::Refusal;
-use crate::offers::{Document, Offers, Shelf};
+use crate::offers::{Offers, Shelf};
 use crate::parameters::Validators;
 use crate::standing::{Provisioned, Standing};
 use crate::version::Version;
@@ -60,6 +60,7 @@ fn plan(id: &str, pace: Pace) -> Plan {
         id: id.to_owned(),
         name: id.to_owned(),
         description: id.to_owned(),
+        withdrawn: false,
         free: true,
         bindable: None,
         plan_updateable: None,
@@ -128,7 +129,6 @@ pub(crate) fn catalog() -> Catalog {
     };
     Catalog {
         offerings: vec![svc, fixed, old],
-        ..Catalog::default()
     }
 }
 

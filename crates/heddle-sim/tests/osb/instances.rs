@@ -240,13 +240,10 @@ fn a_platform_that_cannot_ask_again_is_kept_waiting_for_what_is_prompt() {
         });
         assert_eq!((made.status, made.body), (201, json!({})));
         let removal = format!("{j}?service_id=svc&plan_id=prompt");
-        let (removed, ()) = tokio::join!(
-            world.delete(&removal),
-            async {
-                world.clock.sleep(Duration::from_secs(3)).await;
-                world.finish_removal("team-a", "j").await;
-            }
-        );
+        let (removed, ()) = tokio::join!(world.delete(&removal), async {
+            world.clock.sleep(Duration::from_secs(3)).await;
+            world.finish_removal("team-a", "j").await;
+        });
         assert_eq!((removed.status, removed.body), (200, json!({})));
 
         let k = "/osb/team-a/v2/service_instances/k";

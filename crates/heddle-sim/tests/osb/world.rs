@@ -11,8 +11,8 @@ use heddle_api::{ServiceBinding, ServiceInstance};
 use heddle_apiserver::{
     ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options as ServerOptions, Registry, Tokens,
 };
-use heddle_front::catalog::{Backing, Catalog, Offering, Pace, Plan, Schemas};
-use heddle_front::{Credential, Credentials, Document, Front, Offers, Options, Settings, Version};
+use heddle_front::catalog::{Backing, Catalog, Document, Offering, Pace, Plan, Schemas};
+use heddle_front::{Credential, Credentials, Front, Offers, Options, Settings, Version};
 use heddle_rt::{Chance, Clock, MemoryVfs, Tasks};
 use heddle_store::{Mode, Store};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
@@ -155,6 +155,7 @@ fn catalog() -> Catalog {
         id: id.to_owned(),
         name: id.to_owned(),
         description: id.to_owned(),
+        withdrawn: false,
         free: true,
         bindable: None,
         plan_updateable: None,

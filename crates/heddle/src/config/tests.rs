@@ -42,6 +42,13 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     logFormat: auto  # default
     shutdownGraceSeconds: 20  # default
     telemetry: {"otlpEndpoint":null}  # default
+    osbNamespace: "default"  # default
+    osbMissingVersion: "400"  # default
+    osbDeletedPoll: succeeded  # default
+    osbSyncWaitSeconds: 10  # default
+    osbFastWaitSeconds: 0  # default
+    osbCatalogMapping: perService  # default
+    osbProvisionOnlyOnce: false  # default
     "#);
 }
 
@@ -158,4 +165,22 @@ fn a_collector_is_refused_by_a_build_that_cannot_send_to_it() {
             assert!(text.contains(told), "{text}");
         }
     }
+}
+
+#[test]
+fn how_platforms_are_answered_is_read_from_the_file_and_printed_so_that_it_can_be_read_again() {
+    let text = "osbNamespace: tools\nosbMissingVersion: 412\nosbDeletedPoll: gone\nosbSyncWaitSeconds: 5\nosbCatalogMapping: perApplication\n";
+    let config = load(text, &[]).unwrap();
+    assert_eq!(config.osb.namespace, "tools");
+    assert_eq!(
+        config.osb.missing_version,
+        MissingVersion::PreconditionFailed
+    );
+    assert_eq!(config.osb.deleted_poll, DeletedPoll::Gone);
+    assert_eq!(config.osb.sync_wait, Duration::from_secs(5));
+    assert_eq!(config.catalog.mode, Mode::PerApplication);
+    let again = load(&config.print(), &[]).unwrap();
+    assert_eq!((again.osb, again.catalog), (config.osb, config.catalog));
+    let wrong = load("osbMissingVersion: 500\n", &[]);
+    assert!(wrong.is_err());
 }

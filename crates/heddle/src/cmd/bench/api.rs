@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use heddle_api::offer::Mode;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_api::{Application, Channel, HTTPSource};
 use heddle_apiserver::Tokens;
@@ -121,7 +122,7 @@ async fn embedded_in(
     let (ground, start_empty) = open(dir, world).await?;
     let idle_rss_bytes = process::usage(None)?.rss_bytes;
     ground.start_janitor();
-    ground.start_controllers(world, None);
+    ground.start_controllers(world, None, Mode::default());
     let before = process::usage(None)?;
     let load = Load {
         client: ground.client(),
