@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_controllers::{DataPlane, Held, InForce, Resources};
+use heddle_controllers::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
 use heddle_mesh::Mesh;
 use heddle_mesh::routes::{self, Door};
 use heddle_rt::{OnError, Tasks};
@@ -97,6 +98,38 @@ impl DataPlane for Plane {
                 "the mesh does not know the Application {application:?} yet"
             )),
         }
+    }
+
+    fn pending(&self, broker: &str) -> u64 {
+        self.mesh.pending(broker)
+    }
+
+    fn pending_through(&self, channel: &str, broker: &str) -> u64 {
+        self.mesh.pending_through(channel, broker)
+    }
+
+    fn give_up(
+        &self,
+        channel: &str,
+        broker: &str,
+        fate: Fate,
+        why: &str,
+    ) -> BoxFuture<'static, Result<GivenUp, String>> {
+        let mesh = self.mesh.clone();
+        let [channel, broker, why] = [channel, broker, why].map(str::to_owned);
+        let fate = match fate {
+            Fate::DeadLetter => heddle_mesh::Fate::DeadLetter,
+            Fate::Discard => heddle_mesh::Fate::Discard,
+        };
+        async move {
+            let given_up = mesh.give_up(&channel, &broker, fate, &why).await;
+            let given_up = given_up.map_err(|error| error.to_string())?;
+            Ok(GivenUp {
+                dead_lettered: given_up.dead_lettered,
+                discarded: given_up.discarded,
+            })
+        }
+        .boxed()
     }
 
     fn route(&self, resources: Resources) {

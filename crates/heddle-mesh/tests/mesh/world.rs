@@ -298,7 +298,17 @@ impl World {
 
     /// Publishes to `ns/default`; gives the status.
     pub(crate) async fn publish(&self, id: &str, attributes: &[(&str, &str)]) -> u16 {
-        let mut request = Request::post("/broker/ns/default")
+        self.publish_at("/broker/ns/default", id, attributes).await
+    }
+
+    /// Publishes to a path; gives the status.
+    pub(crate) async fn publish_at(
+        &self,
+        path: &str,
+        id: &str,
+        attributes: &[(&str, &str)],
+    ) -> u16 {
+        let mut request = Request::post(path)
             .header("ce-specversion", "1.0")
             .header("ce-id", id)
             .header("ce-source", "/test");
