@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use heddle_api::conditions::{Condition, ConditionType, NO_MESH, Reason};
-use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger};
+use heddle_api::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 
 /// A mesh, as the controllers know it. Every answer is about the routing table in force, and none of them waits.
 pub trait DataPlane: Send + Sync + Debug {
@@ -27,11 +27,14 @@ pub trait DataPlane: Send + Sync + Debug {
     /// a Channel to a Broker or another Channel has no consumer of its own, and is answered for all the same.
     fn consumer(&self, key: &str) -> Option<InForce>;
 
-    /// Why that consumer was left out of the table, if it was.
+    /// Why that consumer or link was left out of the table, or leads nowhere in it, if so.
     fn rejected(&self, key: &str) -> Option<String>;
 
     /// Whether `channel/NAMESPACE/NAME` or `broker/NAMESPACE/NAME` is part of the table.
     fn entry(&self, name: &str) -> bool;
+
+    /// Whether the listener for events asks publishers who they are.
+    fn asks_who(&self) -> bool;
 
     /// Whether events of an Application are accepted; if not, why.
     fn application_open(&self, application: &str) -> Result<(), String>;
@@ -86,6 +89,7 @@ pub struct Resources {
     pub subscriptions: Vec<Arc<Subscription>>,
     pub brokers: Vec<Arc<Broker>>,
     pub triggers: Vec<Arc<Trigger>>,
+    pub policies: Vec<Arc<EventPolicy>>,
 }
 
 /// What the table in force says about a consumer.
@@ -135,6 +139,9 @@ impl Routed {
         let Some(plane) = plane else {
             return Self::NoMesh;
         };
+        if let Some(why) = plane.rejected(key) {
+            return Self::Rejected(why);
+        }
         match plane.consumer(key) {
             Some(found) if Some(&*found.uid) == uid && Some(found.generation) == generation => {
                 Self::Yes {
@@ -142,11 +149,8 @@ impl Routed {
                     faults: found.faults,
                 }
             }
-            found => match plane.rejected(key) {
-                Some(why) => Self::Rejected(why),
-                None if found.is_some() => Self::Stale,
-                None => Self::Absent,
-            },
+            Some(_) => Self::Stale,
+            None => Self::Absent,
         }
     }
 

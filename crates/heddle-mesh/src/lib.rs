@@ -28,6 +28,7 @@ pub mod questions;
 mod recovery;
 pub mod routes;
 mod shared;
+pub mod who;
 
 pub use codec::Unreadable;
 pub use draining::{Fate, GiveUpError, GivenUp};

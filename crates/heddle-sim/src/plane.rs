@@ -238,6 +238,10 @@ impl DataPlane for TestPlane {
         self.0.look(|state| state.entry(name))
     }
 
+    fn asks_who(&self) -> bool {
+        true
+    }
+
     fn application_open(&self, application: &str) -> Result<(), String> {
         self.0.look(|state| state.application_open(application))
     }

@@ -14,6 +14,7 @@ mod identity;
 mod manifest;
 mod output;
 mod plane;
+mod publishers;
 mod terminal;
 mod wire;
 

@@ -20,11 +20,13 @@ pub(crate) struct Plane {
     mesh: Mesh,
     resources: watch::Sender<Option<Resources>>,
     base_url: Mutex<Option<String>>,
+    /// Whether the listener asks publishers who they are.
+    asks_who: bool,
 }
 
 impl Plane {
     /// Starts taking resources.
-    pub(crate) fn start(mesh: Mesh, tasks: &Tasks) -> Arc<Self> {
+    pub(crate) fn start(mesh: Mesh, tasks: &Tasks, asks_who: bool) -> Arc<Self> {
         let (resources, mut newest) = watch::channel(None::<Resources>);
         let routed = mesh.clone();
         tasks.spawn("routes", OnError::EndProcess, async move {
@@ -39,6 +41,7 @@ impl Plane {
             mesh,
             resources,
             base_url: Mutex::new(None),
+            asks_who,
         })
     }
 
@@ -58,6 +61,7 @@ fn owned(resources: Resources) -> routes::Resources {
         subscriptions: resources.subscriptions,
         brokers: resources.brokers,
         triggers: resources.triggers,
+        policies: resources.policies,
     }
 }
 
@@ -88,6 +92,10 @@ impl DataPlane for Plane {
 
     fn entry(&self, name: &str) -> bool {
         self.mesh.table().entry(name).is_some()
+    }
+
+    fn asks_who(&self) -> bool {
+        self.asks_who
     }
 
     fn application_open(&self, application: &str) -> Result<(), String> {

@@ -1,13 +1,15 @@
-//! Observe: the Application and its two children, as they are now.
+//! Observe: the Application and its children, as they are now.
 
 use heddle_api::application::Application;
 use heddle_api::channel::Channel;
 use heddle_api::http_source::HTTPSource;
-use heddle_api::well_known::INTEGRATION_NAMESPACE;
+use heddle_api::well_known::{INTEGRATION_NAMESPACE, publisher_secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
-use super::{CHANNEL, SOURCE};
+use super::publisher::Token;
+use super::{CHANNEL, PUBLISHER, SOURCE};
 use crate::machine::{Ctx, Error, Ticket};
 
 #[derive(Debug, Clone)]
@@ -15,6 +17,9 @@ pub(crate) struct World {
     pub application: Application,
     pub source: Option<HTTPSource>,
     pub channel: Option<Channel>,
+    pub publisher: Option<Secret>,
+    /// What a new Secret would hold.
+    pub fresh_token: Token,
     /// Whether there is a mesh, without which no child can become ready.
     pub meshed: bool,
     /// The step that failed in this round, and how.
@@ -26,6 +31,10 @@ pub(super) async fn observe(ctx: &Ctx, application: Application) -> Result<World
     Ok(World {
         source: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
         channel: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
+        publisher: ctx
+            .find(INTEGRATION_NAMESPACE, &publisher_secret(&name))
+            .await?,
+        fresh_token: Token::new(&ctx.options.chance),
         application,
         meshed: ctx.plane().is_some(),
         trouble: None,
@@ -38,6 +47,7 @@ impl World {
         match ticket {
             SOURCE => self.source = answer.and_then(|object| object.try_parse().ok()),
             CHANNEL => self.channel = answer.and_then(|object| object.try_parse().ok()),
+            PUBLISHER => self.publisher = answer.and_then(|object| object.try_parse().ok()),
             _ => {}
         }
     }

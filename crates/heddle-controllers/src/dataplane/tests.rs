@@ -11,6 +11,10 @@ struct One {
 }
 
 impl DataPlane for One {
+    fn asks_who(&self) -> bool {
+        true
+    }
+
     fn base_url(&self) -> Option<String> {
         None
     }

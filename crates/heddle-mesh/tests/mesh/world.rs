@@ -15,6 +15,7 @@ use heddle_mesh::log::memory::MemoryLog;
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::routes::Resources;
+use heddle_mesh::who::Who;
 use heddle_mesh::{Mesh, Options, Retention};
 use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};
 use heddle_rt::vfs::{MemoryVfs, PowerLoss};
@@ -319,7 +320,12 @@ impl World {
             request = request.header(format!("ce-{name}"), *value);
         }
         let request = request.body(Full::from(format!("data of {id}"))).unwrap();
-        self.mesh.source().handle(request).await.status().as_u16()
+        self.mesh
+            .source()
+            .handle(&Who::Anonymous, request)
+            .await
+            .status()
+            .as_u16()
     }
 
     /// Posts one small event to a path; gives the status, the header `Retry-After` and the body as JSON.
@@ -344,7 +350,7 @@ impl World {
     }
 
     async fn ask(&self, request: Request<Full<Bytes>>) -> (u16, Option<String>, Value) {
-        let response = self.mesh.source().handle(request).await;
+        let response = self.mesh.source().handle(&Who::Anonymous, request).await;
         let pause = response.headers().get("retry-after");
         let pause = pause.map(|pause| pause.to_str().unwrap().to_owned());
         let status = response.status().as_u16();
