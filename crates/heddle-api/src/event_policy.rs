@@ -1,6 +1,7 @@
 //! `EventPolicy`: who may publish to which Channels and Brokers of a namespace.
 //!
-//! The shape is Knative's. Enforcing a policy is left to the mesh.
+//! The shape is Knative's. Enforcing a policy is left to the mesh. Publishers are known as `application/NAME`; Channels and
+//! other places of the mesh are named by reference.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -133,14 +134,24 @@ pub enum LabelOperator {
     "message": "a publisher is either a ref or a sub"
 }]))]
 pub struct Publisher {
-    /// An object whose identity may publish, such as an HTTPSource.
+    /// An object that events may come from: a Channel, Broker, Subscription or Trigger, whose events the mesh may lead here,
+    /// or an Application or its HTTPSource, which may publish here as well.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<KReference>,
-    /// Subject of a token; a trailing `*` stands for any ending.
+    /// Subject of a publisher's credentials, `application/NAME`; a trailing `*` stands for any ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub sub: Option<String>,
 }
+
+/// The subject of an Application's credentials.
+#[must_use]
+pub fn application_subject(name: &str) -> String {
+    format!("{APPLICATION_SUBJECT}{name}")
+}
+
+/// How subjects of Applications begin.
+pub const APPLICATION_SUBJECT: &str = "application/";
 
 /// What is known about an EventPolicy.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
@@ -166,8 +177,8 @@ pub mod condition {
     /// Publishers can prove who they are.
     pub const AUTHENTICATION_ENABLED: ConditionType = ConditionType {
         name: "AuthenticationEnabled",
-        meaning: "The listener for events asks publishers who they are.",
-        reasons: &[reason::AUTHENTICATION_DISABLED],
+        meaning: "The listener for events asks publishers who they are, or the policy is about no publisher.",
+        reasons: &[reason::AUTHENTICATION_DISABLED, reason::NO_MESH],
     };
     /// Publishers have identities.
     pub const SUBJECTS_RESOLVED: ConditionType = ConditionType {
@@ -175,16 +186,29 @@ pub mod condition {
         meaning: "Every publisher that the policy names has an identity.",
         reasons: &[reason::SUBJECT_NOT_FOUND],
     };
+    /// Filters can be understood.
+    pub const FILTERS_VALID: ConditionType = ConditionType {
+        name: "FiltersValid",
+        meaning: "The filters can be understood, or there are none.",
+        reasons: &[reason::FILTER_INVALID],
+    };
 }
 
 /// Why an EventPolicy is not ready.
 pub mod reason {
     use crate::conditions::Reason;
 
+    pub use crate::conditions::NO_MESH;
+
     /// Nobody is asked.
     pub const AUTHENTICATION_DISABLED: Reason = Reason {
         name: "AuthenticationDisabled",
         meaning: "The listener for events accepts publishers without credentials, so the policy cannot be enforced.",
+    };
+    /// A filter means nothing.
+    pub const FILTER_INVALID: Reason = Reason {
+        name: "FilterInvalid",
+        meaning: "A filter cannot be understood, so the policy allows nothing; correct it.",
     };
     /// A publisher does not exist.
     pub const SUBJECT_NOT_FOUND: Reason = Reason {
@@ -198,6 +222,7 @@ pub const CONDITIONS: ConditionSet = ConditionSet {
     dependents: &[
         condition::AUTHENTICATION_ENABLED,
         condition::SUBJECTS_RESOLVED,
+        condition::FILTERS_VALID,
     ],
     informational: &[],
 };

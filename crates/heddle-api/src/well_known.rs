@@ -28,6 +28,17 @@ pub const RECORD_LABEL: &str = "heddle.dev/record";
 /// Annotation of an instance or binding: when its platform last asked about it. Coarse, so that polling writes nothing.
 pub const LAST_CONTACT_ANNOTATION: &str = "heddle.dev/last-contact";
 
+/// Type of the Secrets with which Applications prove who they are when they publish.
+pub const PUBLISHER_TOKEN_TYPE: &str = "heddle.dev/publisher-token";
+/// Key of the token in such a Secret.
+pub const PUBLISHER_TOKEN_KEY: &str = "token";
+
+/// The name of an Application's Secret of type [`PUBLISHER_TOKEN_TYPE`], in [`INTEGRATION_NAMESPACE`].
+#[must_use]
+pub fn publisher_secret(application: &str) -> String {
+    format!("{application}-publisher")
+}
+
 /// Field managers: who applied a field. Each controller has its own, so that each takes back only what it applied.
 pub mod field_manager {
     /// The controller of Applications.
@@ -44,6 +55,8 @@ pub mod field_manager {
     pub const BROKER: &str = "heddle-broker";
     /// The controller of Triggers.
     pub const TRIGGER: &str = "heddle-trigger";
+    /// The controller of EventPolicies.
+    pub const EVENT_POLICY: &str = "heddle-event-policy";
     /// The controller of EventFlows.
     pub const EVENT_FLOW: &str = "heddle-event-flow";
     /// The controller of what the flows of a namespace share: Broker, links, policies, projections.

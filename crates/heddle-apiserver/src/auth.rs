@@ -51,6 +51,11 @@ impl Tokens {
         self
     }
 
+    /// The identity behind a token.
+    pub fn identity(&self, token: &str) -> Option<&Identity> {
+        self.by_digest.get(&digest(token))
+    }
+
     /// The identity behind the request's `Authorization` header.
     pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<Identity> {
         let value = headers
@@ -61,8 +66,7 @@ impl Tokens {
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
         let token = token.ok_or_else(Refusal::unauthorized)?;
-        self.by_digest
-            .get(&digest(token))
+        self.identity(token)
             .cloned()
             .ok_or_else(Refusal::unauthorized)
     }

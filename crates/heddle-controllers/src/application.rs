@@ -1,12 +1,14 @@
-//! Application: the door for its events (HTTPSource) and the log that keeps them (Channel).
+//! Application: the door for its events (HTTPSource), the log that keeps them (Channel), and the token it publishes with.
 //!
-//! Both live in the integration namespace under the Application's name and are owned by it, so that they go
-//! with it. `Ready` says that both are there as asked and are ready themselves (where there is a mesh that could make them
-//! so); services that cannot be offered are listed one by one and do not spoil the others. An id or a name that two
-//! Applications want belongs to the older, and the younger is looked at again whenever that changes.
+//! All live in the integration namespace under the Application's name and are owned by it, so that they go with it. The token
+//! is made once; deleting its Secret has another one made, which is how it is rotated. `Ready` says that source and channel
+//! are there as asked and are ready themselves (where there is a mesh that could make them so); services that cannot be
+//! offered are listed one by one and do not spoil the others. An id or a name that two Applications want belongs to the
+//! older, and the younger is looked at again whenever that changes.
 
 mod observe;
 mod plan;
+mod publisher;
 mod rivals;
 mod status;
 #[cfg(test)]
@@ -29,6 +31,7 @@ use rivals::Rivals;
 
 const SOURCE: Ticket = "source";
 const CHANNEL: Ticket = "channel";
+const PUBLISHER: Ticket = "publisher";
 
 pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
     let rivals = Arc::new(Rivals::new(start.options.offers, hubs.applications.store()));
@@ -38,7 +41,8 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
     let controller = Controller::new(beats, &mut hubs.applications, |_| Vec::new())
         .hears(&mut hubs.applications, move |change| rivals.heed(change))
         .wakes(&mut hubs.http_sources, owner)
-        .wakes(&mut hubs.channels, owner);
+        .wakes(&mut hubs.channels, owner)
+        .wakes(&mut hubs.secrets, owner);
     start.add(controller, parts);
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use heddle_api::conditions::{Condition, ConditionType, NO_MESH, Reason};
-use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger};
+use heddle_api::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 
 /// A mesh, as the controllers know it. Every answer is about the routing table in force, and none of them waits.
 pub trait DataPlane: Send + Sync + Debug {
@@ -27,21 +27,57 @@ pub trait DataPlane: Send + Sync + Debug {
     /// a Channel to a Broker or another Channel has no consumer of its own, and is answered for all the same.
     fn consumer(&self, key: &str) -> Option<InForce>;
 
-    /// Why that consumer was left out of the table, if it was.
+    /// Why that consumer or link was left out of the table, or leads nowhere in it, if so.
     fn rejected(&self, key: &str) -> Option<String>;
 
     /// Whether `channel/NAMESPACE/NAME` or `broker/NAMESPACE/NAME` is part of the table.
     fn entry(&self, name: &str) -> bool;
 
+    /// Whether the listener for events asks publishers who they are.
+    fn asks_who(&self) -> bool;
+
     /// Whether events of an Application are accepted; if not, why.
     fn application_open(&self, application: &str) -> Result<(), String>;
+
+    /// How many events were accepted for consumers of `broker/NAMESPACE/NAME` and have not ended.
+    fn pending(&self, broker: &str) -> u64;
+
+    /// How many of those came in at `channel/NAMESPACE/NAME`.
+    fn pending_through(&self, channel: &str, broker: &str) -> u64;
+
+    /// Ends what came in at a channel and is pending for consumers of a broker, and answers how much that was once it is
+    /// written down. Nothing is left to end when it is asked again, so asking twice does no harm.
+    fn give_up(
+        &self,
+        channel: &str,
+        broker: &str,
+        fate: Fate,
+        why: &str,
+    ) -> BoxFuture<'static, Result<GivenUp, String>>;
 
     /// Takes resources to compile a table from, and returns at once. The table comes into force a little later.
     fn route(&self, resources: Resources);
 
     /// Completes when any answer may have changed since the mark `seen`, with the new mark. Marks begin at zero and
-    /// grow; answers asked for afterwards are at least as new as the mark.
+    /// grow; answers asked for afterwards are at least as new as the mark. How much is pending changes with every event
+    /// and therefore counts for nothing here: who waits for it looks again after a while.
     fn changed(&self, seen: u64) -> BoxFuture<'static, u64>;
+}
+
+/// How events end that will not be delivered any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// They rest where they can be found and sent on their way again.
+    DeadLetter,
+    /// They are removed, in the name of whoever asked.
+    Discard,
+}
+
+/// What was given up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GivenUp {
+    pub dead_lettered: u64,
+    pub discarded: u64,
 }
 
 /// Everything routes are compiled from.
@@ -53,6 +89,7 @@ pub struct Resources {
     pub subscriptions: Vec<Arc<Subscription>>,
     pub brokers: Vec<Arc<Broker>>,
     pub triggers: Vec<Arc<Trigger>>,
+    pub policies: Vec<Arc<EventPolicy>>,
 }
 
 /// What the table in force says about a consumer.
@@ -102,6 +139,9 @@ impl Routed {
         let Some(plane) = plane else {
             return Self::NoMesh;
         };
+        if let Some(why) = plane.rejected(key) {
+            return Self::Rejected(why);
+        }
         match plane.consumer(key) {
             Some(found) if Some(&*found.uid) == uid && Some(found.generation) == generation => {
                 Self::Yes {
@@ -109,11 +149,8 @@ impl Routed {
                     faults: found.faults,
                 }
             }
-            found => match plane.rejected(key) {
-                Some(why) => Self::Rejected(why),
-                None if found.is_some() => Self::Stale,
-                None => Self::Absent,
-            },
+            Some(_) => Self::Stale,
+            None => Self::Absent,
         }
     }
 

@@ -20,6 +20,7 @@ mod application_mapping;
 mod broker;
 mod channel;
 mod dataplane;
+mod event_policy;
 mod http_source;
 mod leader;
 mod machine;
@@ -43,15 +44,16 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, future};
 use heddle_api::offer::Mode;
+use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use heddle_api::{
     Application, ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy,
     HTTPSource, ServiceBinding, ServiceInstance, Subscription, Trigger,
 };
 use heddle_rt::{Chance, Clock};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Client;
 
-pub use dataplane::{DataPlane, Held, InForce, Resources};
+pub use dataplane::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
 pub use leader::{Leadership, lead};
 pub use machine::{Beats, Ctx, Error, Step, Ticket};
 
@@ -103,6 +105,8 @@ pub(crate) struct Hubs {
     flows: Hub<EventFlow>,
     instances: Hub<ServiceInstance>,
     bindings: Hub<ServiceBinding>,
+    /// Of the integration namespace.
+    secrets: Hub<Secret>,
 }
 
 /// The futures that make up a run.
@@ -124,6 +128,7 @@ pub async fn run(client: Client, options: Options) {
         flows: Hub::new(&client),
         instances: Hub::new(&client),
         bindings: Hub::new(&client),
+        secrets: Hub::within(&client, INTEGRATION_NAMESPACE),
     };
     let feed = options.data_plane.as_ref().map(|plane| {
         let (plane, clock) = (Arc::clone(plane), options.clock.clone());
@@ -146,6 +151,7 @@ pub async fn run(client: Client, options: Options) {
     service_instance::start(&start, &mut hubs, &mut parts);
     service_binding::start(&start, &mut hubs, &mut parts);
     parts.push(records::expire(start.client.clone(), options.clone()).boxed());
+    event_policy::start(&start, &mut hubs, &mut parts);
     parts.extend(feed.map(|feed| feed.run().boxed()));
     parts.extend([
         hubs.applications.run(options.clone()).boxed(),
@@ -160,7 +166,8 @@ pub async fn run(client: Client, options: Options) {
         hubs.activations.run(options.clone()).boxed(),
         hubs.flows.run(options.clone()).boxed(),
         hubs.instances.run(options.clone()).boxed(),
-        hubs.bindings.run(options).boxed(),
+        hubs.bindings.run(options.clone()).boxed(),
+        hubs.secrets.run(options).boxed(),
     ]);
     future::join_all(parts).await;
 }

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger, broker};
+use heddle_api::{
+    Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger, broker,
+};
 use heddle_rt::Clock;
 use kube::runtime::reflector::Store;
 use kube::{Resource, ResourceExt as _};
@@ -37,6 +39,7 @@ struct Stores {
     subscriptions: Store<Subscription>,
     brokers: Store<Broker>,
     triggers: Store<Trigger>,
+    policies: Store<EventPolicy>,
 }
 
 /// Opens when the first table is in force and the listener is open. Controllers wait for it, so that a restart does not
@@ -71,6 +74,7 @@ impl Feed {
                 subscriptions: follow(&mut hubs.subscriptions, &changed),
                 brokers: follow(&mut hubs.brokers, &changed),
                 triggers: follow(&mut hubs.triggers, &changed),
+                policies: follow(&mut hubs.policies, &changed),
             },
             plane,
             clock,
@@ -136,7 +140,8 @@ impl Stores {
         self.channels.wait_until_ready().await?;
         self.subscriptions.wait_until_ready().await?;
         self.brokers.wait_until_ready().await?;
-        self.triggers.wait_until_ready().await
+        self.triggers.wait_until_ready().await?;
+        self.policies.wait_until_ready().await
     }
 
     fn snapshot(&self) -> Resources {
@@ -147,6 +152,7 @@ impl Stores {
             subscriptions: sorted(self.subscriptions.state()),
             brokers: sorted(self.brokers.state()),
             triggers: sorted(self.triggers.state()),
+            policies: sorted(self.policies.state()),
         }
     }
 }
@@ -223,5 +229,6 @@ routes!(
     Channel,
     Subscription,
     Broker,
-    Trigger
+    Trigger,
+    EventPolicy
 );

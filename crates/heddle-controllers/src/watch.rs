@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use heddle_rt::Chance;
 use heddle_rt::backoff::{Backoff, Limits};
+use kube::core::NamespaceResourceScope;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
@@ -65,13 +66,25 @@ pub(crate) struct Hub<K: Watched> {
 
 impl<K: Watched> Hub<K> {
     pub(crate) fn new(client: &Client) -> Self {
+        Self::over(Api::all(client.clone()))
+    }
+
+    fn over(api: Api<K>) -> Self {
         let (store, writer) = reflector::store();
         Self {
-            api: Api::all(client.clone()),
+            api,
             store,
             writer,
             listeners: Vec::new(),
         }
+    }
+
+    /// Of one namespace only.
+    pub(crate) fn within(client: &Client, namespace: &str) -> Self
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        Self::over(Api::namespaced(client.clone(), namespace))
     }
 
     /// Everything known. Empty before the first list is in.

@@ -13,6 +13,7 @@
 //! The mesh never asks the API server while an event waits: it reads an immutable table that was compiled beforehand.
 
 mod codec;
+mod draining;
 pub mod envelope;
 pub mod event;
 pub mod hop;
@@ -29,8 +30,10 @@ mod recovery;
 pub mod routes;
 mod shared;
 mod span;
+pub mod who;
 
 pub use codec::Unreadable;
+pub use draining::{Fate, GiveUpError, GivenUp};
 pub use housekeeping::Retention;
 pub use mesh::{Mesh, Options, Routed};
 pub use observer::Observer;

@@ -14,6 +14,7 @@ mod affix;
 mod compile;
 mod doors;
 mod fingerprint;
+mod grants;
 mod index;
 mod settings;
 #[cfg(test)]
@@ -26,12 +27,13 @@ use std::sync::Arc;
 use heddle_api::attributes::Attributes;
 use heddle_api::duck::DeliverySpec;
 use heddle_api::filter::FilterSource;
-use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger};
+use heddle_api::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 
 use crate::path::trigger::Predicate;
 use index::Index;
 
 pub use compile::{compile, recompile};
+pub use grants::Grant;
 pub use settings::{Settings, Start};
 
 /// Everything that a table is made of.
@@ -43,6 +45,7 @@ pub struct Resources {
     pub subscriptions: Vec<Arc<Subscription>>,
     pub brokers: Vec<Arc<Broker>>,
     pub triggers: Vec<Arc<Trigger>>,
+    pub policies: Vec<Arc<EventPolicy>>,
 }
 
 /// Who wants which events. Consumers are numbered in the order of their keys.
@@ -54,6 +57,8 @@ pub struct Table {
     doors: HashMap<String, Door>,
     /// Subscriptions that lead from place to place, with the uid and generation they were compiled from.
     links: HashMap<String, (String, i64)>,
+    /// What policies allow publishers, by entry.
+    grants: HashMap<Arc<str>, Vec<Grant>>,
     index: Index,
     rejected: Vec<Rejected>,
     faults: Vec<Rejected>,
@@ -170,6 +175,12 @@ impl Table {
         Some((uid, *generation))
     }
 
+    /// What policies allow publishers at an entry. Who needs no policy is not told here.
+    #[must_use]
+    pub fn grants(&self, entry: &str) -> &[Grant] {
+        self.grants.get(entry).map_or(&[], Vec::as_slice)
+    }
+
     /// The entries from which an event reaches a place, that place included, in the order of their names.
     #[must_use]
     pub fn reaching(&self, name: &str) -> Vec<Arc<str>> {
@@ -190,7 +201,7 @@ impl Table {
         self.doors.get(application)
     }
 
-    /// Consumers that are not in the table because what they ask for cannot be understood.
+    /// What cannot be understood and is not in the table, or leads where nobody allows it and therefore leads nowhere.
     #[must_use]
     pub fn rejected(&self) -> &[Rejected] {
         &self.rejected

@@ -8,6 +8,7 @@
 
 pub mod dial;
 pub mod egress;
+pub mod subject;
 pub mod trust;
 
 use std::convert::Infallible;

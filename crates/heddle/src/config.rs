@@ -15,7 +15,8 @@ use heddle_front::Settings;
 use heddle_front::catalog::Rules;
 use heddle_front::settings::{DeletedPoll, MissingVersion};
 use heddle_mesh::Retention;
-use serde::Deserialize;
+use heddle_rt::net::egress::{Egress, Prefix};
+use serde::{Deserialize, Deserializer};
 
 use crate::failure::Failure;
 use crate::files;
@@ -33,6 +34,12 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// The events listener, where publishers send to; port 0 picks a free one.
     pub(crate) events: SocketAddr,
+    /// Whether publishers must prove who they are even on this machine. On any other address they always must.
+    pub(crate) events_require_identity: bool,
+    /// Certificates, in PEM, of the authorities that publishers' certificates are believed from.
+    pub(crate) events_client_ca: Option<PathBuf>,
+    /// Where events may be delivered to.
+    pub(crate) egress: Egress,
     /// Whether the listeners may be reachable from other machines.
     pub(crate) allow_remote: bool,
     /// Names besides localhost and the listen address that the certificate is good for.
@@ -90,6 +97,14 @@ pub(crate) struct ConfigArgs {
     #[arg(long, env = "HEDDLE_EVENTS_LISTEN", value_name = "ADDRESS")]
     pub(crate) events: Option<SocketAddr>,
 
+    /// Ask publishers who they are even on this machine; other machines are always asked
+    #[arg(long, env = "HEDDLE_EVENTS_REQUIRE_IDENTITY", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
+    pub(crate) events_require_identity: Option<bool>,
+
+    /// Certificates (PEM) of the authorities that publishers' client certificates are believed from
+    #[arg(long, env = "HEDDLE_EVENTS_CLIENT_CA", value_name = "FILE")]
+    pub(crate) events_client_ca: Option<PathBuf>,
+
     /// Let other machines reach the listeners (TLS and a token are still required)
     #[arg(long, env = "HEDDLE_ALLOW_REMOTE", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
     pub(crate) allow_remote: Option<bool>,
@@ -131,6 +146,13 @@ struct File {
     data_dir: Option<PathBuf>,
     listen: Option<SocketAddr>,
     events: Option<SocketAddr>,
+    events_require_identity: Option<bool>,
+    #[serde(rename = "eventsClientCAFile")]
+    events_client_ca: Option<PathBuf>,
+    #[serde(default, deserialize_with = "ranges")]
+    egress_allow: Option<Vec<Prefix>>,
+    #[serde(default, deserialize_with = "ranges")]
+    egress_deny: Option<Vec<Prefix>>,
     retention_hours: Option<u32>,
     retention_gibibytes: Option<u32>,
     allow_remote: Option<bool>,
@@ -181,6 +203,9 @@ impl Default for Config {
             data_dir: DATA_DIR_DEFAULT.into(),
             listen: SocketAddr::from(([127, 0, 0, 1], 4333)),
             events: SocketAddr::from(([127, 0, 0, 1], 4334)),
+            events_require_identity: false,
+            events_client_ca: None,
+            egress: Egress::default(),
             allow_remote: false,
             tls_names: Vec::new(),
             controllers: true,
@@ -225,6 +250,30 @@ impl Config {
         self.set("events", Origin::File, file.events, |config, value| {
             config.events = value
         });
+        self.set(
+            "eventsRequireIdentity",
+            Origin::File,
+            file.events_require_identity,
+            |config, value| config.events_require_identity = value,
+        );
+        self.set(
+            "eventsClientCAFile",
+            Origin::File,
+            file.events_client_ca,
+            |config, value| config.events_client_ca = Some(value),
+        );
+        self.set(
+            "egressAllow",
+            Origin::File,
+            file.egress_allow,
+            |config, value| config.egress.allow = value,
+        );
+        self.set(
+            "egressDeny",
+            Origin::File,
+            file.egress_deny,
+            |config, value| config.egress.deny = value,
+        );
         self.set(
             "retentionHours",
             Origin::File,
@@ -345,6 +394,18 @@ impl Config {
             config.events = value
         });
         self.set(
+            "eventsRequireIdentity",
+            origin("events_require_identity"),
+            args.events_require_identity,
+            |config, value| config.events_require_identity = value,
+        );
+        self.set(
+            "eventsClientCAFile",
+            origin("events_client_ca"),
+            args.events_client_ca,
+            |config, value| config.events_client_ca = Some(value),
+        );
+        self.set(
             "allowRemote",
             origin("allow_remote"),
             args.allow_remote,
@@ -409,6 +470,11 @@ impl Config {
         }
     }
 
+    /// Whether publishers are asked who they are.
+    pub(crate) fn asks_publishers(&self) -> bool {
+        self.events_require_identity || !is_loopback(self.events.ip())
+    }
+
     /// Every key with its value, as YAML a file can hold, and who set it.
     pub(crate) fn print(&self) -> String {
         let log_format = match self.log_format {
@@ -429,6 +495,19 @@ impl Config {
             ("dataDir", quote(&self.data_dir.display().to_string())),
             ("listen", quote(&self.listen.to_string())),
             ("events", quote(&self.events.to_string())),
+            (
+                "eventsRequireIdentity",
+                self.events_require_identity.to_string(),
+            ),
+            (
+                "eventsClientCAFile",
+                (self.events_client_ca.as_ref()).map_or_else(
+                    || "null".to_owned(),
+                    |path| quote(&path.display().to_string()),
+                ),
+            ),
+            ("egressAllow", prefixes(&self.egress.allow)),
+            ("egressDeny", prefixes(&self.egress.deny)),
             (
                 "retentionHours",
                 (self.retention.age_max.as_secs() / 3600).to_string(),
@@ -492,6 +571,15 @@ impl Origin {
     }
 }
 
+/// Ranges of addresses, each as text.
+fn ranges<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Prefix>>, D::Error> {
+    let texts = Option::<Vec<String>>::deserialize(from)?;
+    let parse = |text: String| text.parse().map_err(serde::de::Error::custom);
+    texts
+        .map(|texts| texts.into_iter().map(parse).collect())
+        .transpose()
+}
+
 fn parse_file(path: &Path, text: &str) -> anyhow::Result<File> {
     let options = serde_saphyr::options! { with_snippet: false };
     let parsed: Result<Option<File>, _> = serde_saphyr::from_str_with_options(text, options);
@@ -504,6 +592,11 @@ fn parse_file(path: &Path, text: &str) -> anyhow::Result<File> {
 /// Whether only this machine can reach an address.
 pub(crate) fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
+}
+
+fn prefixes(prefixes: &[Prefix]) -> String {
+    let texts: Vec<String> = prefixes.iter().map(ToString::to_string).collect();
+    serde_json::json!(texts).to_string()
 }
 
 /// A JSON string is a YAML string whatever is in it.

@@ -1,61 +1,94 @@
-//! The events listener: publishers on this machine may send without credentials, others may not.
+//! The events listener: who is it that publishes?
 //!
-//! A loopback listener can only be reached by who is on this machine already. On any other address a publisher shows a
-//! bearer token, in the header or, as the webhook specification wants it, as `access_token` in the query.
+//! ```text
+//!   bearer token, in the header or as access_token in the query   the administrator, or an Application by its Secret
+//!   client certificate                                            an Application by its common name
+//!   neither                                                       on loopback anybody, unless identity is required
+//! ```
+//! A loopback listener can only be reached by who is on this machine already. Credentials that nobody knows are refused
+//! even there: whoever shows some means to be somebody. What each may publish is left to the mesh.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use heddle_apiserver::{ADMINS, ApiServer};
 use heddle_mesh::path::source::Source;
+use heddle_mesh::who::Who;
+use heddle_rt::net::Peer;
+use heddle_rt::net::subject::Subject;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use serde_json::json;
 
-use crate::config::is_loopback;
+use crate::publishers::Publishers;
 
 /// The service behind the listener.
 #[derive(Clone, Debug)]
 pub(crate) struct EventsDoor {
-    source: Source,
-    server: ApiServer,
-    open: bool,
+    pub(crate) source: Source,
+    pub(crate) server: ApiServer,
+    pub(crate) publishers: Arc<Publishers>,
+    /// Whether everybody must say who they are.
+    pub(crate) asks_who: bool,
+}
+
+/// Why nobody knows who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unknown {
+    NoCredentials,
+    Token,
+    Certificate,
 }
 
 impl EventsDoor {
-    pub(crate) fn new(source: Source, server: ApiServer, address: SocketAddr) -> Self {
-        Self {
-            source,
-            server,
-            open: is_loopback(address.ip()),
+    fn who<B>(&self, request: &Request<B>) -> Result<Who, Unknown> {
+        let header = request.headers().get(header::AUTHORIZATION);
+        if let Some(value) = header {
+            return bearer(value)
+                .and_then(|token| self.by_token(token))
+                .ok_or(Unknown::Token);
         }
+        if let Some(token) = query_token(request.uri().query()) {
+            return self.by_token(token).ok_or(Unknown::Token);
+        }
+        let peer = request.extensions().get::<Peer>();
+        if let Some(certificate) = peer.and_then(|peer| peer.certificate.as_ref()) {
+            let subject = Subject::of(certificate);
+            let who = subject.and_then(|subject| self.publishers.by_subject(&subject));
+            return who.ok_or(Unknown::Certificate);
+        }
+        if self.asks_who {
+            return Err(Unknown::NoCredentials);
+        }
+        Ok(Who::Anonymous)
     }
 
-    fn admits(&self, request: &Request<Incoming>) -> bool {
-        let who = |headers: &HeaderMap| {
-            self.server
-                .who(headers)
-                .is_some_and(|who| who.is_in(ADMINS))
-        };
-        self.open
-            || who(request.headers())
-            || query_token(request.uri().query()).is_some_and(|headers| who(&headers))
+    fn by_token(&self, token: &str) -> Option<Who> {
+        if let Some(who) = self.publishers.by_token(token) {
+            return Some(who);
+        }
+        let value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+        let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
+        let user = self.server.who(&headers)?;
+        user.is_in(ADMINS).then_some(Who::Administrator)
     }
 }
 
-/// A token in the query, as if it stood in the header.
-fn query_token(query: Option<&str>) -> Option<HeaderMap> {
-    let pairs = query?.split('&');
-    let token = pairs
-        .filter_map(|pair| pair.split_once('='))
-        .find(|(key, _)| *key == "access_token")?
-        .1;
-    let value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
-    Some(HeaderMap::from_iter([(header::AUTHORIZATION, value)]))
+fn bearer(value: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// A token in the query, as the webhook specification allows.
+fn query_token(query: Option<&str>) -> Option<&str> {
+    let mut pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .find(|(key, _)| *key == "access_token")
+        .map(|(_, token)| token)
 }
 
 impl tower::Service<Request<Incoming>> for EventsDoor {
@@ -68,16 +101,31 @@ impl tower::Service<Request<Incoming>> for EventsDoor {
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        if !self.admits(&request) {
-            return Box::pin(async { Ok(unauthorized()) });
+        match self.who(&request) {
+            Ok(who) => {
+                let source = self.source.clone();
+                Box::pin(async move { Ok(source.handle(&who, request).await) })
+            }
+            Err(unknown) => Box::pin(async move { Ok(unauthorized(unknown)) }),
         }
-        let source = self.source.clone();
-        Box::pin(async move { Ok(source.handle(request).await) })
     }
 }
 
-fn unauthorized() -> Response<Full<Bytes>> {
-    let body = json!({"code": "unauthorized", "message": "publishing from another machine needs a bearer token"});
+fn unauthorized(unknown: Unknown) -> Response<Full<Bytes>> {
+    let message = match unknown {
+        Unknown::NoCredentials => {
+            "publishing here needs a bearer token or a client certificate; an Application's token is in the Secret \
+             NAME-publisher in kyma-integration"
+        }
+        Unknown::Token => {
+            "nobody has this token; an Application's is in the Secret NAME-publisher in kyma-integration"
+        }
+        Unknown::Certificate => {
+            "this certificate is no Application's: its common name must be the Application's name or one of its client \
+             ids, and its organisation and unit what the Application asks for"
+        }
+    };
+    let body = json!({"code": "unauthorized", "message": message});
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     let headers = response.headers_mut();

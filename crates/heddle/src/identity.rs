@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use heddle_rt::net::rustls;
+use heddle_rt::net::trust::Roots;
 use heddle_rt::{Chance, Clock, Vfs};
 use serde_json::json;
 
@@ -85,11 +86,13 @@ impl Identity {
         &self.admin_token
     }
 
-    /// What the listener speaks TLS with. `names` are added to localhost and the address itself.
+    /// What the listener speaks TLS with. `names` are added to localhost and the address itself; with `clients`, whoever
+    /// connects may prove who they are by a certificate of these authorities.
     pub(crate) fn tls(
         &self,
         listen: SocketAddr,
         names: &[String],
+        clients: Option<&Roots>,
     ) -> anyhow::Result<Arc<rustls::ServerConfig>> {
         let mut sans: Vec<String> = vec!["localhost".to_owned()];
         let own = [
@@ -105,7 +108,8 @@ impl Identity {
         sans.extend(names.iter().cloned());
         sans.sort();
         sans.dedup();
-        pki::server_config(self.authority.clone(), self.means.clock.clone(), sans)
+        let (authority, clock) = (self.authority.clone(), self.means.clock.clone());
+        pki::server_config(authority, clock, sans, clients)
     }
 
     /// Tells clients where to go: called when requests are being answered, and not before.

@@ -20,6 +20,7 @@ mod otlp;
 mod otlp;
 mod output;
 mod plane;
+mod publishers;
 mod terminal;
 mod wire;
 

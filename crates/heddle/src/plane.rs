@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_controllers::{DataPlane, Held, InForce, Resources};
+use heddle_controllers::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
 use heddle_mesh::Mesh;
 use heddle_mesh::routes::{self, Door};
 use heddle_rt::{OnError, Tasks};
@@ -19,11 +20,13 @@ pub(crate) struct Plane {
     mesh: Mesh,
     resources: watch::Sender<Option<Resources>>,
     base_url: Mutex<Option<String>>,
+    /// Whether the listener asks publishers who they are.
+    asks_who: bool,
 }
 
 impl Plane {
     /// Starts taking resources.
-    pub(crate) fn start(mesh: Mesh, tasks: &Tasks) -> Arc<Self> {
+    pub(crate) fn start(mesh: Mesh, tasks: &Tasks, asks_who: bool) -> Arc<Self> {
         let (resources, mut newest) = watch::channel(None::<Resources>);
         let routed = mesh.clone();
         tasks.spawn("routes", OnError::EndProcess, async move {
@@ -38,6 +41,7 @@ impl Plane {
             mesh,
             resources,
             base_url: Mutex::new(None),
+            asks_who,
         })
     }
 
@@ -57,6 +61,7 @@ fn owned(resources: Resources) -> routes::Resources {
         subscriptions: resources.subscriptions,
         brokers: resources.brokers,
         triggers: resources.triggers,
+        policies: resources.policies,
     }
 }
 
@@ -89,6 +94,10 @@ impl DataPlane for Plane {
         self.mesh.table().entry(name).is_some()
     }
 
+    fn asks_who(&self) -> bool {
+        self.asks_who
+    }
+
     fn application_open(&self, application: &str) -> Result<(), String> {
         match self.mesh.table().application(application) {
             Some(Door::Open { .. }) => Ok(()),
@@ -97,6 +106,38 @@ impl DataPlane for Plane {
                 "the mesh does not know the Application {application:?} yet"
             )),
         }
+    }
+
+    fn pending(&self, broker: &str) -> u64 {
+        self.mesh.pending(broker)
+    }
+
+    fn pending_through(&self, channel: &str, broker: &str) -> u64 {
+        self.mesh.pending_through(channel, broker)
+    }
+
+    fn give_up(
+        &self,
+        channel: &str,
+        broker: &str,
+        fate: Fate,
+        why: &str,
+    ) -> BoxFuture<'static, Result<GivenUp, String>> {
+        let mesh = self.mesh.clone();
+        let [channel, broker, why] = [channel, broker, why].map(str::to_owned);
+        let fate = match fate {
+            Fate::DeadLetter => heddle_mesh::Fate::DeadLetter,
+            Fate::Discard => heddle_mesh::Fate::Discard,
+        };
+        async move {
+            let given_up = mesh.give_up(&channel, &broker, fate, &why).await;
+            let given_up = given_up.map_err(|error| error.to_string())?;
+            Ok(GivenUp {
+                dead_lettered: given_up.dead_lettered,
+                discarded: given_up.discarded,
+            })
+        }
+        .boxed()
     }
 
     fn route(&self, resources: Resources) {

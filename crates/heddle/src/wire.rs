@@ -21,7 +21,7 @@ use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::{Mesh, Observer};
 use heddle_rt::net::dial::Network;
-use heddle_rt::net::egress::Egress;
+use heddle_rt::net::trust::Roots;
 use heddle_rt::net::{self, Door};
 use heddle_rt::shutdown::{End, Interrupts, Phase};
 use heddle_rt::vfs::Lock;
@@ -32,10 +32,12 @@ use crate::config::Config;
 use crate::control::Control;
 use crate::events::EventsDoor;
 use crate::failure::Failure;
+use crate::files;
 use crate::identity::{Identity, Means, Published};
 use crate::osb;
 use crate::otlp::Exporter;
 use crate::plane::Plane;
+use crate::publishers::Publishers;
 
 /// Time, chance and files, as the machine has them.
 #[derive(Clone, Debug)]
@@ -191,7 +193,17 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     };
     let observer = exporter.as_ref().map(Exporter::observer);
     let mesh = open_mesh(config, world, &tasks, observer)?;
-    let plane = Plane::start(mesh.clone(), &tasks.child("routing"));
+    let asks_who = config.asks_publishers();
+    let plane = Plane::start(mesh.clone(), &tasks.child("routing"), asks_who);
+    let clients = config.events_client_ca.as_deref().map(client_roots);
+    let clients = clients.transpose()?;
+    let publishers = Arc::new(Publishers::default());
+    let (known, client) = (Arc::clone(&publishers), ground.client());
+    ground
+        .tasks
+        .spawn("publishers", OnError::EndProcess, async move {
+            known.watch(client).await;
+        });
     if config.controllers {
         ground.start_controllers(world, Some(plane.clone()), config.catalog.mode);
     }
@@ -213,10 +225,10 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let listener = bind(config.listen).await?;
     let events_listener = bind(config.events).await?;
     let (address, events_address) = (listener.address(), events_listener.address());
-    let door = |address| -> anyhow::Result<Door> {
+    let door = |address, clients| -> anyhow::Result<Door> {
         Ok(Door {
             clock: world.clock.clone(),
-            tls: Some(identity.tls(address, &config.tls_names)?),
+            tls: Some(identity.tls(address, &config.tls_names, clients)?),
             plain_on_loopback: true,
             limits: net::Limits {
                 drain_timeout: config.shutdown_grace,
@@ -224,8 +236,14 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
             },
         })
     };
-    let (control_door, events_door) = (door(address)?, door(events_address)?);
-    let events = EventsDoor::new(mesh.source(), ground.server.clone(), events_address);
+    let control_door = door(address, None)?;
+    let events_door = door(events_address, clients.as_ref())?;
+    let events = EventsDoor {
+        source: mesh.source(),
+        server: ground.server.clone(),
+        publishers,
+        asks_who,
+    };
     doors.spawn_finishing("control", OnError::EndProcess, |closing| {
         net::serve(listener, control_door, control.router(), closing)
     });
@@ -287,6 +305,11 @@ const DELIVERIES_SHARE: u32 = 2;
 
 /// The part of the grace period in which a collector may take the last spans.
 const SPANS_SHARE: u32 = 4;
+/// The authorities that publishers' certificates are believed from.
+fn client_roots(path: &Path) -> anyhow::Result<Roots> {
+    let pem = files::read_text(path)?;
+    Roots::parse(&pem).with_context(|| format!("cannot use {}", path.display()))
+}
 
 async fn bind(address: std::net::SocketAddr) -> anyhow::Result<net::Listener> {
     net::bind(address)
@@ -314,7 +337,7 @@ fn open_mesh(
     let courier = Courier::new(CourierOptions {
         tasks: tasks.child("connections"),
         clock: world.clock.clone(),
-        connect: Arc::new(Network::new(world.clock.clone(), Egress::default())),
+        connect: Arc::new(Network::new(world.clock.clone(), config.egress.clone())),
         limits: ConnectionLimits::default(),
         replies: limits,
     });

@@ -1,13 +1,15 @@
-//! Observe: the Application and its two children, as they are now.
+//! Observe: the Application and its children, as they are now.
 
 use heddle_api::application::{Application, RejectedService};
 use heddle_api::channel::Channel;
 use heddle_api::http_source::HTTPSource;
-use heddle_api::well_known::INTEGRATION_NAMESPACE;
+use heddle_api::well_known::{INTEGRATION_NAMESPACE, publisher_secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
-use super::{CHANNEL, SOURCE};
+use super::publisher::Token;
+use super::{CHANNEL, PUBLISHER, SOURCE};
 use crate::machine::{Ctx, Error, Ticket};
 
 #[derive(Debug, Clone)]
@@ -17,6 +19,9 @@ pub(crate) struct World {
     pub channel: Option<Channel>,
     /// Services that cannot be offered.
     pub rejected: Vec<RejectedService>,
+    pub publisher: Option<Secret>,
+    /// What a new Secret would hold.
+    pub fresh_token: Token,
     /// Whether there is a mesh, without which no child can become ready.
     pub meshed: bool,
     /// The step that failed in this round, and how.
@@ -32,6 +37,10 @@ pub(super) async fn observe(
     Ok(World {
         source: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
         channel: ctx.find(INTEGRATION_NAMESPACE, &name).await?,
+        publisher: ctx
+            .find(INTEGRATION_NAMESPACE, &publisher_secret(&name))
+            .await?,
+        fresh_token: Token::new(&ctx.options.chance),
         application,
         rejected,
         meshed: ctx.plane().is_some(),
@@ -45,6 +54,7 @@ impl World {
         match ticket {
             SOURCE => self.source = answer.and_then(|object| object.try_parse().ok()),
             CHANNEL => self.channel = answer.and_then(|object| object.try_parse().ok()),
+            PUBLISHER => self.publisher = answer.and_then(|object| object.try_parse().ok()),
             _ => {}
         }
     }

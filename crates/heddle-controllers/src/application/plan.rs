@@ -1,4 +1,4 @@
-//! Plan: which of the two children must be made, mended or removed.
+//! Plan: which of the children must be made, mended or removed.
 
 use std::fmt::Debug;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::observe::World;
-use super::{CHANNEL, SOURCE};
+use super::{CHANNEL, SOURCE, publisher};
 use crate::machine::Step;
 
 pub(super) fn plan(world: &World) -> Vec<Step> {
@@ -24,6 +24,7 @@ pub(super) fn plan(world: &World) -> Vec<Step> {
     let steps = [
         child(application, world.source.as_ref(), SOURCE, source),
         child(application, world.channel.as_ref(), CHANNEL, json!({})),
+        publisher::plan(world),
     ];
     steps.into_iter().flatten().collect()
 }

@@ -1,14 +1,17 @@
 use heddle_api::application::{Application, ApplicationSpec, ApplicationStatus, RejectedService};
 use heddle_api::channel::Channel;
 use heddle_api::http_source::HTTPSource;
+use heddle_rt::Chance;
 use jiff::Timestamp;
+use k8s_openapi::ByteString;
 use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::observe::World;
-use super::{CHANNEL, SOURCE, plan, status};
+use super::publisher::Token;
+use super::{CHANNEL, PUBLISHER, SOURCE, plan, status};
 use crate::machine::Step;
 
 fn world() -> World {
@@ -20,6 +23,8 @@ fn world() -> World {
         source: None,
         channel: None,
         rejected: Vec::new(),
+        publisher: None,
+        fresh_token: Token::new(&Chance::seeded(1)),
         meshed: false,
         trouble: None,
     }
@@ -60,7 +65,7 @@ fn conditions(world: &World) -> Vec<String> {
 #[test]
 fn an_application_gets_its_source_and_channel_and_then_rests() {
     let mut world = world();
-    assert_eq!(tickets(&world), [SOURCE, CHANNEL]);
+    assert_eq!(tickets(&world), [SOURCE, CHANNEL, PUBLISHER]);
     settle(&mut world);
     assert!(
         tickets(&world).is_empty(),
@@ -80,6 +85,34 @@ fn an_application_gets_its_source_and_channel_and_then_rests() {
     assert_eq!(source.spec.source, "shop");
     assert_eq!(source.namespace().as_deref(), Some("kyma-integration"));
     assert_eq!(source.owner_references()[0].uid, "u1");
+}
+
+#[test]
+fn a_token_is_made_once_and_again_when_it_is_gone() {
+    let mut world = world();
+    settle(&mut world);
+    let first = world.publisher.clone().unwrap();
+    assert_eq!(first.name_any(), "shop-publisher");
+    assert_eq!(first.type_.as_deref(), Some("heddle.dev/publisher-token"));
+    assert_eq!(first.owner_references()[0].uid, "u1");
+    let ByteString(token) = &first.data.as_ref().unwrap()["token"];
+    assert_eq!(token.len(), 64, "256 bits in hexadecimal");
+    let shown = format!("{:?}", world.fresh_token);
+    assert!(!shown.contains(std::str::from_utf8(token).unwrap()));
+    // Another round draws another token, and keeps the one that is there.
+    world.fresh_token = Token::new(&Chance::seeded(2));
+    assert!(tickets(&world).is_empty());
+    world.publisher = None;
+    assert_eq!(tickets(&world), [PUBLISHER]);
+    settle(&mut world);
+    assert_ne!(world.publisher.as_ref().unwrap().data, first.data);
+    // One without a token is as good as none, and one that another object controls is left alone.
+    world.publisher.as_mut().unwrap().data = None;
+    assert_eq!(tickets(&world), [PUBLISHER]);
+    for owner in world.publisher.as_mut().unwrap().owner_references_mut() {
+        owner.uid = "another".to_owned();
+    }
+    assert!(tickets(&world).is_empty());
 }
 
 #[test]
@@ -141,7 +174,7 @@ fn skipping_the_installation_removes_only_what_is_owned() {
         .owner_references_mut()
         .clear();
     let steps = plan::plan(&world);
-    assert_eq!(steps.len(), 1);
+    assert_eq!(tickets(&world), [SOURCE, PUBLISHER]);
     assert!(
         matches!(&steps[0], Step::Delete { uid, .. } if uid == "uid-of-source"),
         "{steps:?}"

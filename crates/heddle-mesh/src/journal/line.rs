@@ -56,6 +56,13 @@ pub enum Line {
         at: Timestamp,
         by: Box<str>,
     },
+    /// Taken from the consumer before it had ended, by somebody who is named.
+    Removed {
+        consumer: ConsumerId,
+        offset: Offset,
+        at: Timestamp,
+        by: Box<str>,
+    },
     /// The external sink has the dead letter, or will not get it.
     Sunk {
         consumer: ConsumerId,
@@ -117,6 +124,8 @@ pub struct Dead {
     pub answer: Vec<u8>,
     /// Whether an external sink is to have it too.
     pub sink: bool,
+    /// Somebody ended it without another attempt; `attempted` only counts those before.
+    pub given_up: bool,
     /// The payload of the event's record.
     pub record: bytes::Bytes,
 }
@@ -154,6 +163,11 @@ const DISCARDED: u8 = 9;
 const SUNK: u8 = 10;
 const HELD: u8 = 11;
 const MARK: u8 = 12;
+const REMOVED: u8 = 13;
+
+/// Bits of a dead letter.
+const DEAD_SINK: u8 = 1;
+const DEAD_GIVEN_UP: u8 = 2;
 
 impl Line {
     /// The event it speaks of, if it is about one.
@@ -165,6 +179,7 @@ impl Line {
             Self::Expired { offset, .. }
             | Self::Redriven { offset, .. }
             | Self::Discarded { offset, .. }
+            | Self::Removed { offset, .. }
             | Self::Sunk { offset, .. } => Some(*offset),
             Self::Routed(_)
             | Self::Unrouted { .. }
@@ -184,6 +199,7 @@ impl Line {
             Self::Expired { consumer, .. }
             | Self::Redriven { consumer, .. }
             | Self::Discarded { consumer, .. }
+            | Self::Removed { consumer, .. }
             | Self::Sunk { consumer, .. }
             | Self::Unrouted { consumer, .. }
             | Self::Forgotten { consumer, .. }
@@ -250,6 +266,15 @@ impl Line {
             } => {
                 encode_about(DISCARDED, *consumer, *offset, *at, out);
                 out.u64(*name);
+                out.str(by);
+            }
+            Self::Removed {
+                consumer,
+                offset,
+                at,
+                by,
+            } => {
+                encode_about(REMOVED, *consumer, *offset, *at, out);
                 out.str(by);
             }
             Self::Sunk {
@@ -325,6 +350,16 @@ impl Line {
                     by,
                 }
             }
+            REMOVED => {
+                let (consumer, offset, at) = decode_about(take)?;
+                let by = take.str()?.into();
+                Self::Removed {
+                    consumer,
+                    offset,
+                    at,
+                    by,
+                }
+            }
             SUNK => {
                 let (consumer, offset, at) = decode_about(take)?;
                 let (name, status) = (take.u64()?, take.u16()?);
@@ -391,21 +426,29 @@ impl Dead {
         out.time(self.accepted_at);
         out.str(&self.reason);
         out.bytes(&self.answer);
-        out.u8(u8::from(self.sink));
+        let sink = if self.sink { DEAD_SINK } else { 0 };
+        let given_up = if self.given_up { DEAD_GIVEN_UP } else { 0 };
+        out.u8(sink | given_up);
         out.bytes(&self.record);
     }
 
     fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
-        Ok(Self {
+        let mut dead = Self {
             attempted: Attempted::decode(take)?,
             name: take.u64()?,
             redrives: take.u32()?,
             accepted_at: take.time()?,
             reason: take.string()?,
             answer: take.bytes()?.to_vec(),
-            sink: take.u8()? != 0,
-            record: bytes::Bytes::copy_from_slice(take.bytes()?),
-        })
+            sink: false,
+            given_up: false,
+            record: bytes::Bytes::new(),
+        };
+        let bits = take.u8()?;
+        dead.sink = bits & DEAD_SINK != 0;
+        dead.given_up = bits & DEAD_GIVEN_UP != 0;
+        dead.record = bytes::Bytes::copy_from_slice(take.bytes()?);
+        Ok(dead)
     }
 }
 

@@ -213,6 +213,11 @@ impl Positions {
                 let left = position.end(*offset);
                 self.forget_record(left);
             }
+            Line::Removed { offset, .. } => {
+                position.tally.removed += 1;
+                let left = position.end(*offset);
+                self.forget_record(left);
+            }
             Line::Dead(dead) => {
                 position.tally.dead += 1;
                 let left = position.end(dead.attempted.offset);

@@ -49,6 +49,7 @@ fn dead(offset: Offset, name: u64) -> Line {
         reason: "the subscriber answered 500".to_owned(),
         answer: b"no".to_vec(),
         sink: true,
+        given_up: false,
         record: payload("a"),
     }))
 }
@@ -120,6 +121,12 @@ fn every_line() -> Vec<Line> {
             name: 1,
             at: at(6),
             by: "ann".into(),
+        },
+        Line::Removed {
+            consumer: 1,
+            offset: 10,
+            at: at(7),
+            by: "the deprovisioning of i-1".into(),
         },
         Line::Sunk {
             consumer: 1,

@@ -232,13 +232,19 @@ fn recount(verdict: &mut Verdict, line: &Line) {
                 dead.reason.clone(),
             );
             verdict.next_attempt_at = None;
-            verdict
-                .attempts
-                .push(attempt(&dead.attempted, Some(dead.reason.clone())));
+            if !dead.given_up {
+                verdict
+                    .attempts
+                    .push(attempt(&dead.attempted, Some(dead.reason.clone())));
+            }
         }
         Line::Expired { at, reason, .. } => end(EventState::Expired, *at, reason.to_string()),
         Line::Discarded { at, by, .. } => {
             end(EventState::Removed, *at, format!("thrown away by {by}"))
+        }
+        Line::Removed { at, by, .. } => {
+            end(EventState::Removed, *at, format!("removed: {by}"));
+            verdict.next_attempt_at = None;
         }
         Line::Redriven { by, .. } => {
             verdict.state = EventState::Pending;

@@ -120,6 +120,23 @@ pub(crate) fn record(shared: &Shared, name: u64) -> Option<Arc<Dead>> {
     })
 }
 
+/// An event of the consumer's own ends here: counted, written down, and on its way to the external sink if there is one.
+pub(crate) fn lay_to_rest(shared: &Shared, state: &mut State, dead: Dead) {
+    state.tally.dead += 1;
+    shared.dead.lock().rest(dead.clone());
+    if dead.sink {
+        state.again.push_back(Job {
+            offset: dead.attempted.offset,
+            attempts: 0,
+            kind: JobKind::Sink(dead.name),
+            record: None,
+            lane_key: None,
+        });
+    }
+    shared.metrics.dead_lettered();
+    note(shared, state, Line::Dead(Box::new(dead)));
+}
+
 /// What is to be done with dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {

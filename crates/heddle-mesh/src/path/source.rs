@@ -6,19 +6,18 @@
 //!   POST    /channel/{namespace}/{name}    429   too much at once            507  no room    (both say when to come back)
 //!   OPTIONS the same paths                       the handshake of the webhook specification
 //! ```
-//! Everything a stranger sends is bounded before it is kept. Who may publish what is decided before this hop.
+//! Everything a stranger sends is bounded before it is kept. Who it is has been found out before this hop; whether they
+//! may publish here is asked twice, before the body is read and, where a policy has filters, for each event.
 
 mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
@@ -33,6 +32,7 @@ use crate::path::channel;
 use crate::routes::Door;
 use crate::shared::Shared;
 use crate::span::Span;
+use crate::who::{self, Who};
 use heddle_api::attributes::Attributes as _;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use refusal::Refusal;
@@ -52,8 +52,8 @@ impl Source {
         Self { shared, limits }
     }
 
-    /// Takes a request and answers it.
-    pub async fn handle<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    /// Takes a request of somebody and answers it.
+    pub async fn handle<B>(&self, who: &Who, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: std::fmt::Display,
@@ -71,12 +71,12 @@ impl Source {
             return refusal::method_not_allowed(&parts.method).response();
         }
         let kind = door.kind();
-        let entry = self.entry(&door);
+        let entry = self.entry(who, &door);
         let place = entry
             .as_ref()
             .map_or_else(|_| self.known(&door), |entry| Some(Arc::clone(entry)));
         let accepted = match entry {
-            Ok(entry) => self.accept(&entry, &parts.headers, body, begun).await,
+            Ok(entry) => self.accept(who, &entry, &parts.headers, body, begun).await,
             Err(refusal) => Err(refusal),
         };
         let (response, events) = match accepted {
@@ -92,6 +92,7 @@ impl Source {
 
     async fn accept<B>(
         &self,
+        who: &Who,
         entry: &Arc<str>,
         headers: &HeaderMap,
         body: B,
@@ -107,6 +108,7 @@ impl Source {
         let trace = trace_context(headers);
         match received {
             Received::One(event) => {
+                self.admit(who, entry, std::slice::from_ref(&event))?;
                 let coming = self.coming(trace, &event);
                 let envelope = envelope(entry, coming.trace, event)?;
                 let offsets = channel::append(&self.shared, &envelope).await?;
@@ -115,6 +117,7 @@ impl Source {
             }
             Received::Batch(events) if events.is_empty() => Ok(0),
             Received::Batch(events) => {
+                self.admit(who, entry, &events)?;
                 let mut envelopes = Vec::with_capacity(events.len());
                 let mut spans = Vec::new();
                 for event in events {
@@ -200,11 +203,16 @@ impl Source {
         Some(format!("channel/{INTEGRATION_NAMESPACE}/{name}").into())
     }
 
-    /// The entry behind a path, if it is open.
-    fn entry(&self, door: &Path<'_>) -> Result<Arc<str>, Refusal> {
+    /// The entry behind a path, if it is open to them. Who may not publish there does not learn whether it exists.
+    fn entry(&self, who: &Who, door: &Path<'_>) -> Result<Arc<str>, Refusal> {
         let in_force = self.shared.in_force.load();
         if !in_force.ready {
             return Err(refusal::starting());
+        }
+        if let Who::Application(_) = who {
+            let entry = door.entry();
+            who::may_enter(who, &in_force.table, &entry)
+                .map_err(|denied| refusal::forbidden(who, &entry, denied, None))?;
         }
         match door {
             Path::Application(name) => match in_force.table.application(name) {
@@ -221,24 +229,19 @@ impl Source {
             }
         }
     }
-}
 
-impl<B> tower::Service<Request<B>> for Source
-where
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let source = self.clone();
-        Box::pin(async move { Ok(source.handle(request).await) })
+    /// Whether these events may be published, all of them.
+    fn admit(&self, who: &Who, entry: &str, events: &[Event]) -> Result<(), Refusal> {
+        let Who::Application(_) = who else {
+            return Ok(());
+        };
+        let in_force = self.shared.in_force.load();
+        for (index, event) in events.iter().enumerate() {
+            let index = (events.len() > 1).then_some(index as u64);
+            who::may(who, &in_force.table, entry, event)
+                .map_err(|denied| refusal::forbidden(who, entry, denied, index))?;
+        }
+        Ok(())
     }
 }
 
@@ -259,6 +262,14 @@ enum Path<'a> {
 }
 
 impl Path<'_> {
+    /// The entry that it leads to, if there is one.
+    fn entry(&self) -> Cow<'_, str> {
+        match self {
+            Self::Application(name) => format!("channel/{INTEGRATION_NAMESPACE}/{name}").into(),
+            Self::Entry(_, place) => (*place).into(),
+        }
+    }
+
     fn kind(&self) -> DoorKind {
         match self {
             Self::Application(_) => DoorKind::Application,

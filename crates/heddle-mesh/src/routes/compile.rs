@@ -10,6 +10,7 @@ use kube::{Resource, ResourceExt as _};
 
 use super::doors::doors;
 use super::fingerprint;
+use super::grants::Grants;
 use super::index::{Index, Posting};
 use super::topology::{Topology, name_of, primary, stays};
 use super::{Consumer, Entry, Feed, Rejected, Reply, Resources, Settings, Table, Target};
@@ -24,7 +25,8 @@ pub fn compile(resources: &Resources) -> Table {
 /// The same table as [`compile`] makes, sooner: filters that the table before knows are not read again.
 #[must_use]
 pub fn recompile(resources: &Resources, before: &Table) -> Table {
-    let topology = Topology::new(resources);
+    let grants = Grants::new(resources);
+    let topology = Topology::new(resources, &grants);
     let places = 0..u32::try_from(topology.names().len()).expect("places are counted in 32 bits");
     let reached: Vec<_> = places.map(|place| topology.reached_from(place)).collect();
     let feeds = topology.feeds(&reached);
@@ -45,11 +47,12 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
             .collect(),
         feeds,
         topology: &topology,
+        grants: &grants,
         before,
         consumers: BTreeMap::new(),
         links: HashMap::new(),
         rejected: Vec::new(),
-        faults: Vec::new(),
+        faults: grants.faults.clone(),
     };
     for trigger in resources.triggers.iter().filter(|one| stays(&***one)) {
         compiler.trigger(trigger);
@@ -69,11 +72,13 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
     table.links = links;
     table.entries = entries.collect();
     table.doors = doors(resources, &topology);
+    table.grants = grants.publishers;
     table
 }
 
 struct Compiler<'a> {
     topology: &'a Topology,
+    grants: &'a Grants,
     /// Per place.
     feeds: Vec<Arc<[Feed]>>,
     feed_hashes: Vec<u64>,
@@ -120,10 +125,12 @@ impl Compiler<'_> {
         let subscriber = &trigger.spec.subscriber;
         let subscriber_url = status.and_then(|status| status.subscriber_uri.as_ref());
         let resolved_certs = status.and_then(|status| status.subscriber_ca_certs.clone());
+        let destination = self.topology.target(&namespace, subscriber, subscriber_url);
+        let sink = self.sink(&namespace, delivery, sink_url);
         let consumer = Consumer {
-            destination: self.topology.target(&namespace, subscriber, subscriber_url),
+            destination: self.admitted_or_rejected(&key, place, destination),
             reply: Reply::Entry(self.topology.names()[place as usize].clone()),
-            dead_letter_sink: self.sink(&namespace, delivery, sink_url),
+            dead_letter_sink: sink.map(|sink| self.admitted(&key, place, sink)),
             delivery: delivery.cloned().unwrap_or_default(),
             ca_certs: resolved_certs.or_else(|| subscriber.ca_certs.clone()),
             dead_letter_ca_certs: sink_ca_certs.or_else(|| sink_certs(delivery)),
@@ -139,6 +146,13 @@ impl Compiler<'_> {
         let (Some(destination), url) = primary(subscription) else {
             return;
         };
+        if let Some(remedy) = self.topology.denied(&name_of(subscription)) {
+            self.rejected.push(Rejected {
+                key: name_of(subscription),
+                reason: remedy.clone(),
+            });
+            return;
+        }
         if self.topology.leads_to_a_place(subscription) {
             let uid = subscription.uid().unwrap_or_default();
             let generation = subscription.metadata.generation.unwrap_or_default();
@@ -163,24 +177,29 @@ impl Compiler<'_> {
             Some(_) => resolved.dead_letter_sink_uri.as_ref(),
             None => resolved.dead_letter_sink_uri.as_ref().or(channel_sink),
         };
+        let key: Arc<str> = name_of(subscription).into();
         let (reply, resolved_certs) =
             match (&subscription.spec.subscriber, &subscription.spec.reply) {
                 // Without a subscriber there is nobody who could answer.
                 (None, _) => (Reply::None, resolved.reply_ca_certs),
                 (Some(_), None) => (Reply::None, resolved.subscriber_ca_certs),
-                (Some(_), Some(reply)) => (
-                    self.topology
-                        .target(&namespace, reply, resolved.reply_uri.as_ref())
-                        .into(),
-                    resolved.subscriber_ca_certs,
-                ),
+                (Some(_), Some(reply)) => {
+                    let reply =
+                        self.topology
+                            .target(&namespace, reply, resolved.reply_uri.as_ref());
+                    (
+                        self.admitted(&key, place, reply).into(),
+                        resolved.subscriber_ca_certs,
+                    )
+                }
             };
-        let key: Arc<str> = name_of(subscription).into();
+        let sink = self.sink(&namespace, delivery, sink_url);
         let everything = Arc::new(Predicate::everything());
         let consumer = Consumer {
+            // It would be a link if it led to a place.
             destination: self.topology.target(&namespace, destination, url),
             reply,
-            dead_letter_sink: self.sink(&namespace, delivery, sink_url),
+            dead_letter_sink: sink.map(|sink| self.admitted(&key, place, sink)),
             delivery: delivery.cloned().unwrap_or_default(),
             ca_certs: resolved_certs.or_else(|| destination.ca_certs.clone()),
             dead_letter_ca_certs: resolved
@@ -259,6 +278,30 @@ impl Compiler<'_> {
     ) -> Option<Target> {
         let sink = delivery?.dead_letter_sink.as_ref()?;
         Some(self.topology.target(namespace, sink, url))
+    }
+
+    /// The same for what a consumer is there for. It stays in the table, so that its events are kept.
+    fn admitted_or_rejected(&mut self, key: &Arc<str>, from: u32, target: Target) -> Target {
+        let faults = self.faults.len();
+        let target = self.admitted(key, from, target);
+        self.rejected.extend(self.faults.drain(faults..));
+        target
+    }
+
+    /// The target, unless it is a place of another namespace that lets nothing in from here.
+    fn admitted(&mut self, key: &Arc<str>, from: u32, target: Target) -> Target {
+        let Target::Entry(to) = &target else {
+            return target;
+        };
+        let from = &*self.topology.names()[from as usize];
+        match self.grants.leads([from, key], to) {
+            Ok(()) => target,
+            Err(reason) => {
+                let key = key.to_string();
+                self.faults.push(Rejected { key, reason });
+                Target::Unresolved
+            }
+        }
     }
 
     fn add(&mut self, place: u32, consumer: Consumer) {

@@ -1,5 +1,6 @@
 //! Resources in, table out: who is reached, how, and with which settings.
 
+mod granting;
 mod matching;
 
 use heddle_api::filter::FilterSource;
@@ -52,11 +53,30 @@ impl World {
         self
     }
 
-    /// A Subscription to the Broker `default` of another namespace, or to whatever else is named.
+    /// A Subscription from a Channel in `hub` to a place in another namespace, where a policy lets it in.
     fn link(self, name: &str, channel: &str, kind: &str, namespace: &str, to: &str) -> Self {
+        self.lets_in(namespace, "Channel", "hub", channel)
+            .bare_link(name, channel, kind, namespace, to)
+    }
+
+    /// The same without a policy.
+    fn bare_link(self, name: &str, channel: &str, kind: &str, namespace: &str, to: &str) -> Self {
         let reference = json!({"kind": kind, "namespace": namespace, "name": to});
         let spec = json!({"spec": {"subscriber": {"ref": reference}}});
         self.subscription("hub", name, channel, spec)
+    }
+
+    fn policy(mut self, namespace: &str, spec: Value) -> Self {
+        let name = format!("policy-{}", self.0.policies.len());
+        let policy = object(namespace, &name, json!({"spec": spec}));
+        self.0.policies.push(policy);
+        self
+    }
+
+    /// A policy for everything in a namespace, in favour of one object elsewhere.
+    fn lets_in(self, namespace: &str, kind: &str, from: &str, name: &str) -> Self {
+        let reference = json!({"kind": kind, "namespace": from, "name": name});
+        self.policy(namespace, json!({"from": [{"ref": reference}]}))
     }
 
     fn trigger(mut self, namespace: &str, name: &str, rest: Value) -> Self {
@@ -189,6 +209,8 @@ fn the_address_of_a_place_is_the_place() {
             "default",
             address("http://heddle/broker/team/default"),
         )
+        .lets_in("team", "Channel", "hub", "shop")
+        .lets_in("hub", "Broker", "team", "default")
         .subscription("hub", "link", "shop", resolved)
         .trigger(
             "team",
@@ -238,6 +260,7 @@ fn a_subscription_with_a_subscriber_of_its_own_is_a_consumer() {
     let table = World::default()
         .channel("hub", "shop", json!({}))
         .broker("team", "default", json!({}))
+        .lets_in("team", "Channel", "hub", "shop")
         .subscription(
             "hub",
             "both",

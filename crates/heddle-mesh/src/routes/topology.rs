@@ -11,6 +11,7 @@ use heddle_api::duck::{Addressable, Destination};
 use heddle_api::{Broker, Channel, Subscription};
 use kube::{Resource, ResourceExt as _};
 
+use super::grants::Grants;
 use super::{Feed, Resources, Target};
 
 pub(super) struct Topology {
@@ -21,6 +22,8 @@ pub(super) struct Topology {
     addresses: BTreeMap<String, u32>,
     /// Per place, the links that start there: the name of the Subscription and where it leads.
     links: Vec<BTreeMap<String, u32>>,
+    /// Links that nobody allows, with the remedy.
+    denied: BTreeMap<String, String>,
 }
 
 /// What an event that comes in at one place reaches.
@@ -31,7 +34,7 @@ pub(super) struct Reached {
 }
 
 impl Topology {
-    pub(super) fn new(resources: &Resources) -> Self {
+    pub(super) fn new(resources: &Resources, grants: &Grants) -> Self {
         let channels = resources
             .channels
             .iter()
@@ -54,6 +57,7 @@ impl Topology {
                 .flat_map(|(number, (_, urls))| urls.iter().map(move |url| (url.clone(), number)))
                 .collect(),
             links: vec![BTreeMap::new(); names.len()],
+            denied: BTreeMap::new(),
             names,
         };
         for subscription in resources.subscriptions.iter().filter(|one| stays(&***one)) {
@@ -61,10 +65,20 @@ impl Topology {
                 topology.channel_of(subscription),
                 topology.link_of(subscription),
             ) {
-                topology.links[from as usize].insert(name_of(&**subscription), to);
+                let key = name_of(&**subscription);
+                let [origin, place] = [from, to].map(|place| &*topology.names[place as usize]);
+                match grants.leads([origin, &key], place) {
+                    Ok(()) => drop(topology.links[from as usize].insert(key, to)),
+                    Err(remedy) => drop(topology.denied.insert(key, remedy)),
+                }
             }
         }
         topology
+    }
+
+    /// Why a Subscription that leads from place to place is no link, if it is not.
+    pub(super) fn denied(&self, key: &str) -> Option<&String> {
+        self.denied.get(key)
     }
 
     pub(super) fn names(&self) -> &[Arc<str>] {
@@ -200,7 +214,7 @@ pub(super) fn stays<K: Resource>(object: &K) -> bool {
 }
 
 /// Whether a Broker is served here: by us, and not being deleted.
-fn is_ours(broker: &Broker) -> bool {
+pub(super) fn is_ours(broker: &Broker) -> bool {
     let class = broker.annotations().get(CLASS_ANNOTATION);
     stays(broker) && class.is_none_or(|class| class == CLASS)
 }

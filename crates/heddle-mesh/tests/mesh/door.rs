@@ -1,6 +1,8 @@
 //! What publishers are told.
 
 use heddle_mesh::log::Refused;
+use heddle_mesh::who::Who;
+use http_body_util::BodyExt as _;
 use serde_json::json;
 
 use crate::world::World;
@@ -79,4 +81,55 @@ async fn a_batch_is_taken_whole_or_not_at_all() {
         .until("delivered", |world| world.account("t").delivered == 3)
         .await;
     assert_eq!(world.received_sorted("a"), ["1", "2", "3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_application_publishes_what_a_policy_lets_pass_and_a_batch_whole_or_not_at_all() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.trigger("t", "a", json!({}));
+    let policy = json!({
+        "apiVersion": "eventing.knative.dev/v1alpha1", "kind": "EventPolicy",
+        "metadata": {"namespace": "ns", "name": "p"},
+        "spec": {"from": [{"sub": "application/shop"}], "filters": [{"prefix": {"type": "order."}}]},
+    });
+    let policy = serde_json::from_value(policy).unwrap();
+    world.resources.policies.push(std::sync::Arc::new(policy));
+    world.route().await;
+    let event = |id: &str, type_: &str| json!({"specversion": "1.0", "id": id, "source": "/s", "type": type_});
+    let post = async |who: &Who, events: serde_json::Value| {
+        let request = http::Request::post("/broker/ns/default")
+            .header("content-type", "application/cloudevents-batch+json")
+            .body(http_body_util::Full::<bytes::Bytes>::from(
+                events.to_string(),
+            ))
+            .unwrap();
+        let response = world.mesh.source().handle(who, request).await;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        (status, body)
+    };
+    let (shop, crm) = (
+        Who::Application("shop".into()),
+        Who::Application("crm".into()),
+    );
+    let good = json!([event("1", "order.made"), event("2", "order.paid")]);
+    assert_eq!(post(&shop, good.clone()).await.0, 202);
+    let mixed = json!([event("3", "order.made"), event("4", "refund")]);
+    let (status, body) = post(&shop, mixed).await;
+    assert_eq!(
+        (status, &body["code"], &body["index"]),
+        (403, &json!("forbidden"), &json!(1))
+    );
+    let (status, body) = post(&crm, good.clone()).await;
+    assert_eq!(status, 403);
+    let message = "application/crm may not publish to broker/ns/default: an EventPolicy in ns with spec.from sub \
+                   \"application/crm\" would allow it";
+    assert_eq!(body["message"], message);
+    assert_eq!(post(&Who::Administrator, good).await.0, 202);
+    world
+        .until("delivered", |world| world.account("t").delivered == 4)
+        .await;
+    assert_eq!(world.received_sorted("a"), ["1", "1", "2", "2"]);
 }

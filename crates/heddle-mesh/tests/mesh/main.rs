@@ -5,6 +5,7 @@
 mod closing;
 mod delivery;
 mod door;
+mod draining;
 mod ledger;
 mod observer;
 mod order;

@@ -16,6 +16,7 @@ use heddle_mesh::observer::{Accepted, Attempted, Observer, Seen};
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::routes::Resources;
+use heddle_mesh::who::Who;
 use heddle_mesh::{Mesh, Options, Retention, Span};
 use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};
 use heddle_rt::vfs::{MemoryVfs, PowerLoss};
@@ -364,21 +365,34 @@ impl World {
 
     /// Publishes to `ns/default`; gives the status.
     pub(crate) async fn publish(&self, id: &str, attributes: &[(&str, &str)]) -> u16 {
-        self.publish_both(id, attributes, &[]).await
+        self.publish_both("/broker/ns/default", id, attributes, &[])
+            .await
     }
 
     /// The same with headers that are no attributes.
     pub(crate) async fn publish_with(&self, id: &str, headers: &[(&str, &str)]) -> u16 {
-        self.publish_both(id, &[], headers).await
+        self.publish_both("/broker/ns/default", id, &[], headers)
+            .await
+    }
+
+    /// Publishes to a path; gives the status.
+    pub(crate) async fn publish_at(
+        &self,
+        path: &str,
+        id: &str,
+        attributes: &[(&str, &str)],
+    ) -> u16 {
+        self.publish_both(path, id, attributes, &[]).await
     }
 
     async fn publish_both(
         &self,
+        path: &str,
         id: &str,
         attributes: &[(&str, &str)],
         headers: &[(&str, &str)],
     ) -> u16 {
-        let mut request = Request::post("/broker/ns/default")
+        let mut request = Request::post(path)
             .header("ce-specversion", "1.0")
             .header("ce-id", id)
             .header("ce-source", "/test");
@@ -392,7 +406,12 @@ impl World {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::from(format!("data of {id}"))).unwrap();
-        self.mesh.source().handle(request).await.status().as_u16()
+        self.mesh
+            .source()
+            .handle(&Who::Anonymous, request)
+            .await
+            .status()
+            .as_u16()
     }
 
     /// Posts one small event to a path; gives the status, the header `Retry-After` and the body as JSON.
@@ -417,7 +436,7 @@ impl World {
     }
 
     async fn ask(&self, request: Request<Full<Bytes>>) -> (u16, Option<String>, Value) {
-        let response = self.mesh.source().handle(request).await;
+        let response = self.mesh.source().handle(&Who::Anonymous, request).await;
         let pause = response.headers().get("retry-after");
         let pause = pause.map(|pause| pause.to_str().unwrap().to_owned());
         let status = response.status().as_u16();

@@ -7,9 +7,16 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which sorts of addresses are allowed. Public ones always are; those nobody can connect to never are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+mod prefix;
+
+pub use prefix::{NoPrefix, Prefix};
+
+/// Which addresses are allowed. An address that `allow` or `deny` name is what the longer prefix says, and denied by two of
+/// the same length; all others go by their sort, of which public ones are allowed. Those nobody can connect to never are.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
+    pub allow: Vec<Prefix>,
+    pub deny: Vec<Prefix>,
     /// This machine. A single binary on a laptop delivers to its neighbours there.
     pub allow_loopback: bool,
     /// Private and shared networks, unique local addresses: inside a cluster every subscriber has one.
@@ -21,6 +28,8 @@ pub struct Egress {
 impl Default for Egress {
     fn default() -> Self {
         Self {
+            allow: Vec::new(),
+            deny: Vec::new(),
             allow_loopback: true,
             allow_private: true,
             allow_link_local: false,
@@ -64,6 +73,8 @@ impl std::fmt::Display for Sort {
 impl Egress {
     /// Everything that has an owner. For tests and closed networks.
     pub const ANYWHERE: Self = Self {
+        allow: Vec::new(),
+        deny: Vec::new(),
         allow_loopback: true,
         allow_private: true,
         allow_link_local: true,
@@ -72,12 +83,17 @@ impl Egress {
     /// Whether a connection to `address` is allowed.
     pub fn check(&self, address: IpAddr) -> Result<(), Denied> {
         let sort = sort(address);
-        let allowed = match sort {
+        let by_sort = match sort {
             Sort::Public => true,
             Sort::Loopback => self.allow_loopback,
             Sort::Private => self.allow_private,
             Sort::LinkLocal | Sort::Metadata => self.allow_link_local,
             Sort::Unusable => false,
+        };
+        let allowed = match (longest(&self.allow, address), longest(&self.deny, address)) {
+            _ if sort == Sort::Unusable => false,
+            (None, None) => by_sort,
+            (allow, deny) => allow > deny,
         };
         if allowed {
             Ok(())
@@ -85,6 +101,16 @@ impl Egress {
             Err(Denied { address, sort })
         }
     }
+}
+
+/// The length of the longest prefix that an address begins with.
+fn longest(prefixes: &[Prefix], address: IpAddr) -> Option<u8> {
+    let address = match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => wrapped(v6).map_or(address, IpAddr::V4),
+    };
+    let own = prefixes.iter().filter(|prefix| prefix.holds(address));
+    own.map(Prefix::length).max()
 }
 
 /// The sort of an address. One that only wraps an IPv4 address is what it wraps.

@@ -36,6 +36,14 @@ pub enum BadRoots {
 }
 
 impl Roots {
+    /// As what clients are verified against: these and no others.
+    #[must_use]
+    pub fn only(&self) -> RootCertStore {
+        let mut store = RootCertStore::empty();
+        store.add_parsable_certificates(self.extra.iter().cloned());
+        store
+    }
+
     /// Reads one or more certificates in PEM. Each is checked now, so that connecting later cannot fail for it.
     pub fn parse(pem: &str) -> Result<Self, BadRoots> {
         let extra: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem.as_bytes())

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use heddle_api::ledger::DeadLetterSelection;
+use heddle_mesh::who::Who;
 use heddle_rt::vfs::Fault;
 use http::Request;
 use http_body_util::Full;
@@ -178,7 +179,7 @@ impl World {
             .header("content-type", "application/octet-stream")
             .body(Full::from(data))
             .expect("a request");
-        let status = self.mesh.source().handle(request).await.status().as_u16();
+        let status = self.mesh.source().handle(&Who::Anonymous, request).await.status().as_u16();
         let answer = match status {
             202 => Answer::Accepted,
             429 | 507 => Answer::Refused,

@@ -101,10 +101,10 @@ pub(super) fn snapshot(server: &ApiServer) -> BTreeMap<String, Value> {
     objects
 }
 
-/// Uids, versions and times differ between runs; ownership is kept, but not when it was recorded. Generations
+/// Uids, versions, times and what was drawn by chance differ between runs; ownership is kept, but not when it was recorded. Generations
 /// count how often something was mended on the way.
 fn forget_identity(value: &mut Value) {
-    const VOLATILE: [&str; 10] = [
+    const VOLATILE: [&str; 11] = [
         "uid",
         "resourceVersion",
         "creationTimestamp",
@@ -115,6 +115,7 @@ fn forget_identity(value: &mut Value) {
         "since",
         "finishedAt",
         "goneAt",
+        "token",
     ];
     match value {
         Value::Object(fields) => {

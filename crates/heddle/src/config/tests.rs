@@ -33,6 +33,10 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     dataDir: "./heddle-data"  # default
     listen: "127.0.0.1:2"  # from a flag
     events: "127.0.0.1:4334"  # default
+    eventsRequireIdentity: false  # default
+    eventsClientCAFile: null  # default
+    egressAllow: []  # default
+    egressDeny: []  # default
     retentionHours: 72  # default
     retentionGibibytes: 10  # default
     allowRemote: false  # default
@@ -82,8 +86,46 @@ fn controllers_run_unless_the_file_or_a_flag_says_otherwise() {
 }
 
 #[test]
+fn ranges_of_addresses_are_read_and_nonsense_is_refused() {
+    let config = load(
+        "egressAllow: [10.1.0.0/16]\negressDeny: ['::/0', 0.0.0.0/0]\n",
+        &[],
+    )
+    .unwrap();
+    let check = |address: &str| config.egress.check(address.parse().unwrap()).is_ok();
+    assert_eq!(
+        ["10.1.2.3", "10.2.0.1", "93.184.216.34"].map(check),
+        [true, false, false]
+    );
+    let error = load("egressAllow: [example.com]\n", &[]).unwrap_err();
+    assert!(
+        format!("{error:#}").contains("no range of addresses"),
+        "{error:#}"
+    );
+}
+
+#[test]
+fn publishers_are_asked_on_any_address_that_others_can_reach() {
+    for (text, asked) in [
+        ("", false),
+        ("eventsRequireIdentity: true\n", true),
+        ("events: 0.0.0.0:1\nallowRemote: true\n", true),
+        (
+            "events: 0.0.0.0:1\nallowRemote: true\neventsRequireIdentity: false\n",
+            true,
+        ),
+    ] {
+        assert_eq!(
+            load(text, &[]).unwrap().asks_publishers(),
+            asked,
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
 fn what_is_printed_can_be_loaded_again() {
-    let text = "dataDir: 'odd: \"name\"'\nallowRemote: true\nlisten: '[::]:0'\nlogFormat: json\nshutdownGraceSeconds: 3\n";
+    let text = "dataDir: 'odd: \"name\"'\nallowRemote: true\nlisten: '[::]:0'\nlogFormat: json\nshutdownGraceSeconds: 3\neventsClientCAFile: ca.pem\negressDeny: [10.0.0.0/8]\n";
     let config = load(text, &[]).unwrap();
     let again = load(&config.print(), &[]).unwrap();
     assert_eq!(

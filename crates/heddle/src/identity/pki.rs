@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use heddle_rt::Clock;
 use heddle_rt::net::rustls;
+use heddle_rt::net::trust::Roots;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
@@ -19,7 +20,7 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose,
 };
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 
 use super::{Means, PUBLIC, SECRET, read};
@@ -147,11 +148,13 @@ fn set_validity(
     Ok(())
 }
 
-/// TLS as the listener speaks it: HTTP/2 and HTTP/1.1, a certificate from `authority`.
+/// TLS as the listener speaks it: HTTP/2 and HTTP/1.1, a certificate from `authority`. Clients may show a certificate of
+/// theirs if it is known whom to believe, and need not.
 pub(super) fn server_config(
     authority: Arc<Authority>,
     clock: Clock,
     names: Vec<String>,
+    clients: Option<&Roots>,
 ) -> anyhow::Result<Arc<rustls::ServerConfig>> {
     let first = Issued::new(&authority, &names, clock.now())?;
     let renewing = Renewing {
@@ -161,11 +164,21 @@ pub(super) fn server_config(
         current: Mutex::new(first),
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+    let config = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .context("cannot set up TLS")?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(renewing));
+        .context("cannot set up TLS")?;
+    let config = match clients {
+        None => config.with_no_client_auth(),
+        Some(roots) => {
+            let roots = Arc::new(roots.only());
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
+                .allow_unauthenticated()
+                .build()
+                .context("cannot verify clients")?;
+            config.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = config.with_cert_resolver(Arc::new(renewing));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

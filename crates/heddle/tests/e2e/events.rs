@@ -7,6 +7,7 @@ mod bad_neighbours;
 mod commands;
 mod crashes;
 mod dead_letters;
+mod identity;
 mod load;
 mod metrics;
 mod publishing;

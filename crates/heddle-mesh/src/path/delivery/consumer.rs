@@ -9,8 +9,11 @@
 //! Invariant: an event of the consumer's own is in exactly one of fresh, blocked, in flight, retrying, or not yet read.
 //! A consumer that had no work for a while has no task and next to no memory. How an attempt is made is left to [`super::lane`].
 
+mod draining;
 mod keys;
 mod own;
+
+pub(crate) use draining::{Found, Way};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -83,6 +86,8 @@ pub(crate) struct Consumer {
     state: Mutex<State>,
     /// Calls lanes that rest.
     bell: Notify,
+    /// Rings when an attempt is over.
+    landed: Notify,
 }
 
 #[derive(Debug)]
@@ -149,6 +154,7 @@ impl Consumer {
             key,
             state: Mutex::new(state),
             bell: Notify::new(),
+            landed: Notify::new(),
         }
     }
 
@@ -364,21 +370,6 @@ impl Consumer {
         self.wake(shared, &mut state);
     }
 
-    /// Puts an attempt back that was neither made nor refused.
-    pub(crate) fn put_back(self: &Arc<Self>, job: Job) {
-        let mut state = self.lock();
-        state.landed(&job);
-        if let Some(key) = job.lane_key.filter(|_| job.attempts == 0) {
-            // It is the first to ask for its key again; those that wait for it go on waiting.
-            state.busy.remove(&key);
-        }
-        if job.attempts == 0 && job.kind == JobKind::Event {
-            state.fresh.push_front(job);
-        } else {
-            state.again.push_front(job);
-        }
-    }
-
     /// Schedules the next attempt of an event on record.
     pub(crate) fn schedule(&self, shared: &Shared, what: What, at: Timestamp) {
         let wait = at.duration_since(shared.clock.now());
@@ -487,6 +478,20 @@ impl State {
     pub(crate) fn landed(&mut self, job: &Job) {
         let key = (job.offset, matches!(job.kind, JobKind::Sink(_)));
         self.in_flight.remove(&key);
+    }
+
+    /// Puts an event back whose attempt was neither made nor refused. Under the same lock in which it landed, for a mark in
+    /// between would count it as ended.
+    pub(crate) fn put_back(&mut self, job: Job) {
+        if let Some(key) = job.lane_key.filter(|_| job.attempts == 0) {
+            // It is the first to ask for its key again; those that wait for it go on waiting.
+            self.busy.remove(&key);
+        }
+        if job.attempts == 0 && job.kind == JobKind::Event {
+            self.fresh.push_front(job);
+        } else {
+            self.again.push_front(job);
+        }
     }
 
     /// An event that was on record before the restart may end before it is read again; then it is not to be read as new.

@@ -9,6 +9,7 @@ use http_body_util::Full;
 use crate::event::http::Refused as NotAnEvent;
 use crate::log::Refused;
 use crate::metrics::DoorKind;
+use crate::who::{Denied, Who};
 
 /// How long to wait before trying again: as long as a busy log takes to write what it has.
 const AFTER_BUSY: Duration = Duration::from_secs(1);
@@ -133,6 +134,23 @@ pub(super) fn no_entry(kind: DoorKind, place: &str) -> Refusal {
     };
     let message = format!("there is no {kind} {place}; apply one first, or correct the path");
     Refusal::new(StatusCode::NOT_FOUND, "entry-not-found", message)
+}
+
+/// Known, and not allowed here.
+pub(super) fn forbidden(who: &Who, entry: &str, denied: Denied, index: Option<u64>) -> Refusal {
+    let subject = who.subject().unwrap_or_default();
+    let namespace = entry.split('/').nth(1).unwrap_or_default();
+    let message = match denied {
+        Denied::NotGranted => format!(
+            "{subject} may not publish to {entry}: an EventPolicy in {namespace} with spec.from sub {subject:?} would allow it"
+        ),
+        Denied::Filtered => format!(
+            "{subject} may not publish this event to {entry}: the filters of the EventPolicies in {namespace} do not let it pass"
+        ),
+    };
+    let mut refusal = Refusal::new(StatusCode::FORBIDDEN, "forbidden", message);
+    refusal.body.index = index;
+    refusal
 }
 
 pub(super) fn too_large(bytes_max: usize) -> Refusal {

@@ -60,27 +60,28 @@ fn each_permission_opens_its_own_sort_and_no_other() {
         allow_loopback: false,
         allow_private: false,
         allow_link_local: false,
+        ..Egress::ANYWHERE
     };
     let policies = [
-        (nothing, [true, false, false, false, false, false]),
+        (nothing.clone(), [true, false, false, false, false, false]),
         (
             Egress {
                 allow_loopback: true,
-                ..nothing
+                ..nothing.clone()
             },
             [true, true, false, false, false, false],
         ),
         (
             Egress {
                 allow_private: true,
-                ..nothing
+                ..nothing.clone()
             },
             [true, false, true, false, false, false],
         ),
         (
             Egress {
                 allow_link_local: true,
-                ..nothing
+                ..nothing.clone()
             },
             [true, false, false, true, true, false],
         ),
@@ -110,4 +111,79 @@ fn a_refusal_names_the_address_as_it_was_given() {
         denied.to_string(),
         "connections to ::ffff:169.254.169.254, an address of cloud metadata, are not allowed"
     );
+}
+
+#[test]
+fn the_longer_of_two_ranges_decides_and_sorts_decide_the_rest() {
+    let ranges = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+    let policy = Egress {
+        allow: ranges(&["169.254.10.0/24", "10.1.0.0/16", "10.9.9.9", "0.0.0.0/0"]),
+        deny: ranges(&[
+            "10.0.0.0/8",
+            "10.1.7.0/24",
+            "10.9.9.9/32",
+            "fd00::/8",
+            "93.184.216.34",
+        ]),
+        ..Egress::default()
+    };
+    for (address, allowed) in [
+        ("169.254.10.7", true),
+        ("10.1.2.3", true),
+        ("::ffff:10.1.2.3", true),
+        ("10.1.7.1", false),
+        ("10.2.0.1", false),
+        ("::ffff:10.2.0.1", false),
+        // Two of the same length.
+        ("10.9.9.9", false),
+        ("93.184.216.34", false),
+        ("93.184.216.35", true),
+        ("fd12::1", false),
+        ("fe80::1", false),
+        ("2606:2800:220:1::1", true),
+        // Nobody's address, whoever allows it.
+        ("0.0.0.0", false),
+        ("224.0.0.1", false),
+    ] {
+        assert_eq!(
+            policy.check(address.parse().unwrap()).is_ok(),
+            allowed,
+            "{address}"
+        );
+    }
+    let mut everything = Egress::ANYWHERE;
+    everything.deny = ranges(&["0.0.0.0/0", "::/0"]);
+    for address in ["127.0.0.1", "10.0.0.1", "93.184.216.34", "::1", "fd12::1"] {
+        assert!(
+            everything.check(address.parse().unwrap()).is_err(),
+            "{address}"
+        );
+    }
+}
+
+#[test]
+fn a_range_is_an_address_and_a_length_that_fits() {
+    for text in [
+        "10.0.0.0/33",
+        "::/129",
+        "10.0.0.0/",
+        "10.0.0.0/-1",
+        "host/8",
+        "",
+        "/8",
+        "10.0.0.0/8/8",
+    ] {
+        let error = text.parse::<Prefix>().unwrap_err();
+        assert!(
+            error.to_string().contains("no range of addresses"),
+            "{error}"
+        );
+    }
+    for (text, printed) in [
+        ("10.1.2.3", "10.1.2.3/32"),
+        ("fd00::/8", "fd00::/8"),
+        ("::1", "::1/128"),
+    ] {
+        assert_eq!(text.parse::<Prefix>().unwrap().to_string(), printed);
+    }
 }

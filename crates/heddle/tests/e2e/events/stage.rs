@@ -244,6 +244,8 @@ fn path_of(object: &Value) -> String {
         "Application" => "applications",
         "Broker" => "brokers",
         "Trigger" => "triggers",
+        "EventPolicy" => "eventpolicies",
+        "Channel" => "channels",
         other => panic!("no story has a {other}"),
     };
     object_path(plural, name)
@@ -255,6 +257,10 @@ fn object_path(plural: &str, name: &str) -> String {
         "applications" => {
             format!("/apis/applicationconnector.kyma-project.io/v1alpha1/applications/{name}")
         }
+        "eventpolicies" => {
+            format!("/apis/eventing.knative.dev/v1alpha1/namespaces/{TEAM}/eventpolicies/{name}")
+        }
+        "channels" => format!("/apis/messaging.knative.dev/v1/namespaces/{TEAM}/channels/{name}"),
         "subscriptions" => format!(
             "/apis/messaging.knative.dev/v1/namespaces/kyma-integration/subscriptions/{name}"
         ),

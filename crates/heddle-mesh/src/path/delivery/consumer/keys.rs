@@ -40,6 +40,24 @@ impl State {
         }
     }
 
+    /// Some of those that held keys or waited for them are gone: who holds what is worked out anew.
+    pub(super) fn work_out_keys(&mut self, shared: &Shared) {
+        self.let_go_of_keys();
+        self.hold_keys_on_record(shared);
+        let flying = self.in_flight.keys().filter(|(_, sink)| !sink);
+        for (offset, _) in flying {
+            let redriven = self.retrying.get(offset).and_then(|retry| retry.redriven);
+            let job = Job {
+                offset: *offset,
+                attempts: 0,
+                kind: redriven.map_or(JobKind::Event, JobKind::Redriven),
+                record: None,
+                lane_key: None,
+            };
+            self.busy.insert(lane_key(shared, &job));
+        }
+    }
+
     /// An event that waited for its key goes next.
     fn let_go(&mut self, job: Job) {
         match job.kind {

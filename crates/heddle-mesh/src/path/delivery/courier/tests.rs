@@ -2,6 +2,7 @@
 
 mod answers;
 mod connections;
+mod egress;
 mod http2;
 mod requests;
 mod server;

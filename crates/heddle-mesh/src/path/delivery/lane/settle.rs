@@ -12,6 +12,7 @@ use super::super::timer::What;
 use super::{ANSWER_BYTES_MAX, Done, Tried};
 use crate::journal::positions::Retry;
 use crate::journal::{Attempted, Dead, Line};
+use crate::path::dead_letter::lay_to_rest;
 use crate::shared::Shared;
 
 pub(super) fn settle(
@@ -24,6 +25,7 @@ pub(super) fn settle(
     let mut state = consumer.lock();
     let offset = tried.job.offset;
     state.landed(&tried.job);
+    consumer.tell_landed();
     consumer.touch(shared, &mut state);
     match done {
         Done::Delivered { status } => {
@@ -65,14 +67,13 @@ pub(super) fn settle(
                 reason: reason.into(),
             };
             note(shared, &state, line);
+            state.put_back(tried.job);
             drop(state);
-            consumer.put_back(tried.job);
             shared.announce();
             return;
         }
         Done::Back => {
-            drop(state);
-            consumer.put_back(tried.job);
+            state.put_back(tried.job);
             return;
         }
         Done::Failed {
@@ -151,30 +152,18 @@ fn bury(shared: &Shared, state: &mut State, plan: &Plan, tried: &Tried, death: D
         _ => 0,
     };
     end(shared, state, &tried.job);
-    state.tally.dead += 1;
-    let mut letters = shared.dead.lock();
     let dead = Dead {
         attempted: death.attempted,
-        name: letters.next_name(),
+        name: shared.dead.lock().next_name(),
         redrives,
         accepted_at: tried.accepted_at,
         reason: death.reason,
         answer: death.answer[..death.answer.len().min(ANSWER_BYTES_MAX)].to_vec(),
         sink: plan.has_sink(),
+        given_up: false,
         record: tried.payload.clone(),
     };
-    letters.rest(dead.clone());
-    drop(letters);
-    if dead.sink {
-        state.again.push_back(Job {
-            offset: tried.job.offset,
-            attempts: 0,
-            kind: JobKind::Sink(dead.name),
-            record: None,
-            lane_key: None,
-        });
-    }
-    note(shared, state, Line::Dead(Box::new(dead)));
+    lay_to_rest(shared, state, dead);
 }
 
 pub(super) fn settle_sink(

@@ -1,0 +1,79 @@
+//! EventPolicy: who it is about, and whether it is enforced.
+//!
+//! It creates nothing. The mesh compiles policies into its table by itself; this controller says which subjects a policy
+//! stands for, which of them do not exist, and whether publishers are asked who they are. Links between namespaces need a
+//! policy in any case, so one that is about no publisher is enforced even where nobody is asked.
+
+mod observe;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::hash::{DefaultHasher, Hash as _};
+
+use heddle_api::Application;
+use heddle_api::event_policy::{APPLICATION_SUBJECT, EventPolicy};
+use heddle_api::well_known::field_manager;
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde_json::Value;
+
+use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::references::Target;
+use crate::{DataPlane, Hubs, Parts, Start};
+use observe::World;
+
+pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+    let controller = Controller::new(Policies, &mut hubs.policies, targets)
+        .follows_closely(&mut hubs.applications)
+        .follows_closely(&mut hubs.http_sources)
+        .follows_closely(&mut hubs.channels)
+        .follows_closely(&mut hubs.subscriptions)
+        .follows_closely(&mut hubs.brokers)
+        .follows_closely(&mut hubs.triggers);
+    start.add_with_mesh(controller, view, parts);
+}
+
+/// Everything whose coming and going concerns a policy.
+fn targets(policy: &EventPolicy) -> Vec<Target> {
+    let namespace = policy.namespace().unwrap_or_default();
+    let one = |from: &heddle_api::event_policy::Publisher| match (&from.reference, &from.sub) {
+        (Some(reference), _) if reference.kind == "Application" => {
+            Some(Target::of::<Application>("", &reference.name))
+        }
+        (Some(reference), _) => {
+            let namespace = reference.namespace.as_deref().unwrap_or(&namespace);
+            Some(Target::new(&reference.kind, namespace, &reference.name))
+        }
+        (None, Some(sub)) => named_application(sub).map(|name| Target::of::<Application>("", name)),
+        (None, None) => None,
+    };
+    policy.spec.from.iter().filter_map(one).collect()
+}
+
+/// The Application that a subject names, if it names exactly one.
+fn named_application(sub: &str) -> Option<&str> {
+    let name = sub.strip_prefix(APPLICATION_SUBJECT)?;
+    (!name.ends_with('*')).then_some(name)
+}
+
+fn view(plane: &dyn DataPlane, _: &EventPolicy, hasher: &mut DefaultHasher) {
+    plane.asks_who().hash(hasher);
+}
+
+#[derive(Debug)]
+pub(crate) struct Policies;
+
+impl Beats for Policies {
+    type Kind = EventPolicy;
+    type World = World;
+    const NAME: &'static str = field_manager::EVENT_POLICY;
+
+    async fn observe(&self, ctx: &Ctx, object: EventPolicy) -> Result<World, Error> {
+        observe::observe(ctx, object).await
+    }
+
+    fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
+        status::status(world, now)
+    }
+}

@@ -1,0 +1,350 @@
+//! What is left of one way into a broker: counting a consumer's unfinished events that came by it, and ending them.
+//!
+//! The backlog is walked in the order of the log, a batch at a time, and for each batch the consumer is locked once. Where
+//! an event waits makes no difference: in memory, behind another with its key, on record after a failed attempt, or still
+//! unread. Only an attempt under way is left to end as it will; whoever gives up walks again once it has landed.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use tokio::sync::futures::Notified;
+
+use super::{Consumer, Job, JobKind, Reading, Revision, State, note};
+use crate::draining::{Ending, Fate};
+use crate::envelope;
+use crate::journal::{Attempted, Dead, Line};
+use crate::log::{Offset, Record};
+use crate::path::dead_letter::{self, lay_to_rest};
+use crate::shared::Shared;
+
+/// From an entry to the consumers of a broker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way<'a> {
+    pub(crate) channel: &'a str,
+    pub(crate) broker: &'a str,
+}
+
+/// What a look at one batch found, or did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Not under way.
+    pub(crate) waiting: u64,
+    /// Under way at this moment.
+    pub(crate) flying: u64,
+}
+
+/// The consumer began to count from an earlier place than where the walk is.
+#[derive(Debug)]
+pub(crate) struct Moved;
+
+/// Where an unfinished event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whereabouts {
+    Waiting,
+    Flying,
+}
+
+/// An event that is about to end.
+struct Doomed {
+    offset: Offset,
+    attempts: u32,
+    /// The dead letter it was before.
+    redriven: Option<u64>,
+    payload: Bytes,
+    accepted_at: Timestamp,
+}
+
+impl Way<'_> {
+    /// Whether events came this way while the revision decided.
+    fn is_in(&self, revision: &Revision) -> bool {
+        let feeds = || revision.feeds.iter();
+        feeds().any(|(entry, via)| entry == self.broker && via.is_empty())
+            && feeds().any(|(entry, _)| entry == self.channel)
+    }
+
+    fn began(&self, payload: &Bytes) -> bool {
+        envelope::entry_and_event(payload).is_ok_and(|(entry, _)| entry == self.channel)
+    }
+}
+
+impl Consumer {
+    /// An attempt is over, however it ended.
+    pub(crate) fn tell_landed(&self) {
+        self.landed.notify_waiters();
+    }
+
+    /// The next landing.
+    pub(crate) fn landing(&self) -> Notified<'_> {
+        self.landed.notified()
+    }
+
+    /// The part of the log in which events of that way may be unfinished. `None` when none ever came by it, or all that
+    /// the consumer has left are dead letters on their way again.
+    pub(crate) fn backlog(&self, way: Way<'_>, scanned: Offset) -> Option<Range<Offset>> {
+        let state = self.lock();
+        let open = state.revisions.iter().filter(|one| way.is_in(one));
+        let upto = open
+            .map(|one| one.until_of(&state.revisions).unwrap_or(scanned))
+            .max()?;
+        let mut on_record = state.retrying.iter();
+        let on_record = on_record.find(|(_, retry)| retry.redriven.is_none());
+        let floor = state.floor(scanned);
+        let from = on_record.map_or(floor, |(offset, _)| floor.min(*offset));
+        let upto = upto.min(scanned);
+        (from < upto).then_some(from..upto)
+    }
+
+    /// Counts what is unfinished among these records.
+    pub(crate) fn count_unfinished(&self, way: Way<'_>, records: &[Record]) -> Found {
+        let state = self.lock();
+        let waiting = state.waiting_offsets();
+        let mut found = Found::default();
+        for record in records {
+            match state.whereabouts(way, record, &waiting) {
+                Some(Whereabouts::Flying) => found.flying += 1,
+                Some(Whereabouts::Waiting) => found.waiting += 1,
+                None => {}
+            }
+        }
+        found
+    }
+
+    /// Ends what is unfinished among these records, which follow each other in the log and begin at `from`.
+    pub(crate) fn give_up(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        way: Way<'_>,
+        ending: &Ending<'_>,
+        records: &[Record],
+        from: Offset,
+    ) -> Result<Found, Moved> {
+        let mut state = self.lock();
+        if state.counted_to.is_some_and(|counted| counted < from) {
+            return Err(Moved);
+        }
+        let waiting = state.waiting_offsets();
+        let mut flying = 0;
+        let mut doomed = BTreeMap::new();
+        for record in records {
+            // Nothing ends before it was counted, and counting leaves nothing out.
+            if state.is_uncounted(record.offset) && state.is_own(record) {
+                state.count(record.offset);
+            }
+            match state.whereabouts(way, record, &waiting) {
+                Some(Whereabouts::Flying) => flying += 1,
+                Some(Whereabouts::Waiting) => {
+                    let retry = state.retrying.get(&record.offset);
+                    let one = Doomed {
+                        offset: record.offset,
+                        attempts: retry.map_or(0, |retry| retry.attempts),
+                        redriven: None,
+                        payload: record.payload.clone(),
+                        accepted_at: record.at,
+                    };
+                    doomed.insert(record.offset, one);
+                }
+                None => {}
+            }
+        }
+        let waiting = self.end_all(shared, &mut state, ending, doomed);
+        Ok(Found { waiting, flying })
+    }
+
+    /// The dead letters that are on their way again and came by that way in the first place.
+    pub(crate) fn redriven(&self, shared: &Shared, way: Way<'_>) -> Vec<u64> {
+        let names: Vec<u64> = {
+            let state = self.lock();
+            if !state.revisions.iter().any(|one| way.is_in(one)) {
+                return Vec::new();
+            }
+            let redriven = state.retrying.values();
+            redriven.filter_map(|retry| retry.redriven).collect()
+        };
+        // Their bytes are in the journal: read without the lock.
+        let mut names = names;
+        names.retain(|name| {
+            dead_letter::record(shared, *name).is_some_and(|dead| way.began(&dead.record))
+        });
+        names
+    }
+
+    /// Ends those of them that are still on their way.
+    pub(crate) fn give_up_redriven(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        ending: &Ending<'_>,
+        names: &[u64],
+    ) -> Found {
+        let records: Vec<(u64, Arc<Dead>)> = names
+            .iter()
+            .filter_map(|name| Some((*name, dead_letter::record(shared, *name)?)))
+            .collect();
+        let mut state = self.lock();
+        let mut flying = 0;
+        let mut doomed = BTreeMap::new();
+        for (name, dead) in records {
+            let offset = dead.attempted.offset;
+            let Some(retry) = state.retrying.get(&offset) else {
+                continue;
+            };
+            if retry.redriven != Some(name) {
+                continue;
+            }
+            if state.in_flight.contains_key(&(offset, false)) {
+                flying += 1;
+                continue;
+            }
+            let one = Doomed {
+                offset,
+                attempts: retry.attempts,
+                redriven: Some(name),
+                payload: dead.record.clone(),
+                accepted_at: dead.accepted_at,
+            };
+            doomed.insert(offset, one);
+        }
+        let waiting = self.end_all(shared, &mut state, ending, doomed);
+        Found { waiting, flying }
+    }
+
+    fn end_all(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        state: &mut State,
+        ending: &Ending<'_>,
+        doomed: BTreeMap<Offset, Doomed>,
+    ) -> u64 {
+        if !doomed.is_empty() {
+            state.take_out(shared, |offset| doomed.contains_key(&offset));
+        }
+        let count = doomed.len() as u64;
+        for one in doomed.into_values() {
+            state.pass_over(one.offset);
+            self.end(shared, state, ending, one);
+        }
+        if count > 0 && state.plan.ordered {
+            state.work_out_keys(shared);
+        }
+        self.touch(shared, state);
+        self.wake(shared, state);
+        self.ask(shared, state);
+        count
+    }
+
+    fn end(&self, shared: &Shared, state: &mut State, ending: &Ending<'_>, one: Doomed) {
+        let at = shared.clock.now();
+        let redrives = one.redriven.map(|name| {
+            let mut letters = shared.dead.lock();
+            let redrives = letters.redrives(name) + 1;
+            letters.forget(name);
+            redrives
+        });
+        match ending.fate {
+            Fate::DeadLetter => {
+                let attempted = Attempted {
+                    consumer: self.id,
+                    offset: one.offset,
+                    number: one.attempts,
+                    at,
+                    latency_us: 0,
+                    status: 0,
+                };
+                let dead = Dead {
+                    attempted,
+                    name: shared.dead.lock().next_name(),
+                    redrives: redrives.unwrap_or_default(),
+                    accepted_at: one.accepted_at,
+                    reason: ending.why.to_owned(),
+                    answer: Vec::new(),
+                    sink: state.plan.has_sink(),
+                    given_up: true,
+                    record: one.payload,
+                };
+                lay_to_rest(shared, state, dead);
+            }
+            Fate::Discard => {
+                state.tally.removed += 1;
+                let line = Line::Removed {
+                    consumer: self.id,
+                    offset: one.offset,
+                    at,
+                    by: ending.why.into(),
+                };
+                note(shared, state, line);
+            }
+        }
+    }
+}
+
+impl State {
+    fn waiting_offsets(&self) -> HashSet<Offset> {
+        self.not_on_record().map(|job| job.offset).collect()
+    }
+
+    /// Where an event of that way is, if it is the consumer's own and has not ended. Dead letters on their way again are
+    /// not looked for: the log may have forgotten them.
+    fn whereabouts(
+        &self,
+        way: Way<'_>,
+        record: &Record,
+        waiting: &HashSet<Offset>,
+    ) -> Option<Whereabouts> {
+        let offset = record.offset;
+        // Of an event at hand the revision may be forgotten; then it is one of those that the others are like.
+        let decided = self.revision_at(offset);
+        if decided.is_some_and(|revision| !way.is_in(revision)) || !way.began(&record.payload) {
+            return None;
+        }
+        let retry = self.retrying.get(&offset);
+        if retry.is_some_and(|retry| retry.redriven.is_some()) {
+            return None;
+        }
+        if self.in_flight.contains_key(&(offset, false)) {
+            return Some(Whereabouts::Flying);
+        }
+        let unread = matches!(self.reading, Reading::Behind { next, .. } if next <= offset)
+            && !self.ended.contains(&offset);
+        let unfinished =
+            retry.is_some() || waiting.contains(&offset) || (unread && self.is_own(record));
+        unfinished.then_some(Whereabouts::Waiting)
+    }
+
+    /// Whether the consumer still has to count an event, if it is its own.
+    fn is_uncounted(&self, offset: Offset) -> bool {
+        self.counted_to.is_some_and(|counted| counted <= offset)
+    }
+
+    /// Takes events out of all that waits, wherever they do.
+    fn take_out(&mut self, shared: &Shared, goes: impl Fn(Offset) -> bool) {
+        let stays = |job: &Job| {
+            // What waits for the external sink has ended already.
+            let stays = !goes(job.offset) || matches!(job.kind, JobKind::Sink(_));
+            if let Some(record) = job.record.as_ref().filter(|_| !stays) {
+                shared.give_back(record.payload.len());
+            }
+            stays
+        };
+        self.fresh.retain(stays);
+        self.again.retain(stays);
+        for queue in self.blocked.values_mut() {
+            queue.retain(stays);
+        }
+        self.blocked.retain(|_, queue| !queue.is_empty());
+        self.blocked_count = self.blocked.values().map(|queue| queue.len()).sum();
+        self.retrying.retain(|offset, _| !goes(*offset));
+    }
+}
+
+impl Revision {
+    /// The first offset that it no longer decides about, if there is one.
+    fn until_of(&self, all: &[Self]) -> Option<Offset> {
+        let next = all
+            .iter()
+            .map(|one| one.from)
+            .find(|from| *from > self.from);
+        [self.until, next].into_iter().flatten().min()
+    }
+}
