@@ -36,12 +36,45 @@ pub trait DataPlane: Send + Sync + Debug {
     /// Whether events of an Application are accepted; if not, why.
     fn application_open(&self, application: &str) -> Result<(), String>;
 
+    /// How many events were accepted for consumers of `broker/NAMESPACE/NAME` and have not ended.
+    fn pending(&self, broker: &str) -> u64;
+
+    /// How many of those came in at `channel/NAMESPACE/NAME`.
+    fn pending_through(&self, channel: &str, broker: &str) -> u64;
+
+    /// Ends what came in at a channel and is pending for consumers of a broker, and answers how much that was once it is
+    /// written down. Nothing is left to end when it is asked again, so asking twice does no harm.
+    fn give_up(
+        &self,
+        channel: &str,
+        broker: &str,
+        fate: Fate,
+        why: &str,
+    ) -> BoxFuture<'static, Result<GivenUp, String>>;
+
     /// Takes resources to compile a table from, and returns at once. The table comes into force a little later.
     fn route(&self, resources: Resources);
 
     /// Completes when any answer may have changed since the mark `seen`, with the new mark. Marks begin at zero and
-    /// grow; answers asked for afterwards are at least as new as the mark.
+    /// grow; answers asked for afterwards are at least as new as the mark. How much is pending changes with every event
+    /// and therefore counts for nothing here: who waits for it looks again after a while.
     fn changed(&self, seen: u64) -> BoxFuture<'static, u64>;
+}
+
+/// How events end that will not be delivered any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// They rest where they can be found and sent on their way again.
+    DeadLetter,
+    /// They are removed, in the name of whoever asked.
+    Discard,
+}
+
+/// What was given up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GivenUp {
+    pub dead_lettered: u64,
+    pub discarded: u64,
 }
 
 /// Everything routes are compiled from.

@@ -51,7 +51,7 @@ use heddle_rt::{Chance, Clock};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 
-pub use dataplane::{DataPlane, Held, InForce, Resources};
+pub use dataplane::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
 pub use leader::{Leadership, lead};
 pub use machine::{Beats, Ctx, Error, Step, Ticket};
 

@@ -3,7 +3,7 @@
 //! What is handed to it comes into force a little later, as with a real mesh, or only when told to: tests that ask
 //! whether anything is promised too early hold the table back. Compiling is trivial, and nothing is ever rejected.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
-use heddle_controllers::{DataPlane, Held, InForce, Resources};
+use heddle_controllers::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
 use heddle_rt::Clock;
 use kube::{Resource, ResourceExt as _};
 use parking_lot::Mutex;
@@ -42,6 +42,10 @@ struct State {
     listening: bool,
     log: Result<(), String>,
     held: HashMap<String, Held>,
+    /// Events that have not ended, by the channel they came in at and the broker whose consumers want them.
+    pending: BTreeMap<(String, String), u64>,
+    /// What was given up, in order.
+    given_up: Vec<(String, String, Fate, u64)>,
     mark: u64,
     /// How often resources were handed over.
     routed: usize,
@@ -58,6 +62,8 @@ impl TestPlane {
                 listening: true,
                 log: Ok(()),
                 held: HashMap::new(),
+                pending: BTreeMap::new(),
+                given_up: Vec::new(),
                 mark: 0,
                 routed: 0,
             }),
@@ -86,6 +92,18 @@ impl TestPlane {
     pub fn set_held(&self, key: &str, held: Held) {
         self.0
             .change(|state| drop(state.held.insert(key.to_owned(), held)));
+    }
+
+    /// Says how many events that came in at a channel have not ended for a broker's consumers. As with a real mesh, nobody
+    /// is woken by it.
+    pub fn set_pending(&self, channel: &str, broker: &str, count: u64) {
+        let key = (channel.to_owned(), broker.to_owned());
+        self.0.state.lock().pending.insert(key, count);
+    }
+
+    /// What was given up, in order: channel, broker, how it ended, how much it was.
+    pub fn given_up(&self) -> Vec<(String, String, Fate, u64)> {
+        self.0.state.lock().given_up.clone()
     }
 
     /// How often resources were handed over.
@@ -222,6 +240,49 @@ impl DataPlane for TestPlane {
 
     fn application_open(&self, application: &str) -> Result<(), String> {
         self.0.look(|state| state.application_open(application))
+    }
+
+    fn pending(&self, broker: &str) -> u64 {
+        self.0.look(|state| {
+            let of_broker = |((_, to), count): (&(String, String), &u64)| {
+                if to == broker { *count } else { 0 }
+            };
+            state.pending.iter().map(of_broker).sum()
+        })
+    }
+
+    fn pending_through(&self, channel: &str, broker: &str) -> u64 {
+        let key = (channel.to_owned(), broker.to_owned());
+        self.0
+            .look(|state| state.pending.get(&key).copied().unwrap_or_default())
+    }
+
+    fn give_up(
+        &self,
+        channel: &str,
+        broker: &str,
+        fate: Fate,
+        _: &str,
+    ) -> BoxFuture<'static, Result<GivenUp, String>> {
+        let inner = Arc::clone(&self.0);
+        let (channel, broker) = (channel.to_owned(), broker.to_owned());
+        async move {
+            let mut state = inner.state.lock();
+            let key = (channel.clone(), broker.clone());
+            let count = state.pending.remove(&key).unwrap_or_default();
+            state.given_up.push((channel, broker, fate, count));
+            Ok(match fate {
+                Fate::DeadLetter => GivenUp {
+                    dead_lettered: count,
+                    discarded: 0,
+                },
+                Fate::Discard => GivenUp {
+                    dead_lettered: 0,
+                    discarded: count,
+                },
+            })
+        }
+        .boxed()
     }
 
     fn route(&self, resources: Resources) {

@@ -1,7 +1,7 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{DataPlane, InForce, Resources, Routed};
+use super::{DataPlane, Fate, GivenUp, InForce, Resources, Routed};
 
 /// A mesh that knows at most one consumer.
 #[derive(Debug, Default)]
@@ -33,6 +33,24 @@ impl DataPlane for One {
 
     fn application_open(&self, _: &str) -> Result<(), String> {
         Ok(())
+    }
+
+    fn pending(&self, _: &str) -> u64 {
+        0
+    }
+
+    fn pending_through(&self, _: &str, _: &str) -> u64 {
+        0
+    }
+
+    fn give_up(
+        &self,
+        _: &str,
+        _: &str,
+        _: Fate,
+        _: &str,
+    ) -> BoxFuture<'static, Result<GivenUp, String>> {
+        Box::pin(std::future::ready(Ok(GivenUp::default())))
     }
 
     fn route(&self, _: Resources) {}
