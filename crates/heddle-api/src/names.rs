@@ -35,6 +35,29 @@ pub fn link(application: &str, namespace: &str) -> String {
     format!("{}-{hash}", cut.trim_end_matches(['-', '.']))
 }
 
+/// Name of the one Subscription that carries an Application's events to a Broker of a namespace.
+pub fn link_to(application: &str, namespace: &str, broker: &str) -> String {
+    if broker == crate::broker::DEFAULT_NAME {
+        return link(application, namespace);
+    }
+    hashed("link", &[application, namespace, broker])
+}
+
+/// Name of the EventPolicy that lets an Application's events into a namespace.
+pub fn policy(application: &str) -> String {
+    let plain = format!("flow-{application}");
+    if plain.len() <= NAME_CHARS_MAX {
+        plain
+    } else {
+        hashed("flow", &[application])
+    }
+}
+
+/// Name of the EventActivation for the id of a service.
+pub fn activation(service_id: &str) -> String {
+    of_id("activation", service_id)
+}
+
 /// A name made of a prefix and a hash of several parts.
 pub fn hashed(prefix: &str, parts: &[&str]) -> String {
     format!("{prefix}-{}", hash(parts))
@@ -94,5 +117,8 @@ mod tests {
         let (long, other) = ("n".repeat(63), "n".repeat(62));
         assert_ne!(link("shop", &long), link("shop", &other));
         assert!(link("shop", &long).len() <= NAME_CHARS_MAX);
+        assert_eq!(link_to("shop", "prod", "default"), link("shop", "prod"));
+        assert_ne!(link_to("shop", "prod", "audit"), link("shop", "prod"));
+        assert_ne!(link_to("a", "b", "c"), link_to("a", "c", "b"));
     }
 }

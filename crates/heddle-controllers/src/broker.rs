@@ -1,32 +1,47 @@
-//! Broker: whether events published to it are kept and chosen from, and where it is published to.
+//! Broker: whether events published to it are kept and chosen from, where it is published to, and when it goes.
 //!
 //! It creates nothing: the events of all brokers are in one log, and being part of the routing table is what makes one
 //! exist there. A Broker of another class is left to whoever serves that class.
+//!
+//! A Broker that heddle made for others goes when nobody claims it any more, no Trigger chooses from it, nothing is
+//! pending and a while has passed; until then `Retained` says what keeps it. It is removed in exactly the state in which
+//! all that was seen, so a claim that is made in the meantime keeps it. Who claims it is written by `eventing`, `Retained`
+//! and the removal are decided here, and neither writes what the other does.
 
 mod observe;
+mod retention;
 mod status;
 #[cfg(test)]
 mod tests;
 
 use std::hash::{DefaultHasher, Hash as _};
 
+use std::time::Duration;
+
+use heddle_api::Trigger;
 use heddle_api::broker::Broker;
 use heddle_api::well_known::field_manager;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
 
 use crate::dataplane::Door;
-use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
 use crate::references::Target;
+use crate::watch::Change;
 use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
-use observe::World;
+pub(crate) use observe::World;
+#[cfg(test)]
+pub(crate) use retention::Unclaimed;
 
 pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
     let controller = Controller::new(Brokers, &mut hubs.brokers, targets)
         .follows(&mut hubs.applications)
         .follows(&mut hubs.channels)
-        .follows(&mut hubs.brokers);
+        .follows(&mut hubs.brokers)
+        .hears(&mut hubs.triggers, chosen_from);
     start.add_with_mesh(controller, view, parts);
 }
 
@@ -37,6 +52,17 @@ fn targets(broker: &Broker) -> Vec<Target> {
     sink.and_then(|sink| resolve::target(sink, &namespace))
         .into_iter()
         .collect()
+}
+
+/// The Broker that a Trigger has begun or ceased to choose from.
+fn chosen_from(change: &Change<'_, Trigger>) -> Vec<ObjectRef<Broker>> {
+    if let Change::Applied { old: Some(_), .. } = change {
+        // Which Broker it is never changes.
+        return Vec::new();
+    }
+    let trigger = change.object();
+    let namespace = trigger.namespace().unwrap_or_default();
+    vec![ObjectRef::new(&trigger.spec.broker).within(&namespace)]
 }
 
 fn view(plane: &dyn DataPlane, broker: &Broker, hasher: &mut DefaultHasher) {
@@ -55,7 +81,20 @@ impl Beats for Brokers {
         observe::observe(ctx, object).await
     }
 
+    fn plan(&self, world: &World) -> Vec<Step> {
+        retention::removal(world).into_iter().collect()
+    }
+
+    /// The one step there is removes it.
+    fn absorb(&self, world: &mut World, _: Ticket, _: Option<DynamicObject>) {
+        world.is_removed = true;
+    }
+
     fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
         status::status(world, now)
+    }
+
+    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+        retention::again(world, now)
     }
 }

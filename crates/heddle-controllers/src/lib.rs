@@ -20,7 +20,11 @@ mod application_mapping;
 mod broker;
 mod channel;
 mod dataplane;
+mod event_flow;
 mod event_policy;
+mod eventing;
+#[cfg(test)]
+mod flow_model;
 mod http_source;
 mod leader;
 mod machine;
@@ -70,6 +74,8 @@ pub struct Options {
     pub concurrency: u16,
     /// Everything is looked at again this often, however quiet the watches are.
     pub resync: Duration,
+    /// How long a Broker that heddle made stays after its last claim went.
+    pub broker_linger: Duration,
     /// The mesh that is fed with routes and asked about them. Without one, whatever only a mesh could promise is
     /// `Unknown`, and an Application is ready when its children exist as asked.
     pub data_plane: Option<Arc<dyn DataPlane>>,
@@ -84,6 +90,7 @@ impl Options {
             chance,
             concurrency: 64,
             resync: Duration::from_secs(600),
+            broker_linger: Duration::from_secs(600),
             data_plane: None,
             offers: Mode::default(),
         }
@@ -148,6 +155,8 @@ pub async fn run(client: Client, options: Options) {
     subscription::start(&start, &mut hubs, &mut parts);
     broker::start(&start, &mut hubs, &mut parts);
     trigger::start(&start, &mut hubs, &mut parts);
+    eventing::start(&start, &mut hubs, &mut parts);
+    event_flow::start(&start, &mut hubs, &mut parts);
     service_instance::start(&start, &mut hubs, &mut parts);
     service_binding::start(&start, &mut hubs, &mut parts);
     parts.push(records::expire(start.client.clone(), options.clone()).boxed());

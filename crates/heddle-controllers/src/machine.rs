@@ -19,7 +19,7 @@ use futures::FutureExt as _;
 use heddle_rt::backoff::KeyedBackoff;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Recorder, Reporter};
@@ -36,7 +36,7 @@ mod controller;
 mod news;
 mod step;
 
-pub(crate) use controller::Controller;
+pub(crate) use controller::{Controller, looks_different};
 pub use step::{Step, Ticket};
 
 /// One controller: what differs between kinds.
@@ -70,6 +70,15 @@ pub trait Beats: Send + Sync + Sized + 'static {
 
     /// Takes in what the server answered to a step: the world has moved.
     fn absorb(&self, _: &mut Self::World, _: Ticket, _: Option<DynamicObject>) {}
+
+    /// Asks the mesh for what no request to the API server can do, after the steps. Safe to repeat, like a step.
+    fn ask_mesh(
+        &self,
+        _: &Ctx,
+        _: &mut Self::World,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
 
     /// Takes in that a step could not be done, so that the status can say so.
     fn stumble(&self, _: &mut Self::World, _: Ticket, _: &Error) {}
@@ -130,6 +139,19 @@ impl Ctx {
             .get_opt(name)
             .await?)
     }
+
+    /// A live read of all objects of a kind in a namespace that have these labels (`a=b,c=d`, or empty for all).
+    pub async fn list<K>(&self, namespace: &str, labels: &str) -> Result<Vec<K>, Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug,
+    {
+        let params = ListParams::default().labels(labels);
+        let api = Api::<K>::namespaced(self.client.clone(), namespace);
+        Ok(api.list(&params).await?.items)
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +168,9 @@ pub enum Error {
         what: String,
         source: serde_json::Error,
     },
+    /// The mesh could not do what it was asked for; it is asked again.
+    #[error("the mesh cannot do its part: {0}")]
+    Mesh(String),
     /// A bug of ours, confined to one object.
     #[error("the reconciler of {0} panicked")]
     Panicked(String),
@@ -212,6 +237,9 @@ async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<Option<
                 break;
             }
         }
+    }
+    if trouble.is_none() {
+        trouble = beats.ask_mesh(ctx, &mut world).await.err();
     }
     if let Some(status) = beats.status(&world, ctx.options.clock.now())
         && status != before

@@ -172,7 +172,12 @@ fn entries(resources: &Resources) -> Vec<String> {
 /// `channel/NAMESPACE/NAME`: how the mesh names a place or a consumer.
 pub(crate) fn entry<K: Resource>(word: &str, object: &K) -> String {
     let namespace = object.namespace().unwrap_or_default();
-    format!("{word}/{namespace}/{}", object.name_any())
+    entry_of(word, &namespace, &object.name_any())
+}
+
+/// The same for something that may not exist.
+pub(crate) fn entry_of(word: &str, namespace: &str, name: &str) -> String {
+    format!("{word}/{namespace}/{name}")
 }
 
 /// Whether heddle serves this Broker; another implementation may be named by its class.

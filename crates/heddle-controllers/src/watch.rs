@@ -55,6 +55,24 @@ impl<'a, K> Change<'a, K> {
     }
 }
 
+impl<K: Resource> Change<'_, K> {
+    /// Whether anything but the status may have changed.
+    pub(crate) fn is_written(&self) -> bool {
+        let Change::Applied {
+            old: Some(old),
+            new,
+        } = self
+        else {
+            return true;
+        };
+        let (a, b) = (old.meta(), new.meta());
+        (&a.uid, a.generation, &a.labels, &a.annotations)
+            != (&b.uid, b.generation, &b.labels, &b.annotations)
+            || (&a.finalizers, &a.owner_references) != (&b.finalizers, &b.owner_references)
+            || a.deletion_timestamp != b.deletion_timestamp
+    }
+}
+
 type Listener<K> = Box<dyn Fn(&Change<'_, K>) + Send>;
 
 pub(crate) struct Hub<K: Watched> {

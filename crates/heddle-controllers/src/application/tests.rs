@@ -42,6 +42,7 @@ fn settle(world: &mut World) {
             }
             Step::Delete { .. } => world.absorb(ticket, None),
             Step::Swap { .. } => unreachable!("an Application shares no field with anybody"),
+            Step::Create { .. } | Step::Offer { .. } => unreachable!("its children are applied"),
         }
     }
 }

@@ -1,8 +1,10 @@
-//! Observe: the Broker, its dead-letter sink, and what the mesh says of it.
+//! Observe: the Broker, its dead-letter sink, what the mesh says of it, and what keeps it if nobody claims it.
 
 use heddle_api::broker::Broker;
+use jiff::Timestamp;
 use kube::ResourceExt as _;
 
+use super::retention::{self, Unclaimed};
 use crate::dataplane::Door;
 use crate::machine::{Ctx, Error};
 use crate::resolve::{self, Resolution};
@@ -14,6 +16,11 @@ pub(crate) struct World {
     pub dead_letter_sink: Option<Resolution>,
     /// `None` where no mesh runs.
     pub door: Option<Door>,
+    /// Set for a Broker that nobody claims and that is ours to remove.
+    pub unclaimed: Option<Unclaimed>,
+    /// Whether this round has removed it.
+    pub is_removed: bool,
+    pub now: Timestamp,
 }
 
 pub(super) async fn observe(ctx: &Ctx, broker: Broker) -> Result<World, Error> {
@@ -26,7 +33,10 @@ pub(super) async fn observe(ctx: &Ctx, broker: Broker) -> Result<World, Error> {
     let entry = routing::entry("broker", &broker);
     Ok(World {
         dead_letter_sink,
+        unclaimed: retention::observe(ctx, &broker).await?,
         door: ctx.plane().map(|plane| Door::ask(plane, &entry)),
         broker,
+        is_removed: false,
+        now: ctx.options.clock.now(),
     })
 }

@@ -7,12 +7,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::observe::World;
+use super::retention;
 use crate::dataplane::Door;
 use crate::routing::{self, is_ours};
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     let broker = &world.broker;
-    if broker.metadata.deletion_timestamp.is_some() || !is_ours(broker) {
+    if broker.metadata.deletion_timestamp.is_some() || world.is_removed || !is_ours(broker) {
         return None;
     }
     let entry = routing::entry("broker", broker);
@@ -41,6 +42,10 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
         status.conditions.set(condition, now);
     }
     status.conditions.set(sink_resolved(world), now);
+    match retention::retained(world) {
+        Some(retained) => status.conditions.set(retained, now),
+        None => status.conditions.remove(condition::RETAINED.name),
+    };
     CONDITIONS.conclude(&mut status.conditions, now);
     serde_json::to_value(status).ok()
 }

@@ -20,6 +20,9 @@ fn world() -> World {
             log: Ok(()),
             in_force: true,
         }),
+        unclaimed: None,
+        is_removed: false,
+        now: Timestamp::UNIX_EPOCH,
     }
 }
 
@@ -145,4 +148,115 @@ fn a_status_at_rest_does_not_change_with_time() {
     world.broker.status = serde_json::from_value(first.clone()).unwrap();
     let second = status::status(&world, Timestamp::from_second(99).unwrap()).unwrap();
     assert_eq!(first, second);
+}
+
+mod retention {
+    use std::time::Duration;
+
+    use heddle_api::broker::{BrokerStatus, condition};
+
+    use super::super::retention::{Unclaimed, again, removal};
+    use super::{Timestamp, World, json, status, world};
+    use crate::machine::Step;
+
+    const LINGER: Duration = Duration::from_secs(600);
+
+    /// A Broker that nobody has claimed for so many seconds.
+    fn unclaimed(seconds: i64, triggers: &[&str], pending: u64) -> World {
+        let since = Timestamp::from_second(1_000).unwrap();
+        let mut world = world();
+        world.broker.metadata.uid = Some("u".to_owned());
+        world.broker.metadata.resource_version = Some("9".to_owned());
+        world.unclaimed = Some(Unclaimed {
+            triggers: triggers.iter().map(|name| (*name).to_owned()).collect(),
+            pending,
+            linger: LINGER,
+        });
+        let first = status::status(&world, since).unwrap();
+        world.broker.status = serde_json::from_value(first).unwrap();
+        world.now = Timestamp::from_second(1_000 + seconds).unwrap();
+        world
+    }
+
+    fn reason(world: &World) -> Option<String> {
+        let status = status::status(world, world.now).unwrap();
+        let status: BrokerStatus = serde_json::from_value(status).unwrap();
+        let retained = status.conditions.find(condition::RETAINED.name)?.clone();
+        assert!(
+            status.conditions.is_ready(),
+            "what keeps it does not spoil it"
+        );
+        retained.reason
+    }
+
+    #[test]
+    fn a_broker_that_nobody_claims_goes_when_nothing_keeps_it_and_a_while_has_passed() {
+        for (seconds, triggers, pending, goes, why) in [
+            (599, &[][..], 0, false, "Lingering"),
+            (600, &[], 0, true, "Lingering"),
+            (900, &["orders"], 0, false, "HasTriggers"),
+            (900, &[], 7, false, "EventsPending"),
+            (900, &["orders"], 7, false, "HasTriggers"),
+        ] {
+            let world = unclaimed(seconds, triggers, pending);
+            assert_eq!(
+                removal(&world).is_some(),
+                goes,
+                "{seconds} {triggers:?} {pending}"
+            );
+            assert_eq!(reason(&world).as_deref(), Some(why));
+        }
+    }
+
+    #[test]
+    fn it_is_removed_only_in_the_state_that_was_looked_at() {
+        let Some(Step::Delete { uid, version, .. }) = removal(&unclaimed(600, &[], 0)) else {
+            panic!("it goes");
+        };
+        assert_eq!((uid.as_str(), version.as_deref()), ("u", Some("9")));
+    }
+
+    #[test]
+    fn nothing_is_removed_before_it_is_written_down_that_nobody_claims_it() {
+        let mut world = unclaimed(9_000, &[], 0);
+        world.broker.status = None;
+        assert!(removal(&world).is_none());
+    }
+
+    #[test]
+    fn a_claimed_broker_is_not_retained_and_waits_anew_when_the_claim_goes() {
+        let mut world = unclaimed(300, &[], 0);
+        world.unclaimed = None;
+        assert_eq!(reason(&world), None);
+        assert!(removal(&world).is_none());
+        assert_eq!(again(&world, world.now), None);
+        let claimed = status::status(&world, world.now).unwrap();
+        assert!(
+            !claimed["conditions"].to_string().contains("Retained"),
+            "{}",
+            json!(claimed)
+        );
+    }
+
+    #[test]
+    fn it_is_looked_at_again_when_time_alone_could_let_it_go() {
+        let again = |world: &World| again(world, world.now);
+        assert_eq!(
+            again(&unclaimed(100, &[], 0)),
+            Some(Duration::from_secs(501))
+        );
+        assert_eq!(
+            again(&unclaimed(900, &[], 7)),
+            Some(Duration::from_secs(30))
+        );
+        assert_eq!(
+            again(&unclaimed(100, &[], 7)),
+            Some(Duration::from_secs(500))
+        );
+        assert_eq!(
+            again(&unclaimed(900, &["t"], 0)),
+            None,
+            "a Trigger tells when it goes"
+        );
+    }
 }

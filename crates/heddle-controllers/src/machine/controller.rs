@@ -127,12 +127,7 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
     pub(crate) fn follows<T: Watched + Seen>(self, hub: &mut Hub<T>) -> Self {
         let (inbox, index) = (self.inbox.clone(), self.index.clone());
         hub.listen(move |change| {
-            if let Change::Applied {
-                old: Some(old),
-                new,
-            } = change
-                && old.outlook() == new.outlook()
-            {
+            if !looks_different(change) {
                 return;
             }
             for key in index.referrers(&**change.object()) {
@@ -201,6 +196,17 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
             futures::future::ready(())
         })
         .await;
+    }
+}
+
+/// Whether others see something else than before.
+pub(crate) fn looks_different<T: Seen>(change: &Change<'_, T>) -> bool {
+    match change {
+        Change::Applied {
+            old: Some(old),
+            new,
+        } => old.outlook() != new.outlook(),
+        _ => true,
     }
 }
 

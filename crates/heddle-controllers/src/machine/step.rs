@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 
 use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, Preconditions,
+    ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams,
+    Preconditions,
 };
 use kube::core::Request;
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -24,6 +25,22 @@ const APPLIED: &str = "heddle.dev/applied";
 pub enum Step {
     /// Server-side apply of these fields, by this controller.
     Apply {
+        ticket: Ticket,
+        resource: ApiResource,
+        namespace: Option<String>,
+        name: String,
+        object: Value,
+    },
+    /// Creation of what must not exist yet: applying would take in what somebody else has made in the meantime.
+    Create {
+        ticket: Ticket,
+        resource: ApiResource,
+        namespace: Option<String>,
+        name: String,
+        object: Value,
+    },
+    /// Server-side apply that gives way to whoever has said otherwise.
+    Offer {
         ticket: Ticket,
         resource: ApiResource,
         namespace: Option<String>,
@@ -81,6 +98,41 @@ impl Step {
                 .as_str()
                 .unwrap_or_default()
                 .to_owned(),
+            object,
+        })
+    }
+
+    /// The step that makes something new; `object` must name its apiVersion, kind and metadata.name.
+    pub fn create<K>(ticket: Ticket, object: Value) -> Self
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
+        Self::Create {
+            ticket,
+            resource: ApiResource::erase::<K>(&()),
+            namespace: text("namespace"),
+            name: text("name").unwrap_or_default(),
+            object,
+        }
+    }
+
+    /// The step that states `fields` of exactly the object that was looked at, and takes back what was stated before and
+    /// is not among them; `None` for an object that never was on a server.
+    pub fn offer<K>(ticket: Ticket, live: &K, fields: Value) -> Option<Self>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let mut object = fields;
+        object["apiVersion"] = json!(K::api_version(&()));
+        object["kind"] = json!(K::kind(&()));
+        object["metadata"]["name"] = json!(live.name_any());
+        object["metadata"]["uid"] = json!(live.uid()?);
+        Some(Self::Offer {
+            ticket,
+            resource: ApiResource::erase::<K>(&()),
+            namespace: live.namespace(),
+            name: live.name_any(),
             object,
         })
     }
@@ -164,6 +216,8 @@ impl Step {
     pub fn ticket(&self) -> Ticket {
         match self {
             Self::Apply { ticket, .. }
+            | Self::Create { ticket, .. }
+            | Self::Offer { ticket, .. }
             | Self::Swap { ticket, .. }
             | Self::Delete { ticket, .. } => ticket,
         }
@@ -189,6 +243,40 @@ impl Step {
                     api.patch(&name, &params, &Patch::Apply(&object)).await?,
                 ))
             }
+            Self::Create {
+                resource,
+                namespace,
+                name,
+                object,
+                ..
+            } => {
+                let api = api(client, &resource, namespace.as_deref());
+                let what = format!("{} {name}", resource.kind);
+                let object: DynamicObject =
+                    serde_json::from_value(object).map_err(|source| Error::Shape {
+                        what: what.clone(),
+                        source,
+                    })?;
+                let params = PostParams {
+                    field_manager: Some(manager.to_owned()),
+                    ..PostParams::default()
+                };
+                let answer = api.create(&params, &object).await;
+                answer.map(Some).map_err(|error| unless_moved(error, what))
+            }
+            Self::Offer {
+                resource,
+                namespace,
+                name,
+                object,
+                ..
+            } => {
+                let api = api(client, &resource, namespace.as_deref());
+                let params = PatchParams::apply(manager);
+                let answer = api.patch(&name, &params, &Patch::Apply(&object)).await;
+                let what = format!("{} {name}", resource.kind);
+                answer.map(Some).map_err(|error| unless_moved(error, what))
+            }
             Self::Swap {
                 resource,
                 namespace,
@@ -203,8 +291,10 @@ impl Step {
                 };
                 match api.patch(&name, &params, &Patch::Merge(&patch)).await {
                     Ok(object) => Ok(Some(object)),
-                    Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-                    Err(kube::Error::Api(status)) if status.is_conflict() => {
+                    // Gone is changed as well: steps that rely on this one must not follow.
+                    Err(kube::Error::Api(status))
+                        if status.is_conflict() || status.is_not_found() =>
+                    {
                         Err(Error::Moved(format!("{} {name}", resource.kind)))
                     }
                     Err(error) => Err(error.into()),
@@ -243,6 +333,14 @@ impl Step {
                 }
             }
         }
+    }
+}
+
+/// A refusal because of what somebody else has done since is not an error: the next round starts from there.
+fn unless_moved(error: kube::Error, what: String) -> Error {
+    match error {
+        kube::Error::Api(status) if status.code == 409 => Error::Moved(what),
+        other => other.into(),
     }
 }
 

@@ -1,0 +1,180 @@
+//! EventFlow: whether the events of one service reach a namespace, what is missing if not, and a clean end.
+//!
+//! It makes nothing: what flows share is made for all of them at once (see `eventing`). A flow is held by a finalizer
+//! before anything is made for it, says what it sees, and is let go when nothing of it is left.
+//!
+//! ```text
+//!   held ──> conditions, each from one object ──> Ready
+//!   to go ──> claim gone, link gone (or another flow's) ──> what is pending ends ──> written down ──> let go
+//! ```
+
+mod leaving;
+mod links;
+mod observe;
+mod plan;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _};
+use std::time::Duration;
+
+use heddle_api::broker::Claim;
+use heddle_api::well_known::{INTEGRATION_NAMESPACE, field_manager};
+use heddle_api::{
+    ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy, HTTPSource,
+    Subscription, names,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::DynamicObject;
+use kube::runtime::reflector::ObjectRef;
+use kube::{Resource as _, ResourceExt as _};
+use serde_json::Value;
+
+use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket, looks_different};
+use crate::references::Target;
+use crate::watch::Change;
+use crate::{DataPlane, Hubs, Start};
+#[cfg(test)]
+pub(crate) use leaving::Leaving;
+use links::Links;
+#[cfg(test)]
+pub(crate) use observe::Parts;
+pub(crate) use observe::World;
+
+const FLOW: Ticket = "flow";
+
+pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut crate::Parts) {
+    let links = Links::new(&mut hubs.subscriptions);
+    let controller = Controller::new(Flows { links }, &mut hubs.flows, targets)
+        .follows_closely(&mut hubs.mappings)
+        .follows(&mut hubs.http_sources)
+        .follows(&mut hubs.channels)
+        .follows(&mut hubs.subscriptions)
+        .follows_by(&mut hubs.subscriptions, pair)
+        .follows(&mut hubs.brokers)
+        .hears(&mut hubs.brokers, claimants)
+        .follows_closely(&mut hubs.policies)
+        .follows_closely(&mut hubs.activations)
+        .follows_closely(&mut hubs.namespaces);
+    start.add_with_mesh(controller, view, parts);
+}
+
+/// Everything whose changes concern a flow.
+fn targets(flow: &EventFlow) -> Vec<Target> {
+    let namespace = flow.namespace().unwrap_or_default();
+    let (spec, application) = (&flow.spec, &flow.spec.application);
+    let (source_namespace, source) = source(flow);
+    vec![
+        Target::of::<ApplicationMapping>(&namespace, application),
+        Target::of::<HTTPSource>(source_namespace, source),
+        Target::of::<Channel>(INTEGRATION_NAMESPACE, application),
+        Target::of::<EventActivation>(&namespace, &names::activation(&spec.service_id)),
+        Target::of::<Subscription>(INTEGRATION_NAMESPACE, &link_name(flow)),
+        Target::new(PAIR, &namespace, application),
+        Target::of::<Broker>(&namespace, &spec.broker_ref.name),
+        Target::of::<EventPolicy>(&namespace, &names::policy(application)),
+        Target::of::<Namespace>("", &namespace),
+    ]
+}
+
+/// An Application and a namespace, as something to refer to: links that were taken in have names of their own.
+const PAIR: &str = "Application in a namespace";
+
+fn pair(change: &Change<'_, Subscription>) -> Vec<Target> {
+    let pair = links::pair(change.object()).filter(|_| looks_different(change));
+    pair.map(|(application, namespace)| Target::new(PAIR, namespace, application))
+        .into_iter()
+        .collect()
+}
+
+/// The flows whose claim on a Broker came or went. All others are not concerned by that.
+fn claimants(change: &Change<'_, Broker>) -> Vec<ObjectRef<EventFlow>> {
+    let Change::Applied {
+        old: Some(old),
+        new,
+    } = change
+    else {
+        return Vec::new();
+    };
+    let names = |broker: &Broker| -> BTreeSet<String> {
+        let claims = broker.spec.claims.iter();
+        claims
+            .filter(|claim| claim.kind.as_deref() == Some(&EventFlow::kind(&())))
+            .filter_map(|claim: &Claim| claim.name.clone())
+            .collect()
+    };
+    let namespace = new.namespace().unwrap_or_default();
+    let (then, now) = (names(old), names(new));
+    let turned = then.symmetric_difference(&now);
+    turned
+        .map(|name| ObjectRef::new(name).within(&namespace))
+        .collect()
+}
+
+/// Namespace and name of the HTTPSource that the events come from.
+fn source(flow: &EventFlow) -> (&str, &str) {
+    match &flow.spec.source_ref {
+        Some(source) => (
+            source.namespace.as_deref().unwrap_or(INTEGRATION_NAMESPACE),
+            &source.name,
+        ),
+        None => (INTEGRATION_NAMESPACE, &flow.spec.application),
+    }
+}
+
+/// Name of the link, unless one was there before.
+fn link_name(flow: &EventFlow) -> String {
+    let namespace = flow.namespace().unwrap_or_default();
+    let spec = &flow.spec;
+    names::link_to(&spec.application, &namespace, &spec.broker_ref.name)
+}
+
+/// How the mesh knows the link.
+fn link_key(flow: &EventFlow) -> String {
+    format!("subscription/{INTEGRATION_NAMESPACE}/{}", link_name(flow))
+}
+
+/// Only a flow that goes asks the mesh; all others go by what the parts say of themselves.
+fn view(plane: &dyn DataPlane, flow: &EventFlow, hasher: &mut DefaultHasher) {
+    if flow.metadata.deletion_timestamp.is_some() {
+        plane.consumer(&link_key(flow)).is_some().hash(hasher);
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Flows {
+    links: Links,
+}
+
+impl Beats for Flows {
+    type Kind = EventFlow;
+    type World = World;
+    const NAME: &'static str = field_manager::EVENT_FLOW;
+
+    async fn observe(&self, ctx: &Ctx, object: EventFlow) -> Result<World, Error> {
+        observe::observe(ctx, &self.links, object).await
+    }
+
+    fn plan(&self, world: &World) -> Vec<Step> {
+        plan::plan(world)
+    }
+
+    fn absorb(&self, world: &mut World, _: Ticket, answer: Option<DynamicObject>) {
+        world.absorb(answer);
+    }
+
+    async fn ask_mesh(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+        leaving::give_up(ctx, world).await
+    }
+
+    fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
+        status::status(world, now)
+    }
+
+    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+        leaving::again(world, now)
+    }
+}

@@ -1,0 +1,161 @@
+//! Observe: a flow and the parts it consists of, by one live read each.
+
+use heddle_api::well_known::INTEGRATION_NAMESPACE;
+use heddle_api::{
+    ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy, HTTPSource,
+    Subscription, names,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::DynamicObject;
+use kube::{Api, ResourceExt as _};
+
+use super::leaving::Leaving;
+use super::links::Links;
+use super::{link_key, link_name, source};
+use crate::eventing::{goes_only_to, is_disabled, succeeds};
+use crate::machine::{Ctx, Error};
+use crate::routing;
+
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub flow: EventFlow,
+    pub broker: Option<Broker>,
+    pub link: Option<Subscription>,
+    /// What only a flow that stays needs.
+    pub parts: Parts,
+    /// Set for a flow that is to go.
+    pub leaving: Option<Leaving>,
+    pub now: Timestamp,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Parts {
+    pub mapping: Option<ApplicationMapping>,
+    pub source: Option<HTTPSource>,
+    pub channel: Option<Channel>,
+    pub activation: Option<EventActivation>,
+    pub policy: Option<EventPolicy>,
+    /// Whether the namespace's label forbids a Broker. Looked up only where one is missing.
+    pub is_disabled: bool,
+}
+
+pub(super) async fn observe(ctx: &Ctx, links: &Links, flow: EventFlow) -> Result<World, Error> {
+    let namespace = flow.namespace().unwrap_or_default();
+    // The Broker before the link: a claim goes after the link that it stood for.
+    let broker: Option<Broker> = ctx.find(&namespace, &flow.spec.broker_ref.name).await?;
+    let mut world = World {
+        link: link(ctx, links, &flow, &namespace).await?,
+        broker,
+        parts: Parts::default(),
+        leaving: None,
+        now: ctx.options.clock.now(),
+        flow,
+    };
+    if world.flow.metadata.deletion_timestamp.is_some() {
+        world.leaving = Some(leaving(ctx, &world, &namespace).await?);
+    } else {
+        world.parts = parts(ctx, &world, &namespace).await?;
+    }
+    Ok(world)
+}
+
+async fn parts(ctx: &Ctx, world: &World, namespace: &str) -> Result<Parts, Error> {
+    let spec = &world.flow.spec;
+    let (source_namespace, source) = source(&world.flow);
+    let policy = names::policy(&spec.application);
+    let activation = names::activation(&spec.service_id);
+    Ok(Parts {
+        mapping: ctx.find(namespace, &spec.application).await?,
+        source: ctx.find(source_namespace, source).await?,
+        channel: ctx.find(INTEGRATION_NAMESPACE, &spec.application).await?,
+        activation: ctx.find(namespace, &activation).await?,
+        policy: ctx.find(namespace, &policy).await?,
+        is_disabled: if world.is_claimed() {
+            false
+        } else {
+            let found = the_namespace(ctx, namespace).await?;
+            found.is_some_and(|namespace| is_disabled(&namespace))
+        },
+    })
+}
+
+async fn leaving(ctx: &Ctx, world: &World, namespace: &str) -> Result<Leaving, Error> {
+    let flow = &world.flow;
+    // Who else needs a link is asked only where there is one that does not seem to be there for this flow.
+    let others: Vec<EventFlow> = if world.is_claimed() || world.link.is_none() {
+        Vec::new()
+    } else {
+        ctx.list(namespace, "").await?
+    };
+    let found = the_namespace(ctx, namespace).await?;
+    let ends_with_namespace =
+        found.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some());
+    let (channel, broker) = entries(flow);
+    Ok(Leaving {
+        ends_with_namespace,
+        is_succeeded: others.iter().any(|other| succeeds(other, flow)),
+        mesh: ctx.plane().map(|plane| super::leaving::Mesh {
+            is_linked: plane.consumer(&link_key(flow)).is_some(),
+            // Last, so that nothing that came in over the link is missed by a count after it went.
+            pending: plane.pending_through(&channel, &broker),
+        }),
+        given_up: None,
+    })
+}
+
+async fn the_namespace(ctx: &Ctx, name: &str) -> Result<Option<Namespace>, Error> {
+    let namespaces = Api::<Namespace>::all(ctx.client.clone());
+    Ok(namespaces.get_opt(name).await?)
+}
+
+/// The flow's link: under its own name, or under the one it had before it was taken in.
+async fn link(
+    ctx: &Ctx,
+    links: &Links,
+    flow: &EventFlow,
+    namespace: &str,
+) -> Result<Option<Subscription>, Error> {
+    let serves = |link: &Subscription| {
+        link.metadata.deletion_timestamp.is_none()
+            && link.spec.channel.name == flow.spec.application
+            && goes_only_to(link, namespace, &flow.spec.broker_ref.name)
+    };
+    let mut found: Option<Subscription> = None;
+    for name in std::iter::once(link_name(flow)).chain(links.of(flow)) {
+        let candidate: Option<Subscription> = ctx.find(INTEGRATION_NAMESPACE, &name).await?;
+        if candidate.as_ref().is_some_and(serves) {
+            return Ok(candidate);
+        }
+        found = found.or(candidate);
+    }
+    Ok(found)
+}
+
+/// The Channel and the Broker, as the mesh names them.
+pub(super) fn entries(flow: &EventFlow) -> (String, String) {
+    let namespace = flow.namespace().unwrap_or_default();
+    let spec = &flow.spec;
+    (
+        routing::entry_of("channel", INTEGRATION_NAMESPACE, &spec.application),
+        routing::entry_of("broker", &namespace, &spec.broker_ref.name),
+    )
+}
+
+impl World {
+    /// Whether the Broker keeps a claim of this very flow.
+    pub(super) fn is_claimed(&self) -> bool {
+        let claims = self.broker.iter().flat_map(|broker| &broker.spec.claims);
+        let uid = self.flow.metadata.uid.as_deref();
+        uid.is_some_and(|uid| claims.map(|claim| &claim.uid).any(|claim| claim == uid))
+    }
+
+    /// The server's answer to a step is the newest there is to know about the flow.
+    pub(super) fn absorb(&mut self, answer: Option<DynamicObject>) {
+        match answer.and_then(|object| object.try_parse().ok()) {
+            Some(flow) => self.flow = flow,
+            // Let go, and gone.
+            None => self.flow.metadata.uid = None,
+        }
+    }
+}
