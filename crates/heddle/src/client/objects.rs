@@ -17,7 +17,8 @@ where
 {
     let kind = K::plural(&());
     let items = below(remote, &K::url_path(&(), namespace), &kind).await?;
-    let read = |item| serde_json::from_value(item).with_context(|| format!("cannot read one of {kind}"));
+    let read =
+        |item| serde_json::from_value(item).with_context(|| format!("cannot read one of {kind}"));
     items.into_iter().map(read).collect()
 }
 

@@ -128,7 +128,11 @@ impl<'a> Osb<'a> {
         binding: &str,
         choice: &Choice,
     ) -> anyhow::Result<Reply> {
-        let path = format!("{}?accepts_incomplete=true&{}", bound(id, binding), query(choice));
+        let path = format!(
+            "{}?accepts_incomplete=true&{}",
+            bound(id, binding),
+            query(choice)
+        );
         let request = self.request("DELETE", &path, None)?;
         reply(&self.send(request).await?, &format!("binding {binding}"))
     }
@@ -164,11 +168,15 @@ impl<'a> Osb<'a> {
         }
         let body = done(&answer, &object)?;
         let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
-        let asked = answer.header("retry-after").and_then(|value| value.parse().ok());
+        let asked = answer
+            .header("retry-after")
+            .and_then(|value| value.parse().ok());
         Ok(Progress {
             state: text("state"),
             description: harmless(&text("description")),
-            pause: asked.map_or(POLL_DEFAULT, Duration::from_secs).min(POLL_MAX),
+            pause: asked
+                .map_or(POLL_DEFAULT, Duration::from_secs)
+                .min(POLL_MAX),
         })
     }
 
@@ -278,7 +286,10 @@ pub(crate) fn choose(services: &[Value], words: &str) -> Result<Choice, Failure>
     let plan = match (plan, plans) {
         (None, [only]) => only,
         (None, _) => {
-            let text = format!("`{offering}` has several plans: {}; write {offering}/PLAN", names(plans));
+            let text = format!(
+                "`{offering}` has several plans: {}; write {offering}/PLAN",
+                names(plans)
+            );
             return Err(Failure::Usage(text));
         }
         (Some(word), _) => match plans.iter().find(|plan| called(plan, word)) {

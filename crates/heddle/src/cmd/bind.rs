@@ -84,7 +84,9 @@ async fn bind(
 fn text(id: &str, binding: &Value) -> String {
     let mut text = format!("binding {id}\n");
     for (name, value) in binding["credentials"].as_object().into_iter().flatten() {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
         text.push_str(&format!("  {} {}\n", harmless(name), harmless(&value)));
     }
     text

@@ -48,7 +48,9 @@ async fn show(args: &Args, remote: &Remote, terminal: &mut Terminal) -> anyhow::
         return Ok(());
     }
     let colour = terminal.colour_out;
-    let text = args.output.render(&services, |services| table(services, colour));
+    let text = args
+        .output
+        .render(&services, |services| table(services, colour));
     terminal.out.write_all(text.as_bytes())?;
     Ok(terminal.out.flush()?)
 }
@@ -110,7 +112,9 @@ mod tests {
             },
         };
         let screen = Screen::default();
-        show(&args, &server.remote(), &mut screen.terminal()).await.unwrap();
+        show(&args, &server.remote(), &mut screen.terminal())
+            .await
+            .unwrap();
         (screen.out(), screen.err(), server.lines())
     }
 

@@ -66,12 +66,15 @@ async fn deprovision(
         }
         Reply::Accepted(_) => "leaving",
     };
-    let report = json!({"instance": id, "namespace": namespace, "state": state, "description": note});
-    let text = args.output.render(&report, |_| match (state, note.as_str()) {
-        ("gone", "") => format!("instance {id} is gone\n"),
-        ("gone", note) => format!("instance {id} is gone: {note}\n"),
-        _ => format!("instance {id} is being removed\n"),
-    });
+    let report =
+        json!({"instance": id, "namespace": namespace, "state": state, "description": note});
+    let text = args
+        .output
+        .render(&report, |_| match (state, note.as_str()) {
+            ("gone", "") => format!("instance {id} is gone\n"),
+            ("gone", note) => format!("instance {id} is gone: {note}\n"),
+            _ => format!("instance {id} is being removed\n"),
+        });
     terminal.out.write_all(text.as_bytes())?;
     Ok(terminal.out.flush()?)
 }

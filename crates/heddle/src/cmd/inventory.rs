@@ -83,7 +83,9 @@ async fn show(
     }
     let report: Vec<Value> = entries.iter().map(Entry::to_json).collect();
     let colour = terminal.colour_out;
-    let text = args.output.render(&report, |_| table(&entries, now, colour));
+    let text = args
+        .output
+        .render(&report, |_| table(&entries, now, colour));
     terminal.out.write_all(text.as_bytes())?;
     Ok(terminal.out.flush()?)
 }
@@ -121,7 +123,9 @@ fn entries(
             instance.namespace() == home && instance.name_any() == spec.instance_ref.name
         };
         if !instances.iter().any(|instance| is_its(&instance)) {
-            entry.suspicions.push("its instance does not exist".to_owned());
+            entry
+                .suspicions
+                .push("its instance does not exist".to_owned());
         }
         entries.push(entry);
     }
@@ -188,9 +192,17 @@ impl Entry {
 
 fn table(entries: &[Entry], now: Timestamp, colour: bool) -> String {
     let headers = [
-        "NAMESPACE", "KIND", "ID", "OF", "OWNER", "AGE", "LAST CONTACT", "SUSPICION",
+        "NAMESPACE",
+        "KIND",
+        "ID",
+        "OF",
+        "OWNER",
+        "AGE",
+        "LAST CONTACT",
+        "SUSPICION",
     ];
-    let since = |at: Option<Timestamp>| at.map_or_else(|| "never".to_owned(), |at| span(age(at, now)));
+    let since =
+        |at: Option<Timestamp>| at.map_or_else(|| "never".to_owned(), |at| span(age(at, now)));
     let or_none = |text: &str| match text {
         "" => "<none>".to_owned(),
         text => harmless(text),

@@ -90,7 +90,8 @@ impl ParameterArgs {
 /// The object behind an instance id.
 pub(super) async fn fetch(id: &str, namespace: &str, remote: &Remote) -> anyhow::Result<Value> {
     let path = ServiceInstance::url_path(&(), Some(namespace));
-    let request = kube::core::Request::new(path).get(&names::instance(id), &GetParams::default())?;
+    let request =
+        kube::core::Request::new(path).get(&names::instance(id), &GetParams::default())?;
     let answer = remote.send(request).await?;
     if answer.code == http::StatusCode::NOT_FOUND {
         let text = format!(

@@ -41,7 +41,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     username: String,
 
-    #[arg(long, value_name = "TEXT", env = "OSB_PASSWORD", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        env = "OSB_PASSWORD",
+        hide_env_values = true
+    )]
     password: Option<String>,
 
     /// A file with the password
@@ -111,12 +116,16 @@ async fn judge(args: &Args, lab: &Lab, terminal: &mut Terminal) -> anyhow::Resul
         results.push((check, verdict));
     }
     if args.output != ReportFormat::Table {
-        let report: Vec<_> = results.iter().map(|(check, verdict)| to_json(check, verdict)).collect();
+        let report: Vec<_> = results
+            .iter()
+            .map(|(check, verdict)| to_json(check, verdict))
+            .collect();
         let text = args.output.render(&report, |_| String::new());
         terminal.out.write_all(text.as_bytes())?;
         terminal.out.flush()?;
     }
-    let number = |of: fn(&Verdict) -> bool| results.iter().filter(|(_, verdict)| of(verdict)).count() as u64;
+    let number =
+        |of: fn(&Verdict) -> bool| results.iter().filter(|(_, verdict)| of(verdict)).count() as u64;
     let kept = number(|verdict| matches!(verdict, Verdict::Kept));
     let broken = number(|verdict| matches!(verdict, Verdict::Broken(_)));
     let idle = number(|verdict| matches!(verdict, Verdict::NotApplicable(_)));
@@ -144,7 +153,11 @@ async fn ask(check: &Check, lab: &Lab) -> Verdict {
 fn line(check: &Check, verdict: &Verdict, colour: bool) -> String {
     let (tone, word, more) = match verdict {
         Verdict::Kept => (Tone::Good, "kept  ", String::new()),
-        Verdict::Broken(why) => (Tone::Bad, "BROKEN", format!("\n          {}", harmless(why))),
+        Verdict::Broken(why) => (
+            Tone::Bad,
+            "BROKEN",
+            format!("\n          {}", harmless(why)),
+        ),
         Verdict::NotApplicable(what) => (Tone::Quiet, "n/a   ", format!(" (no plan {what})")),
     };
     let word = paint(colour, tone, word);

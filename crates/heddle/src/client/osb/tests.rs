@@ -79,7 +79,9 @@ async fn an_instance_that_is_gone_has_been_removed() {
     let path = "GET /v2/service_instances/x/last_operation";
     server.answers(path, 410, &json!({}));
     let remote = server.remote();
-    let progress = Osb::of_server(&remote).progress("x", None, Some("op")).await;
+    let progress = Osb::of_server(&remote)
+        .progress("x", None, Some("op"))
+        .await;
     assert_eq!(progress.unwrap().state, "succeeded");
     assert_eq!(server.lines(), [format!("{path}?operation=op")]);
 }

@@ -17,11 +17,19 @@ async fn credentials_are_shown_whether_they_came_at_once_or_later() {
     let credentials = json!({"credentials": {"GATEWAY_URL": "http://crm.example"}});
     for later in [false, true] {
         let server = StandIn::start().await;
-        server.answers(object, 200, &json!({"spec": {"serviceID": "s1", "planID": "p1"}}));
+        server.answers(
+            object,
+            200,
+            &json!({"spec": {"serviceID": "s1", "planID": "p1"}}),
+        );
         if later {
             server
                 .answers(&format!("PUT {path}"), 202, &json!({}))
-                .answers(&format!("GET {path}/last_operation"), 200, &json!({"state": "succeeded"}))
+                .answers(
+                    &format!("GET {path}/last_operation"),
+                    200,
+                    &json!({"state": "succeeded"}),
+                )
                 .answers(&format!("GET {path}"), 200, &credentials);
         } else {
             server.answers(&format!("PUT {path}"), 201, &credentials);
@@ -32,6 +40,9 @@ async fn credentials_are_shown_whether_they_came_at_once_or_later() {
         bind(&args, &server.remote(), &world(), &mut screen.terminal())
             .await
             .unwrap();
-        assert_eq!(screen.out(), "binding web\n  GATEWAY_URL http://crm.example\n");
+        assert_eq!(
+            screen.out(),
+            "binding web\n  GATEWAY_URL http://crm.example\n"
+        );
     }
 }

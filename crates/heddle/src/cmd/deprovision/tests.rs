@@ -17,7 +17,11 @@ async fn the_instance_itself_says_which_plan_it_has() {
     let object = "GET /apis/heddle.dev/v1alpha1/namespaces/team-a/serviceinstances/orders";
     let path = "/osb/team-a/v2/service_instances/orders";
     server
-        .answers(object, 200, &json!({"spec": {"serviceID": "s1", "planID": "p1"}}))
+        .answers(
+            object,
+            200,
+            &json!({"spec": {"serviceID": "s1", "planID": "p1"}}),
+        )
         .answers(&format!("DELETE {path}"), 202, &json!({"operation": "o2"}))
         .answers(
             &format!("GET {path}/last_operation"),
@@ -43,5 +47,9 @@ async fn an_unknown_instance_is_not_found() {
     let outcome = deprovision(&args, &server.remote(), &world(), &mut screen.terminal()).await;
     let error = outcome.unwrap_err();
     assert_eq!(exit_code(&error), 3, "{error:#}");
-    assert!(error.to_string().contains("namespace team-a has no instance orders"));
+    assert!(
+        error
+            .to_string()
+            .contains("namespace team-a has no instance orders")
+    );
 }

@@ -44,19 +44,29 @@ pub(super) fn of(world: &Flows, now: Timestamp) -> Vec<Finding> {
     leftovers(world, now, &mut faults);
     operations(world, now, &mut faults);
     if faults.is_empty() && !world.flows.is_empty() {
-        let what = format!("{} with all they need", count(world.flows.len() as u64, "flow"));
+        let what = format!(
+            "{} with all they need",
+            count(world.flows.len() as u64, "flow")
+        );
         return vec![Finding::new(Level::Ok, "flows", what, "")];
     }
     faults
 }
 
 fn brokers(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
-    let there: BTreeSet<_> = (world.brokers.iter()).map(|b| (b.namespace(), b.name_any())).collect();
+    let there: BTreeSet<_> = (world.brokers.iter())
+        .map(|b| (b.namespace(), b.name_any()))
+        .collect();
     for flow in world.flows.iter().filter(|flow| is_settled(*flow, now)) {
         let wanted = (flow.namespace(), flow.spec.broker_ref.name.clone());
         if !there.contains(&wanted) {
             let what = format!("its Broker {} does not exist", wanted.1);
-            faults.push(fault("eventflow", flow, what, "look for errors of the eventing controller in the server's log"));
+            faults.push(fault(
+                "eventflow",
+                flow,
+                what,
+                "look for errors of the eventing controller in the server's log",
+            ));
         }
     }
 }
@@ -74,13 +84,26 @@ fn links(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
             links.entry(pair).or_default().push(link);
         }
     }
-    let pair = |flow: &EventFlow| (flow.spec.application.clone(), flow.namespace().unwrap_or_default());
+    let pair = |flow: &EventFlow| {
+        (
+            flow.spec.application.clone(),
+            flow.namespace().unwrap_or_default(),
+        )
+    };
     let wanted: BTreeSet<_> = world.flows.iter().map(pair).collect();
     for ((application, namespace), found) in &links {
         let (first, more) = (found[0], found.len() > 1);
         if more {
-            let what = format!("{} from {application} to {namespace}: its events arrive more than once", count(found.len() as u64, "link"));
-            faults.push(fault("subscription", first, what, "delete all but one; the one that is needed is made again"));
+            let what = format!(
+                "{} from {application} to {namespace}: its events arrive more than once",
+                count(found.len() as u64, "link")
+            );
+            faults.push(fault(
+                "subscription",
+                first,
+                what,
+                "delete all but one; the one that is needed is made again",
+            ));
         }
         let needed = wanted.contains(&(application.clone(), namespace.clone()));
         if !needed && is_settled(first, now) && is_ours(first) {
@@ -98,18 +121,26 @@ fn links(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
 }
 
 fn leftovers(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
-    let alive: BTreeSet<_> = world.flows.iter().filter_map(ResourceExt::uid).collect();
+    let alive: BTreeSet<_> = world.flows.iter().filter_map(|flow| flow.uid()).collect();
     let forgotten = |object: &dyn Fn() -> Vec<String>| {
         let owners = object();
         !owners.is_empty() && owners.iter().all(|uid| !alive.contains(uid))
     };
-    for activation in world.activations.iter().filter(|object| is_settled(*object, now)) {
+    for activation in world
+        .activations
+        .iter()
+        .filter(|object| is_settled(*object, now))
+    {
         if forgotten(&|| owners(activation)) {
             let what = "the flows that it shows are gone".to_owned();
             faults.push(fault("eventactivation", activation, what, "delete it"));
         }
     }
-    for policy in world.policies.iter().filter(|object| is_settled(*object, now)) {
+    for policy in world
+        .policies
+        .iter()
+        .filter(|object| is_settled(*object, now))
+    {
         if is_ours(policy) && forgotten(&|| owners(policy)) {
             let what = "the flows that it lets in are gone".to_owned();
             faults.push(fault("eventpolicy", policy, what, "delete it"));
@@ -124,12 +155,27 @@ fn operations(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
             let progress = status.and_then(|status| status.operation.as_ref());
             let ended = progress.is_some_and(|progress| {
                 progress.id == request.id
-                    && matches!(progress.state, OperationState::Succeeded | OperationState::Failed)
+                    && matches!(
+                        progress.state,
+                        OperationState::Succeeded | OperationState::Failed
+                    )
             });
-            let overdue = request.deadline.as_ref().map(|Time(deadline)| age(*deadline, now));
+            let overdue = request
+                .deadline
+                .as_ref()
+                .map(|Time(deadline)| age(*deadline, now));
             if let Some(overdue) = overdue.filter(|overdue| !ended && *overdue > MOMENT) {
-                let what = format!("operation {} should have ended {} ago", request.id, span(overdue));
-                faults.push(fault("serviceinstance", instance, what, "are the controllers running? see `heddle explain instance`"));
+                let what = format!(
+                    "operation {} should have ended {} ago",
+                    request.id,
+                    span(overdue)
+                );
+                faults.push(fault(
+                    "serviceinstance",
+                    instance,
+                    what,
+                    "are the controllers running? see `heddle explain instance`",
+                ));
             }
         }
         let seen = status.and_then(|status| status.observed_generation);
@@ -146,7 +192,10 @@ fn owners(object: &impl Resource) -> Vec<String> {
 }
 
 fn is_ours(object: &impl Resource) -> bool {
-    object.labels().get(MANAGED_BY_LABEL).is_some_and(|by| by == MANAGED_BY)
+    object
+        .labels()
+        .get(MANAGED_BY_LABEL)
+        .is_some_and(|by| by == MANAGED_BY)
 }
 
 /// Old enough that controllers had their moment, and not on its way out.

@@ -78,7 +78,8 @@ pub(super) async fn explain(
 /// The flow of an instance, which has its name; an instance without events has none.
 async fn flow_of(id: &str, namespace: &str, remote: &Remote) -> anyhow::Result<Option<EventFlow>> {
     let path = EventFlow::url_path(&(), Some(namespace));
-    let request = kube::core::Request::new(path).get(&names::instance(id), &GetParams::default())?;
+    let request =
+        kube::core::Request::new(path).get(&names::instance(id), &GetParams::default())?;
     let answer = remote.send(request).await?;
     if answer.code == http::StatusCode::NOT_FOUND {
         return Ok(None);
@@ -93,17 +94,33 @@ fn waits(instance: &ServiceInstance, flow: Option<&EventFlow>) -> Vec<Wait> {
         let name = flow.metadata.name.as_deref().unwrap_or_default();
         let conditions = flow.status.as_ref().map(|status| &status.conditions);
         let reasons = event_flow::CONDITIONS;
-        open(&mut waits, &format!("eventflow/{name}"), conditions, |word| {
-            reasons.iter().flat_map(|c| c.reasons).find(|reason| reason.name == word)
-        });
+        open(
+            &mut waits,
+            &format!("eventflow/{name}"),
+            conditions,
+            |word| {
+                reasons
+                    .iter()
+                    .flat_map(|c| c.reasons)
+                    .find(|reason| reason.name == word)
+            },
+        );
     }
     if waits.is_empty() {
         let name = instance.metadata.name.as_deref().unwrap_or_default();
         let conditions = instance.status.as_ref().map(|status| &status.conditions);
         let reasons = service_instance::CONDITIONS;
-        open(&mut waits, &format!("serviceinstance/{name}"), conditions, |word| {
-            reasons.iter().flat_map(|c| c.reasons).find(|reason| reason.name == word)
-        });
+        open(
+            &mut waits,
+            &format!("serviceinstance/{name}"),
+            conditions,
+            |word| {
+                reasons
+                    .iter()
+                    .flat_map(|c| c.reasons)
+                    .find(|reason| reason.name == word)
+            },
+        );
     }
     waits
 }
@@ -142,7 +159,10 @@ impl Wait {
 fn text(instance: &ServiceInstance, waits: &[Wait], now: Timestamp, colour: bool) -> String {
     let (spec, status) = (&instance.spec, instance.status.clone().unwrap_or_default());
     let id = harmless(&spec.instance_id);
-    let phase = status.phase.as_deref().unwrap_or("not looked at yet");
+    let phase = (status.phase).map_or_else(
+        || "not looked at yet".to_owned(),
+        |phase| format!("{phase:?}"),
+    );
     let mut text = format!("{}  {phase}\n", paint(colour, Tone::Strong, &id));
     let mut line = |name: &str, value: &str| {
         text.push_str(&format!("  {name:10} {}\n", harmless(value)));
@@ -158,7 +178,9 @@ fn text(instance: &ServiceInstance, waits: &[Wait], now: Timestamp, colour: bool
         line("operation", &operation_text(request, &status, now));
     }
     for wait in waits {
-        let since = wait.since.map_or_else(String::new, |at| format!(" for {}", span(age(at, now))));
+        let since = wait
+            .since
+            .map_or_else(String::new, |at| format!(" for {}", span(age(at, now))));
         line(
             "waits for",
             &format!("{} of {}{since}", wait.condition, wait.object),
@@ -188,7 +210,10 @@ fn operation_text(
         OperationKind::Bind => "bind",
         OperationKind::Unbind => "unbind",
     };
-    let progress = status.operation.as_ref().filter(|found| found.id == request.id);
+    let progress = status
+        .operation
+        .as_ref()
+        .filter(|found| found.id == request.id);
     let state = match progress.map(|progress| progress.state) {
         Some(OperationState::Succeeded) => "succeeded",
         Some(OperationState::Failed) => "failed",
@@ -196,13 +221,19 @@ fn operation_text(
         Some(OperationState::Queued) | None => "accepted, not begun",
     };
     let Time(accepted) = &request.accepted_at;
-    let mut text = format!("{kind} {state}, asked for {} ago", span(age(*accepted, now)));
+    let mut text = format!(
+        "{kind} {state}, asked for {} ago",
+        span(age(*accepted, now))
+    );
     if let Some(said) = progress.and_then(|progress| progress.description.as_deref()) {
         text.push_str(&format!(": {said}"));
     }
     let running = !matches!(state, "succeeded" | "failed");
     if let Some(Time(deadline)) = request.deadline.as_ref().filter(|_| running) {
-        text.push_str(&format!("; the platform is told it failed at {}", moment(*deadline)));
+        text.push_str(&format!(
+            "; the platform is told it failed at {}",
+            moment(*deadline)
+        ));
     }
     text
 }

@@ -116,13 +116,18 @@ impl Lab {
             Need::PatientPlan => (any(|plan| plan.is_patient), "that is asynchronous"),
             Need::BindablePlan => (any(|plan| plan.says("bindable")), "that can be bound"),
             Need::UnbindablePlan => (any(|plan| !plan.says("bindable")), "that cannot be bound"),
-            Need::RotatablePlan => (any(|plan| plan.says("binding_rotatable")), "whose bindings rotate"),
+            Need::RotatablePlan => (
+                any(|plan| plan.says("binding_rotatable")),
+                "whose bindings rotate",
+            ),
             Need::RigidPlan => (
                 any(|plan| plan.says("bindable") && !plan.says("binding_rotatable")),
                 "whose bindings do not rotate",
             ),
             Need::TwoOfferings => (
-                self.plans.iter().any(|plan| plan.service != self.plans[0].service),
+                self.plans
+                    .iter()
+                    .any(|plan| plan.service != self.plans[0].service),
                 "of a second offering",
             ),
             Need::PlanWithSchema => (any(has_schema), "with a schema"),
@@ -132,7 +137,10 @@ impl Lab {
 
     /// The plan that a check asked for.
     pub(super) fn plan(&self, of: fn(&Plan) -> bool) -> Result<&Plan> {
-        self.plans.iter().find(|plan| of(plan)).context("the catalog has no such plan")
+        self.plans
+            .iter()
+            .find(|plan| of(plan))
+            .context("the catalog has no such plan")
     }
 
     pub(super) fn any_plan(&self) -> Result<&Plan> {
@@ -167,7 +175,8 @@ impl Lab {
 
     pub(super) fn delete(&self, id: &str, plan: &Plan) -> Call<'_> {
         let call = self.broker.call("DELETE", &instance(id));
-        call.query("service_id", &plan.service).query("plan_id", &plan.id)
+        call.query("service_id", &plan.service)
+            .query("plan_id", &plan.id)
     }
 
     pub(super) fn get(&self, id: &str) -> Call<'_> {
@@ -175,7 +184,8 @@ impl Lab {
     }
 
     pub(super) fn poll(&self, id: &str) -> Call<'_> {
-        self.broker.call("GET", &format!("{}/last_operation", instance(id)))
+        self.broker
+            .call("GET", &format!("{}/last_operation", instance(id)))
     }
 
     pub(super) fn bind(&self, id: &str, binding: &str, plan: &Plan) -> Call<'_> {
@@ -185,7 +195,8 @@ impl Lab {
 
     pub(super) fn unbind(&self, id: &str, binding: &str, plan: &Plan) -> Call<'_> {
         let call = self.broker.call("DELETE", &bound(id, binding));
-        call.query("service_id", &plan.service).query("plan_id", &plan.id)
+        call.query("service_id", &plan.service)
+            .query("plan_id", &plan.id)
     }
 
     pub(super) fn binding(&self, id: &str, binding: &str) -> Call<'_> {
@@ -195,29 +206,49 @@ impl Lab {
     /// An instance that is ready.
     pub(super) async fn made(&self, about: &str, plan: &Plan) -> Result<String> {
         let id = self.fresh(about);
-        let got = self.put(&id, plan).patient().send().await?.is(&[200, 201, 202])?;
-        self.succeeded(&id, &got).await.with_context(|| format!("cannot provision {id}"))?;
+        let got = self
+            .put(&id, plan)
+            .patient()
+            .send()
+            .await?
+            .is(&[200, 201, 202])?;
+        self.succeeded(&id, &got)
+            .await
+            .with_context(|| format!("cannot provision {id}"))?;
         Ok(id)
     }
 
     /// A binding that is ready, and its body.
     pub(super) async fn bound(&self, id: &str, plan: &Plan) -> Result<(String, Value)> {
         let binding = self.fresh("binding");
-        let got = self.bind(id, &binding, plan).patient().send().await?.is(&[200, 201, 202])?;
+        let got = self
+            .bind(id, &binding, plan)
+            .patient()
+            .send()
+            .await?
+            .is(&[200, 201, 202])?;
         if got.status != 202 {
             return Ok((binding, got.body));
         }
         let path = format!("{}/last_operation", bound(id, &binding));
-        self.ends(|| self.broker.call("GET", &path), &["succeeded"]).await?;
+        self.ends(|| self.broker.call("GET", &path), &["succeeded"])
+            .await?;
         let got = self.binding(id, &binding).send().await?.is(&[200])?;
         Ok((binding, got.body))
     }
 
     /// Removes an instance and waits for it.
     pub(super) async fn remove(&self, id: &str, plan: &Plan) -> Result<()> {
-        let got = self.delete(id, plan).patient().send().await?.is(&[200, 202, 410])?;
+        let got = self
+            .delete(id, plan)
+            .patient()
+            .send()
+            .await?
+            .is(&[200, 202, 410])?;
         if got.status == 202 {
-            self.ends(|| self.poll(id), &["succeeded"]).await.with_context(|| format!("cannot remove {id}"))?;
+            self.ends(|| self.poll(id), &["succeeded"])
+                .await
+                .with_context(|| format!("cannot remove {id}"))?;
         }
         Ok(())
     }
@@ -239,9 +270,17 @@ impl Lab {
         let started = self.world.clock.monotonic();
         loop {
             let got = ask().send().await?.is(&[200, 410])?;
-            let state = if got.status == 410 { "succeeded" } else { got.text("state") };
+            let state = if got.status == 410 {
+                "succeeded"
+            } else {
+                got.text("state")
+            };
             if state != "in progress" {
-                ensure!(expected.contains(&state), "the operation ended as {}", got.body);
+                ensure!(
+                    expected.contains(&state),
+                    "the operation ended as {}",
+                    got.body
+                );
                 return Ok(());
             }
             if self.world.clock.monotonic().saturating_sub(started) > PATIENCE {
@@ -254,7 +293,9 @@ impl Lab {
 
 pub(super) fn has_schema(plan: &Plan) -> bool {
     let schema = &plan.facts["schemas"]["service_instance"]["create"]["parameters"];
-    schema["required"].as_array().is_some_and(|required| !required.is_empty())
+    schema["required"]
+        .as_array()
+        .is_some_and(|required| !required.is_empty())
         || schema["additionalProperties"] == false
 }
 

@@ -73,7 +73,8 @@ impl Call<'_> {
     }
 
     pub(super) fn without(mut self, name: &str) -> Self {
-        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
@@ -169,17 +170,35 @@ impl Got {
             return Ok(());
         }
         ensure!(!(300..400).contains(&self.status), "{asked} redirects");
-        ensure!(self.status < 500, "{asked} answered {}: {}", self.status, self.body);
+        ensure!(
+            self.status < 500,
+            "{asked} answered {}: {}",
+            self.status,
+            self.body
+        );
         let Value::Object(body) = &self.body else {
-            bail!("{asked} answered {} with a body that is no JSON object: {:?}", self.status, String::from_utf8_lossy(&self.raw));
+            bail!(
+                "{asked} answered {} with a body that is no JSON object: {:?}",
+                self.status,
+                String::from_utf8_lossy(&self.raw)
+            );
         };
         ensure!(
             self.header("content-type").starts_with("application/json"),
             "{asked} answers as {:?}",
             self.header("content-type")
         );
-        for field in ["operation", "dashboard_url", "credentials", "description", "error"] {
-            ensure!(body.get(field) != Some(&Value::Null), "{asked} answers {field}: null");
+        for field in [
+            "operation",
+            "dashboard_url",
+            "credentials",
+            "description",
+            "error",
+        ] {
+            ensure!(
+                body.get(field) != Some(&Value::Null),
+                "{asked} answers {field}: null"
+            );
         }
         if self.status >= 400 && self.status != 410 {
             let word = self.text("error");
@@ -189,12 +208,23 @@ impl Got {
                         && word.chars().all(|c| c.is_ascii_alphanumeric())),
                 "{asked}: the error {word:?} is no single word"
             );
-            ensure!(!self.text("description").is_empty(), "{asked}: {} does not say what is wrong", self.body);
+            ensure!(
+                !self.text("description").is_empty(),
+                "{asked}: {} does not say what is wrong",
+                self.body
+            );
         }
         let states = ["in progress", "succeeded", "failed"];
         if asked.contains("/last_operation") && self.status == 200 {
-            ensure!(states.contains(&self.text("state")), "{asked} answered {}", self.body);
-            ensure!(body.get("description") != Some(&Value::from("")), "{asked}: an empty description");
+            ensure!(
+                states.contains(&self.text("state")),
+                "{asked} answered {}",
+                self.body
+            );
+            ensure!(
+                body.get("description") != Some(&Value::from("")),
+                "{asked}: an empty description"
+            );
         }
         Ok(())
     }

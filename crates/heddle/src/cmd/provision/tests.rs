@@ -55,7 +55,10 @@ async fn without_waiting_the_answer_says_how_to_go_on() {
     server.answers(&format!("PUT {INSTANCE}"), 202, &json!({"operation": "o1"}));
     let (code, out, _) = run(&server, &[]).await;
     assert_eq!(code, 0);
-    assert!(out.contains("heddle explain instance orders -n team-a"), "{out}");
+    assert!(
+        out.contains("heddle explain instance orders -n team-a"),
+        "{out}"
+    );
 }
 
 #[tokio::test]
@@ -70,7 +73,10 @@ async fn waiting_ends_with_what_became_of_the_operation() {
         let (found, out, err) = run(&server, &["--wait"]).await;
         assert_eq!(found, code, "{out}{err}");
         if state == "failed" {
-            assert!(err.contains("instance orders failed: that is how it is"), "{err}");
+            assert!(
+                err.contains("instance orders failed: that is how it is"),
+                "{err}"
+            );
         }
         let asked = server.lines();
         assert_eq!(asked[2], format!("{poll}?operation=o1"));

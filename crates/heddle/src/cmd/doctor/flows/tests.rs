@@ -29,7 +29,12 @@ fn world() -> Flows {
     let labels = json!({APPLICATION_LABEL: "shop", BROKER_NAMESPACE_LABEL: "team-a", MANAGED_BY_LABEL: MANAGED_BY});
     let owned = json!([{"apiVersion": "heddle.dev/v1alpha1", "kind": "EventFlow", "name": "orders", "uid": "orders"}]);
     Flows {
-        flows: vec![object("orders", json!({}), json!({"application": "shop", "serviceID": "s"}), ready)],
+        flows: vec![object(
+            "orders",
+            json!({}),
+            json!({"application": "shop", "serviceID": "s"}),
+            ready,
+        )],
         brokers: vec![object("default", json!({}), json!({}), json!({}))],
         subscriptions: vec![object(
             "link-shop-team-a",
@@ -37,7 +42,12 @@ fn world() -> Flows {
             json!({"channel": {"apiVersion": "messaging.knative.dev/v1", "kind": "Channel", "name": "shop"}}),
             json!({}),
         )],
-        activations: vec![object("s", json!({"ownerReferences": owned}), json!({"sourceId": "shop"}), json!({}))],
+        activations: vec![object(
+            "s",
+            json!({"ownerReferences": owned}),
+            json!({"sourceId": "shop"}),
+            json!({}),
+        )],
         policies: Vec::new(),
         instances: vec![object(
             "orders",
@@ -51,8 +61,11 @@ fn world() -> Flows {
 
 fn found(world: &Flows) -> Vec<String> {
     let findings = of(world, NOW.parse().unwrap());
-    let bad = findings.iter().filter(|finding| finding.level == Level::Bad);
-    bad.map(|finding| format!("{}: {}", finding.about, finding.what)).collect()
+    let bad = findings
+        .iter()
+        .filter(|finding| finding.level == Level::Bad);
+    bad.map(|finding| format!("{}: {}", finding.about, finding.what))
+        .collect()
 }
 
 #[test]
@@ -73,7 +86,9 @@ fn each_broken_promise_is_found() {
     );
     check(
         |world| world.subscriptions.push(world.subscriptions[0].clone()),
-        &["subscription/kyma-integration/link-shop-team-a: 2 links from shop to team-a: its events arrive more than once"],
+        &[
+            "subscription/kyma-integration/link-shop-team-a: 2 links from shop to team-a: its events arrive more than once",
+        ],
     );
     check(
         |world| world.subscriptions.clear(),
@@ -94,7 +109,13 @@ fn each_broken_promise_is_found() {
         &["serviceinstance/team-a/orders: operation o1 should have ended 6 min ago"],
     );
     check(
-        |world| world.instances[0].status.as_mut().unwrap().observed_generation = Some(2),
+        |world| {
+            world.instances[0]
+                .status
+                .as_mut()
+                .unwrap()
+                .observed_generation = Some(2)
+        },
         &["serviceinstance/team-a/orders: its status speaks of a generation that does not exist"],
     );
 }

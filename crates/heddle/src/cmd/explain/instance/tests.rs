@@ -45,7 +45,11 @@ fn flow() -> Value {
 
 async fn run(instance: &Value, flow: Option<&Value>) -> String {
     let server = StandIn::start().await;
-    server.answers(&format!("GET {OBJECTS}/serviceinstances/orders"), 200, instance);
+    server.answers(
+        &format!("GET {OBJECTS}/serviceinstances/orders"),
+        200,
+        instance,
+    );
     if let Some(flow) = flow {
         server.answers(&format!("GET {OBJECTS}/eventflows/orders"), 200, flow);
     }

@@ -30,7 +30,12 @@ async fn required_members_are_required(lab: &Lab) -> Result<()> {
     let id = lab.made("bind", plan).await?;
     let binding = lab.fresh("binding");
     for field in ["service_id", "plan_id"] {
-        for wrong in [None, Some(Value::Null), Some(json!("")), Some(json!("unknown"))] {
+        for wrong in [
+            None,
+            Some(Value::Null),
+            Some(json!("")),
+            Some(json!("unknown")),
+        ] {
             let mut body = lab.bind_body(plan);
             let members = body.as_object_mut().expect("a body is an object");
             match &wrong {
@@ -55,32 +60,56 @@ async fn the_instance_must_exist(lab: &Lab) -> Result<()> {
 async fn some_plans_cannot_be_bound(lab: &Lab) -> Result<()> {
     let plan = lab.plan(|plan| !plan.says("bindable"))?;
     let id = lab.made("unbindable", plan).await?;
-    lab.bind(&id, &lab.fresh("binding"), plan).patient().send().await?.is(&[400])?;
+    lab.bind(&id, &lab.fresh("binding"), plan)
+        .patient()
+        .send()
+        .await?
+        .is(&[400])?;
     lab.remove(&id, plan).await
 }
 
 async fn credentials_are_given_and_read(lab: &Lab) -> Result<()> {
     let plan = lab.plan(is_bindable)?;
     let id = lab.made("bind", plan).await?;
-    lab.binding(&id, &lab.fresh("never")).send().await?.is(&[404])?;
+    lab.binding(&id, &lab.fresh("never"))
+        .send()
+        .await?
+        .is(&[404])?;
     let (binding, body) = lab.bound(&id, plan).await?;
-    ensure!(body["credentials"].is_object(), "there are no credentials in {:?}", keys(&body));
+    ensure!(
+        body["credentials"].is_object(),
+        "there are no credentials in {:?}",
+        keys(&body)
+    );
     let read = lab.binding(&id, &binding).send().await?.is(&[200])?;
-    ensure!(read.body["credentials"] == body["credentials"], "other credentials are read than were given");
+    ensure!(
+        read.body["credentials"] == body["credentials"],
+        "other credentials are read than were given"
+    );
     lab.remove(&id, plan).await
 }
 
 /// What an answer with secrets may be described by.
 fn keys(body: &Value) -> Vec<&String> {
-    body.as_object().map(|body| body.keys().collect()).unwrap_or_default()
+    body.as_object()
+        .map(|body| body.keys().collect())
+        .unwrap_or_default()
 }
 
 async fn a_repeat_is_the_same(lab: &Lab) -> Result<()> {
     let plan = lab.plan(is_bindable)?;
     let id = lab.made("bind", plan).await?;
     let (binding, body) = lab.bound(&id, plan).await?;
-    let again = lab.bind(&id, &binding, plan).patient().send().await?.is(&[200])?;
-    ensure!(again.body["credentials"] == body["credentials"], "the credentials are others");
+    let again = lab
+        .bind(&id, &binding, plan)
+        .patient()
+        .send()
+        .await?
+        .is(&[200])?;
+    ensure!(
+        again.body["credentials"] == body["credentials"],
+        "the credentials are others"
+    );
     lab.remove(&id, plan).await
 }
 
@@ -103,10 +132,16 @@ async fn another_request_is_a_conflict(lab: &Lab) -> Result<()> {
 }
 
 async fn unbound(lab: &Lab, id: &str, binding: &str, plan: &Plan) -> Result<()> {
-    let got = lab.unbind(id, binding, plan).patient().send().await?.is(&[200, 202])?;
+    let got = lab
+        .unbind(id, binding, plan)
+        .patient()
+        .send()
+        .await?
+        .is(&[200, 202])?;
     if got.status == 202 {
         let path = format!("{}/last_operation", bound(id, binding));
-        lab.ends(|| lab.broker.call("GET", &path), &["succeeded"]).await?;
+        lab.ends(|| lab.broker.call("GET", &path), &["succeeded"])
+            .await?;
     }
     Ok(())
 }
@@ -119,7 +154,10 @@ async fn one_goes_the_other_stays(lab: &Lab) -> Result<()> {
     unbound(lab, &id, &one, plan).await?;
     lab.binding(&id, &one).send().await?.is(&[404])?;
     let read = lab.binding(&id, &other).send().await?.is(&[200])?;
-    ensure!(read.body["credentials"] == body["credentials"], "the other's credentials changed");
+    ensure!(
+        read.body["credentials"] == body["credentials"],
+        "the other's credentials changed"
+    );
     lab.remove(&id, plan).await
 }
 
@@ -128,7 +166,11 @@ async fn a_second_unbinding_finds_nothing(lab: &Lab) -> Result<()> {
     let id = lab.made("bind", plan).await?;
     let (binding, _) = lab.bound(&id, plan).await?;
     unbound(lab, &id, &binding, plan).await?;
-    lab.unbind(&id, &binding, plan).patient().send().await?.is(&[410])?;
+    lab.unbind(&id, &binding, plan)
+        .patient()
+        .send()
+        .await?
+        .is(&[410])?;
     let call = lab.broker.call("DELETE", &bound(&id, &lab.fresh("never")));
     call.patient().send().await?.is(&[410])?;
     lab.remove(&id, plan).await
@@ -140,7 +182,11 @@ async fn an_existing_binding_needs_its_ids(lab: &Lab) -> Result<()> {
     let (binding, _) = lab.bound(&id, plan).await?;
     let call = || lab.broker.call("DELETE", &bound(&id, &binding)).patient();
     call().send().await?.is(&[400])?;
-    call().query("service_id", &plan.service).send().await?.is(&[400])?;
+    call()
+        .query("service_id", &plan.service)
+        .send()
+        .await?
+        .is(&[400])?;
     call().query("plan_id", &plan.id).send().await?.is(&[400])?;
     lab.binding(&id, &binding).send().await?.is(&[200])?;
     lab.remove(&id, plan).await
@@ -152,7 +198,11 @@ async fn an_instance_takes_its_bindings_along(lab: &Lab) -> Result<()> {
     let (binding, _) = lab.bound(&id, plan).await?;
     lab.remove(&id, plan).await?;
     lab.binding(&id, &binding).send().await?.is(&[404])?;
-    lab.unbind(&id, &binding, plan).patient().send().await?.is(&[410])?;
+    lab.unbind(&id, &binding, plan)
+        .patient()
+        .send()
+        .await?
+        .is(&[410])?;
     Ok(())
 }
 
@@ -160,7 +210,12 @@ async fn rotate(lab: &Lab, id: &str, binding: &str, plan: &Plan, old: &str) -> R
     let mut body = lab.bind_body(plan);
     body["predecessor_binding_id"] = json!(old);
     let call = lab.broker.call("PUT", &bound(id, binding)).patient();
-    Ok(call.json(&body).send().await?.is(&[200, 201, 202, 400])?.status)
+    Ok(call
+        .json(&body)
+        .send()
+        .await?
+        .is(&[200, 201, 202, 400])?
+        .status)
 }
 
 async fn only_rotatable_plans_rotate(lab: &Lab) -> Result<()> {
@@ -182,8 +237,12 @@ async fn rotation_gives_a_successor(lab: &Lab) -> Result<()> {
     let status = rotate(lab, &id, &new, plan, &old).await?;
     ensure!(matches!(status, 201 | 202), "it answered {status}");
     let path = format!("{}/last_operation", bound(&id, &new));
-    lab.ends(|| lab.broker.call("GET", &path), &["succeeded"]).await?;
-    ensure!(rotate(lab, &id, &new, plan, &old).await? == 200, "the repeat is not the same");
+    lab.ends(|| lab.broker.call("GET", &path), &["succeeded"])
+        .await?;
+    ensure!(
+        rotate(lab, &id, &new, plan, &old).await? == 200,
+        "the repeat is not the same"
+    );
     for binding in [&old, &new] {
         lab.binding(&id, binding).send().await?.is(&[200])?;
     }

@@ -29,7 +29,10 @@ async fn equal_requests_make_one_instance(lab: &Lab) -> Result<()> {
             operations.insert(got.text("operation").to_owned());
         }
     }
-    ensure!(created <= 1 && operations.len() <= 1, "{created} were created, operations {operations:?}");
+    ensure!(
+        created <= 1 && operations.len() <= 1,
+        "{created} were created, operations {operations:?}"
+    );
     lab.ends(|| lab.poll(&id), &["succeeded"]).await?;
     lab.remove(&id, plan).await
 }
@@ -62,22 +65,39 @@ async fn a_stutter_changes_nothing(lab: &Lab) -> Result<()> {
     for plan in &lab.plans {
         let id = lab.fresh("stutter");
         for _ in 0..3 {
-            lab.put(&id, plan).patient().send().await?.is(&[200, 201, 202])?;
+            lab.put(&id, plan)
+                .patient()
+                .send()
+                .await?
+                .is(&[200, 201, 202])?;
         }
         lab.ends(|| lab.poll(&id), &["succeeded"]).await?;
         if plan.says("bindable") {
             let binding = lab.fresh("stutter");
             for _ in 0..3 {
-                lab.bind(&id, &binding, plan).patient().send().await?.is(&[200, 201, 202])?;
+                lab.bind(&id, &binding, plan)
+                    .patient()
+                    .send()
+                    .await?
+                    .is(&[200, 201, 202])?;
             }
             let path = format!("{}/last_operation", bound(&id, &binding));
-            lab.ends(|| lab.broker.call("GET", &path), &["succeeded"]).await?;
+            lab.ends(|| lab.broker.call("GET", &path), &["succeeded"])
+                .await?;
             for _ in 0..3 {
-                lab.unbind(&id, &binding, plan).patient().send().await?.is(&[200, 202, 410])?;
+                lab.unbind(&id, &binding, plan)
+                    .patient()
+                    .send()
+                    .await?
+                    .is(&[200, 202, 410])?;
             }
         }
         for _ in 0..3 {
-            lab.delete(&id, plan).patient().send().await?.is(&[200, 202, 410])?;
+            lab.delete(&id, plan)
+                .patient()
+                .send()
+                .await?
+                .is(&[200, 202, 410])?;
         }
         lab.ends(|| lab.poll(&id), &["succeeded"]).await?;
         lab.get(&id).send().await?.is(&[404])?;

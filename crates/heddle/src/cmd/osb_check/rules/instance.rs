@@ -75,7 +75,10 @@ async fn parameters_follow_the_schema(lab: &Lab) -> Result<()> {
     let plan = lab.plan(has_schema)?;
     let mut body = lab.provision_body(plan);
     body["parameters"] = json!({"no-schema-knows-this": {"x": []}});
-    let put = lab.broker.call("PUT", &instance(&lab.fresh("schema"))).patient();
+    let put = lab
+        .broker
+        .call("PUT", &instance(&lab.fresh("schema")))
+        .patient();
     put.json(&body).send().await?.is(&[400])?;
     Ok(())
 }
@@ -86,7 +89,11 @@ async fn maintenance_must_agree(lab: &Lab) -> Result<()> {
         let mut body = lab.provision_body(plan);
         body["maintenance_info"] = json!({"version": "987.654.321"});
         let put = || lab.broker.call("PUT", &instance(&id)).patient();
-        put().json(&body).send().await?.refuses("MaintenanceInfoConflict")?;
+        put()
+            .json(&body)
+            .send()
+            .await?
+            .refuses("MaintenanceInfoConflict")?;
         lab.delete(&id, plan).patient().send().await?.is(&[410])?;
     }
     let plan = lab.any_plan()?;
@@ -101,7 +108,10 @@ async fn maintenance_must_agree(lab: &Lab) -> Result<()> {
 
 async fn patience_is_required(lab: &Lab) -> Result<()> {
     let plan = lab.plan(|plan| plan.is_patient)?;
-    lab.put(&lab.fresh("patience"), plan).send().await?.refuses("AsyncRequired")
+    lab.put(&lab.fresh("patience"), plan)
+        .send()
+        .await?
+        .refuses("AsyncRequired")
 }
 
 async fn a_repeat_is_the_same(lab: &Lab) -> Result<()> {
@@ -109,7 +119,12 @@ async fn a_repeat_is_the_same(lab: &Lab) -> Result<()> {
         let id = lab.made("repeat", plan).await?;
         let first = lab.put(&id, plan).patient().send().await?.is(&[200])?;
         let again = lab.put(&id, plan).patient().send().await?.is(&[200])?;
-        ensure!(first.body == again.body, "{} became {}", first.body, again.body);
+        ensure!(
+            first.body == again.body,
+            "{} became {}",
+            first.body,
+            again.body
+        );
         lab.remove(&id, plan).await?;
     }
     Ok(())
@@ -143,7 +158,12 @@ async fn another_request_is_a_conflict(lab: &Lab) -> Result<()> {
             change(&mut body);
             let put = lab.broker.call("PUT", &instance(&id)).patient();
             let got = put.json(&body).send().await?;
-            ensure!(got.status == 409, "{when}: {} with {}", got.status, got.body);
+            ensure!(
+                got.status == 409,
+                "{when}: {} with {}",
+                got.status,
+                got.body
+            );
         }
         lab.succeeded(&id, &got).await?;
     }
@@ -186,7 +206,10 @@ async fn operations_travel_unencoded(lab: &Lab) -> Result<()> {
             let text = operation.as_str().unwrap_or_default();
             let fits = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
             let short = !text.is_empty() && text.len() <= 10_000;
-            ensure!(short && text.chars().all(fits), "the operation is {operation}");
+            ensure!(
+                short && text.chars().all(fits),
+                "the operation is {operation}"
+            );
         }
         lab.succeeded(&id, &got).await?;
         lab.remove(&id, plan).await?;
@@ -199,9 +222,16 @@ async fn what_is_made_can_be_read(lab: &Lab) -> Result<()> {
         lab.get(&lab.fresh("unknown")).send().await?.is(&[404])?;
         let id = lab.made("read", plan).await?;
         let got = lab.get(&id).send().await?.is(&[200])?;
-        ensure!(got.body["service_id"] == plan.service, "it says {}", got.body);
+        ensure!(
+            got.body["service_id"] == plan.service,
+            "it says {}",
+            got.body
+        );
         ensure!(got.body["plan_id"] == plan.id, "it says {}", got.body);
-        let hints = lab.get(&id).query("service_id", "other").query("plan_id", "other");
+        let hints = lab
+            .get(&id)
+            .query("service_id", "other")
+            .query("plan_id", "other");
         hints.send().await?.is(&[200])?;
         lab.remove(&id, plan).await?;
         lab.get(&id).send().await?.is(&[404])?;

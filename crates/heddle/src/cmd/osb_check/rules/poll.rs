@@ -25,7 +25,11 @@ async fn it_answers_at_once(lab: &Lab) -> Result<()> {
         let id = lab.fresh("at-once");
         let got = lab.put(&id, plan).patient().send().await?.is(&[201, 202])?;
         let polled = lab.poll(&id).send().await?.is(&[200])?;
-        ensure!(polled.text("state") != "failed", "it failed at once: {}", polled.body);
+        ensure!(
+            polled.text("state") != "failed",
+            "it failed at once: {}",
+            polled.body
+        );
         lab.succeeded(&id, &got).await?;
         lab.remove(&id, plan).await?;
     }
@@ -35,11 +39,25 @@ async fn it_answers_at_once(lab: &Lab) -> Result<()> {
 async fn hints_never_hurt(lab: &Lab) -> Result<()> {
     let plan = lab.any_plan()?;
     let id = lab.made("hints", plan).await?;
-    for operation in ["", "provision", "update", "deprovision", "no-such-operation"] {
+    for operation in [
+        "",
+        "provision",
+        "update",
+        "deprovision",
+        "no-such-operation",
+    ] {
         let call = lab.poll(&id).query("operation", operation);
-        let got = call.query("service_id", "other").query("plan_id", "other").send().await?;
+        let got = call
+            .query("service_id", "other")
+            .query("plan_id", "other")
+            .send()
+            .await?;
         let got = got.is(&[200])?;
-        ensure!(got.text("state") == "succeeded", "{operation:?} gives {}", got.body);
+        ensure!(
+            got.text("state") == "succeeded",
+            "{operation:?} gives {}",
+            got.body
+        );
     }
     lab.remove(&id, plan).await
 }
@@ -55,7 +73,11 @@ async fn the_end_is_remembered(lab: &Lab) -> Result<()> {
     for _ in 0..3 {
         let got = lab.poll(&id).send().await?.is(&[200, 410])?;
         let state = got.text("state");
-        ensure!(got.status == 410 || state == "succeeded", "after its removal it says {}", got.body);
+        ensure!(
+            got.status == 410 || state == "succeeded",
+            "after its removal it says {}",
+            got.body
+        );
     }
     Ok(())
 }

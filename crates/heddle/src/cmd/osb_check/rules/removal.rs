@@ -21,7 +21,11 @@ async fn ids_are_required(lab: &Lab) -> Result<()> {
     for id in [id.clone(), lab.fresh("never")] {
         let call = || lab.broker.call("DELETE", &instance(&id)).patient();
         call().send().await?.is(&[400])?;
-        call().query("service_id", &plan.service).send().await?.is(&[400])?;
+        call()
+            .query("service_id", &plan.service)
+            .send()
+            .await?
+            .is(&[400])?;
         call().query("plan_id", &plan.id).send().await?.is(&[400])?;
     }
     lab.get(&id).send().await?.is(&[200])?;
@@ -30,7 +34,10 @@ async fn ids_are_required(lab: &Lab) -> Result<()> {
 
 async fn patience_comes_first(lab: &Lab) -> Result<()> {
     let plan = lab.plan(|plan| plan.is_patient)?;
-    lab.delete(&lab.fresh("never"), plan).send().await?.refuses("AsyncRequired")
+    lab.delete(&lab.fresh("never"), plan)
+        .send()
+        .await?
+        .refuses("AsyncRequired")
 }
 
 async fn the_unknown_is_gone(lab: &Lab) -> Result<()> {
@@ -56,7 +63,9 @@ async fn wrong_ids_do_not_stop_it(lab: &Lab) -> Result<()> {
     let plan = lab.any_plan()?;
     let id = lab.made("wrong", plan).await?;
     let call = lab.broker.call("DELETE", &instance(&id)).patient();
-    let call = call.query("service_id", &plan.service).query("plan_id", "an-older-plan");
+    let call = call
+        .query("service_id", &plan.service)
+        .query("plan_id", "an-older-plan");
     let got = call.send().await?.is(&[200, 202])?;
     lab.succeeded(&id, &got).await?;
     lab.get(&id).send().await?.is(&[404])?;
@@ -67,7 +76,12 @@ async fn it_stops_a_creation(lab: &Lab) -> Result<()> {
     for plan in &lab.plans {
         let id = lab.fresh("stopped");
         lab.put(&id, plan).patient().send().await?.is(&[201, 202])?;
-        let got = lab.delete(&id, plan).patient().send().await?.is(&[200, 202])?;
+        let got = lab
+            .delete(&id, plan)
+            .patient()
+            .send()
+            .await?
+            .is(&[200, 202])?;
         lab.succeeded(&id, &got).await?;
         lab.get(&id).send().await?.is(&[404])?;
         lab.delete(&id, plan).patient().send().await?.is(&[410])?;
@@ -78,8 +92,18 @@ async fn it_stops_a_creation(lab: &Lab) -> Result<()> {
 async fn a_repeat_is_the_same_operation(lab: &Lab) -> Result<()> {
     for plan in &lab.plans {
         let id = lab.made("repeat", plan).await?;
-        let first = lab.delete(&id, plan).patient().send().await?.is(&[200, 202])?;
-        let again = lab.delete(&id, plan).patient().send().await?.is(&[202, 410])?;
+        let first = lab
+            .delete(&id, plan)
+            .patient()
+            .send()
+            .await?
+            .is(&[200, 202])?;
+        let again = lab
+            .delete(&id, plan)
+            .patient()
+            .send()
+            .await?
+            .is(&[202, 410])?;
         if first.status == 202 && again.status == 202 {
             let (first, again) = (first.text("operation"), again.text("operation"));
             ensure!(first == again, "the operation {first} became {again}");

@@ -31,7 +31,10 @@ const ROUTES: [(&str, &str); 10] = [
     ("PUT", "/service_instances/x/service_bindings/y"),
     ("GET", "/service_instances/x/service_bindings/y"),
     ("DELETE", "/service_instances/x/service_bindings/y"),
-    ("GET", "/service_instances/x/service_bindings/y/last_operation"),
+    (
+        "GET",
+        "/service_instances/x/service_bindings/y/last_operation",
+    ),
 ];
 
 async fn credentials_come_first(lab: &Lab) -> Result<()> {
@@ -44,7 +47,10 @@ async fn credentials_come_first(lab: &Lab) -> Result<()> {
                 text => call.header("Authorization", text),
             };
             let got = call.send().await?.is(&[401])?;
-            ensure!(!got.header("www-authenticate").is_empty(), "{method} {path}: no WWW-Authenticate");
+            ensure!(
+                !got.header("www-authenticate").is_empty(),
+                "{method} {path}: no WWW-Authenticate"
+            );
         }
     }
     Ok(())
@@ -52,7 +58,11 @@ async fn credentials_come_first(lab: &Lab) -> Result<()> {
 
 async fn a_version_is_wanted(lab: &Lab) -> Result<()> {
     for (method, path) in ROUTES {
-        let call = lab.broker.call(method, path).without(VERSION_HEADER).json(&json!({}));
+        let call = lab
+            .broker
+            .call(method, path)
+            .without(VERSION_HEADER)
+            .json(&json!({}));
         call.send().await?.is(&[lab.missing_version])?;
     }
     Ok(())
@@ -80,7 +90,12 @@ async fn versions_are_numbers(lab: &Lab) -> Result<()> {
 }
 
 async fn wrong_routes_are_told_apart(lab: &Lab) -> Result<()> {
-    for path in ["/nothing", "/service_instances", "/service_instances/x/y", "/catalog/x"] {
+    for path in [
+        "/nothing",
+        "/service_instances",
+        "/service_instances/x/y",
+        "/catalog/x",
+    ] {
         lab.broker.call("GET", path).send().await?.is(&[404])?;
     }
     for (method, path, allowed) in [
@@ -89,9 +104,18 @@ async fn wrong_routes_are_told_apart(lab: &Lab) -> Result<()> {
         ("PUT", "/service_instances/x/last_operation", "GET"),
         ("PATCH", "/service_instances/x/service_bindings/y", "PUT"),
     ] {
-        let got = lab.broker.call(method, path).json(&json!({})).send().await?.is(&[405])?;
+        let got = lab
+            .broker
+            .call(method, path)
+            .json(&json!({}))
+            .send()
+            .await?
+            .is(&[405])?;
         let allow = got.header("allow");
-        ensure!(allow.contains(allowed), "{method} {path}: Allow is {allow:?}");
+        ensure!(
+            allow.contains(allowed),
+            "{method} {path}: Allow is {allow:?}"
+        );
     }
     Ok(())
 }
@@ -102,12 +126,18 @@ async fn the_request_identity_is_echoed(lab: &Lab) -> Result<()> {
         lab.broker.call("GET", "/catalog").without("Authorization"),
         lab.broker.call("GET", "/nothing"),
         lab.broker.call("GET", "/service_instances/never-made"),
-        lab.broker.call("PUT", "/service_instances/x").json(&json!({})),
+        lab.broker
+            .call("PUT", "/service_instances/x")
+            .json(&json!({})),
     ];
     for call in calls {
         let got = call.header(REQUEST_HEADER, "b3a1-77").send().await?;
         let echoed = got.header(REQUEST_HEADER);
-        ensure!(echoed == "b3a1-77", "with {} it comes back as {echoed:?}", got.status);
+        ensure!(
+            echoed == "b3a1-77",
+            "with {} it comes back as {echoed:?}",
+            got.status
+        );
     }
     Ok(())
 }
@@ -120,7 +150,10 @@ async fn identities_are_optional_and_readable(lab: &Lab) -> Result<()> {
         ("cloudfoundry !!!", 400),
         ("cloudfoundry bm8ganNvbg==", 400),
     ] {
-        let call = lab.broker.call("GET", "/catalog").header(IDENTITY_HEADER, identity);
+        let call = lab
+            .broker
+            .call("GET", "/catalog")
+            .header(IDENTITY_HEADER, identity);
         call.send().await?.is(&[status])?;
     }
     Ok(())
@@ -128,10 +161,16 @@ async fn identities_are_optional_and_readable(lab: &Lab) -> Result<()> {
 
 async fn bodies_are_objects(lab: &Lab) -> Result<()> {
     let id = lab.fresh("body");
-    for path in [instance(&id), format!("{}/service_bindings/y", instance(&id))] {
+    for path in [
+        instance(&id),
+        format!("{}/service_bindings/y", instance(&id)),
+    ] {
         for body in ["{", "[]", "\"x\"", "", "null", "7"] {
             let call = lab.broker.call("PUT", &path).patient();
-            call.text("application/json", body).send().await?.is(&[400])?;
+            call.text("application/json", body)
+                .send()
+                .await?
+                .is(&[400])?;
         }
     }
     lab.poll(&id).send().await?.is(&[404])?;
@@ -165,9 +204,20 @@ async fn strangers_are_ignored(lab: &Lab) -> Result<()> {
 async fn ids_are_opaque(lab: &Lab) -> Result<()> {
     let plan = lab.any_plan()?;
     let long = "l".repeat(190);
-    for odd in ["a~b.c_d-e", "slash/and space", "Ünïcode", "UPPER", long.as_str()] {
+    for odd in [
+        "a~b.c_d-e",
+        "slash/and space",
+        "Ünïcode",
+        "UPPER",
+        long.as_str(),
+    ] {
         let id = format!("{odd}{}", lab.fresh("odd"));
-        let got = lab.put(&id, plan).patient().send().await?.is(&[200, 201, 202])?;
+        let got = lab
+            .put(&id, plan)
+            .patient()
+            .send()
+            .await?
+            .is(&[200, 201, 202])?;
         lab.succeeded(&id, &got).await?;
         lab.remove(&id, plan).await?;
     }
@@ -186,6 +236,9 @@ async fn only_true_is_true(lab: &Lab) -> Result<()> {
         call.send().await?.refuses("AsyncRequired")?;
     }
     let got = lab.poll(&id).send().await?.is(&[404])?;
-    ensure!(got.body["state"] == Value::Null, "a refused request left an operation");
+    ensure!(
+        got.body["state"] == Value::Null,
+        "a refused request left an operation"
+    );
     Ok(())
 }

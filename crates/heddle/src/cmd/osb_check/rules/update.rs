@@ -30,7 +30,12 @@ async fn settled(lab: &Lab, id: &str, got: Got) -> Result<()> {
 async fn the_service_is_required(lab: &Lab) -> Result<()> {
     let plan = lab.any_plan()?;
     let id = lab.made("update", plan).await?;
-    for body in [json!({}), json!({"service_id": ""}), json!({"service_id": null}), json!({"service_id": "other"})] {
+    for body in [
+        json!({}),
+        json!({"service_id": ""}),
+        json!({"service_id": null}),
+        json!({"service_id": "other"}),
+    ] {
         patch(lab, &id, &body).patient().send().await?.is(&[400])?;
     }
     lab.remove(&id, plan).await
@@ -39,7 +44,11 @@ async fn the_service_is_required(lab: &Lab) -> Result<()> {
 async fn the_unknown_cannot_be_changed(lab: &Lab) -> Result<()> {
     let plan = lab.any_plan()?;
     let body = json!({"service_id": plan.service, "plan_id": plan.id});
-    patch(lab, &lab.fresh("never"), &body).patient().send().await?.is(&[404])?;
+    patch(lab, &lab.fresh("never"), &body)
+        .patient()
+        .send()
+        .await?
+        .is(&[404])?;
     Ok(())
 }
 
@@ -47,7 +56,10 @@ async fn patience_is_required(lab: &Lab) -> Result<()> {
     let plan = lab.plan(|plan| plan.is_patient)?;
     let id = lab.made("patience", plan).await?;
     let body = json!({"service_id": plan.service});
-    patch(lab, &id, &body).send().await?.refuses("AsyncRequired")?;
+    patch(lab, &id, &body)
+        .send()
+        .await?
+        .refuses("AsyncRequired")?;
     lab.remove(&id, plan).await
 }
 
@@ -55,7 +67,10 @@ async fn nothing_to_do_is_done(lab: &Lab) -> Result<()> {
     for plan in &lab.plans {
         let id = lab.made("nothing", plan).await?;
         let before = read(lab, &id).await?;
-        for body in [json!({"service_id": plan.service}), json!({"service_id": plan.service, "plan_id": plan.id})] {
+        for body in [
+            json!({"service_id": plan.service}),
+            json!({"service_id": plan.service, "plan_id": plan.id}),
+        ] {
             let got = patch(lab, &id, &body).patient().send().await?;
             settled(lab, &id, got).await?;
         }
@@ -72,8 +87,12 @@ async fn read(lab: &Lab, id: &str) -> Result<Value> {
 async fn hints_are_hints(lab: &Lab) -> Result<()> {
     let plan = lab.any_plan()?;
     let id = lab.made("hints", plan).await?;
-    for hint in [json!({}), json!({"plan_id": "other", "service_id": "other", "organization_id": "other"})] {
-        let body = json!({"service_id": plan.service, "previous_values": hint, "maintenance_info": {}});
+    for hint in [
+        json!({}),
+        json!({"plan_id": "other", "service_id": "other", "organization_id": "other"}),
+    ] {
+        let body =
+            json!({"service_id": plan.service, "previous_values": hint, "maintenance_info": {}});
         let got = patch(lab, &id, &body).patient().send().await?;
         settled(lab, &id, got).await?;
     }
@@ -84,7 +103,11 @@ async fn maintenance_must_agree(lab: &Lab) -> Result<()> {
     let plan = lab.any_plan()?;
     let id = lab.made("maintenance", plan).await?;
     let body = json!({"service_id": plan.service, "maintenance_info": {"version": "987.654.321"}});
-    patch(lab, &id, &body).patient().send().await?.refuses("MaintenanceInfoConflict")?;
+    patch(lab, &id, &body)
+        .patient()
+        .send()
+        .await?
+        .refuses("MaintenanceInfoConflict")?;
     lab.remove(&id, plan).await
 }
 
@@ -92,12 +115,21 @@ async fn maintenance_must_agree(lab: &Lab) -> Result<()> {
 fn refusals(lab: &Lab, plan: &Plan) -> Vec<(Value, Vec<u16>)> {
     let service = &plan.service;
     let mut refusals = vec![
-        (json!({"service_id": service, "plan_id": "no-such-plan"}), vec![400]),
+        (
+            json!({"service_id": service, "plan_id": "no-such-plan"}),
+            vec![400],
+        ),
         (json!({"service_id": service, "parameters": []}), vec![400]),
     ];
-    let sibling = lab.plans.iter().find(|other| other.service == *service && other.id != plan.id);
+    let sibling = lab
+        .plans
+        .iter()
+        .find(|other| other.service == *service && other.id != plan.id);
     if let Some(sibling) = sibling.filter(|_| !plan.says("plan_updateable")) {
-        refusals.push((json!({"service_id": service, "plan_id": sibling.id}), vec![400, 422]));
+        refusals.push((
+            json!({"service_id": service, "plan_id": sibling.id}),
+            vec![400, 422],
+        ));
     }
     refusals
 }
@@ -107,14 +139,22 @@ async fn refusals_change_nothing(lab: &Lab) -> Result<()> {
     let id = lab.made("refusals", plan).await?;
     let before = read(lab, &id).await?;
     for (body, expected) in refusals(lab, plan) {
-        patch(lab, &id, &body).patient().send().await?.is(&expected)?;
+        patch(lab, &id, &body)
+            .patient()
+            .send()
+            .await?
+            .is(&expected)?;
         ensure!(read(lab, &id).await? == before, "{body} changed it");
     }
     lab.remove(&id, plan).await
 }
 
 async fn contexts_may_change(lab: &Lab) -> Result<()> {
-    for plan in lab.plans.iter().filter(|plan| plan.says("allow_context_updates")) {
+    for plan in lab
+        .plans
+        .iter()
+        .filter(|plan| plan.says("allow_context_updates"))
+    {
         let id = lab.made("context", plan).await?;
         let body = json!({"service_id": plan.service, "context": {"platform": "check", "instance_name": "renamed"}});
         let got = patch(lab, &id, &body).patient().send().await?;
