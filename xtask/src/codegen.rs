@@ -1,11 +1,13 @@
 //! Writes what is generated from the kinds in heddle-api, and says when it is stale.
 //!
 //! - `docs/reference/crds/<plural>.<group>.yaml`: one definition per kind;
-//! - `docs/reference/kinds.md`: the reference for people.
+//! - `docs/reference/kinds.md`: the reference for people;
+//! - `docs/flows/provisioning-diagram.md`: how an instance comes and goes.
 //!
 //! What a file should contain depends on the code alone: no clock, no network, no order of a hash map. The embedded API server
 //! builds its OpenAPI documents from the same definitions while it runs, so they are not written here.
 
+mod flow;
 mod reference;
 
 use std::collections::BTreeMap;
@@ -46,6 +48,10 @@ pub(crate) fn generated() -> Result<BTreeMap<String, String>> {
     files.insert(
         "docs/reference/kinds.md".to_owned(),
         format!("<!-- {NOTE} -->\n{}", reference::page(&kinds)?),
+    );
+    files.insert(
+        "docs/flows/provisioning-diagram.md".to_owned(),
+        format!("<!-- {NOTE} -->\n{}", flow::page()),
     );
     Ok(files)
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::broker;
-use crate::conditions::{ConditionSet, Conditions};
+use crate::conditions::{ConditionSet, ConditionType, Conditions};
 use crate::duck::{DeliverySpec, KReference};
 use crate::schema::{structural, timestamp};
 
@@ -337,3 +337,58 @@ pub const CONDITIONS: ConditionSet = ConditionSet {
     ],
     informational: &[condition::HEARTBEAT_OK],
 };
+
+/// One stage of a flow: what it looks at, and what must hold before it can.
+#[derive(Debug, Clone, Copy)]
+pub struct Stage {
+    /// What holds afterwards.
+    pub condition: ConditionType,
+    /// The object it is read from, for people.
+    pub object: &'static str,
+    /// Stages whose results it needs. None of them is waited for in order; each is tried as soon as its own needs are met.
+    pub needs: &'static [ConditionType],
+}
+
+/// How a flow becomes ready. The diagrams in the documentation are drawn from this, and the conditions are checked
+/// against it.
+pub const STAGES: &[Stage] = &[
+    Stage {
+        condition: condition::ALLOWED,
+        object: "ApplicationMapping",
+        needs: &[],
+    },
+    Stage {
+        condition: condition::SOURCE_READY,
+        object: "HTTPSource",
+        needs: &[],
+    },
+    Stage {
+        condition: condition::CHANNEL_READY,
+        object: "Channel",
+        needs: &[],
+    },
+    Stage {
+        condition: condition::BROKER_READY,
+        object: "Broker",
+        needs: &[],
+    },
+    Stage {
+        condition: condition::ACTIVATION_PROJECTED,
+        object: "EventActivation",
+        needs: &[condition::ALLOWED],
+    },
+    Stage {
+        condition: condition::POLICY_READY,
+        object: "EventPolicy",
+        needs: &[condition::ALLOWED],
+    },
+    Stage {
+        condition: condition::LINK_READY,
+        object: "Subscription",
+        needs: &[
+            condition::CHANNEL_READY,
+            condition::BROKER_READY,
+            condition::POLICY_READY,
+        ],
+    },
+];

@@ -3,12 +3,14 @@
 //! The kubeconfig decides: `--kubeconfig`, else `KUBECONFIG`, else the one `heddle serve` left in
 //! the data directory. A [`Remote`] then sends requests and turns every refusal into a
 //! [`Failure`] that names the object. Which resources exist is `catalog.rs`; which of them a
-//! command line means is `target.rs`; what is asked about events is `ledger.rs`, and where events
-//! are published is `events.rs`.
+//! command line means is `target.rs`; what is asked about events is `ledger.rs`, where events
+//! are published is `events.rs`, and what is provisioned is `osb.rs`.
 
 pub(crate) mod catalog;
 pub(crate) mod events;
 pub(crate) mod ledger;
+pub(crate) mod objects;
+pub(crate) mod osb;
 #[cfg(test)]
 pub(crate) mod stand_in;
 pub(crate) mod target;
@@ -208,6 +210,19 @@ impl Answer {
     /// What the server said about `object`, for an answer that is no success.
     pub(crate) fn refusal(&self, object: &str) -> Failure {
         refusal(object, self.code, &self.body)
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    pub(crate) fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// One header, if it is there and is text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
     }
 
     /// The body as text, for the few paths that answer in words.

@@ -2,20 +2,28 @@
 
 mod apply;
 mod bench;
+mod bind;
+mod catalog;
 mod completions;
 mod config;
 mod crds;
 mod dead_letters;
 mod delete;
 mod demo;
+mod deprovision;
 mod doctor;
 mod explain;
 mod get;
+mod inventory;
+mod osb;
+mod osb_check;
+mod provision;
 mod publish;
 mod serve;
 #[cfg(test)]
 mod testing;
 mod trace;
+mod unbind;
 mod version;
 
 use anyhow::Context as _;
@@ -33,6 +41,7 @@ Examples:
   heddle apply -f examples/             declare what should exist
   heddle get applications               see what became of it
   heddle get channels -A -w             and watch it change
+  heddle provision shop-events -n team-a --wait
   heddle publish shop --type order.created --data '{\"order\": 17}'
   heddle trace ID                       where the event went, and why
   heddle delete application shop        take it away again
@@ -55,11 +64,18 @@ enum Command {
     Apply(apply::Args),
     Get(get::Args),
     Delete(delete::Args),
+    Catalog(catalog::Args),
+    Provision(provision::Args),
+    Deprovision(deprovision::Args),
+    Bind(bind::Args),
+    Unbind(unbind::Args),
+    Inventory(inventory::Args),
     Publish(Box<publish::Args>),
     Trace(trace::Args),
     DeadLetters(dead_letters::Args),
     Explain(explain::Args),
     Doctor(doctor::Args),
+    OsbCheck(osb_check::Args),
     Bench(bench::Args),
     Config(config::Args),
     Crds(crds::Args),
@@ -94,11 +110,18 @@ async fn dispatch(
         Command::Apply(args) => apply::run(args, world, terminal).await,
         Command::Get(args) => get::run(args, world, terminal).await,
         Command::Delete(args) => delete::run(args, world, terminal).await,
+        Command::Catalog(args) => catalog::run(args, terminal).await,
+        Command::Provision(args) => provision::run(args, world, terminal).await,
+        Command::Deprovision(args) => deprovision::run(args, world, terminal).await,
+        Command::Bind(args) => bind::run(args, world, terminal).await,
+        Command::Unbind(args) => unbind::run(args, world, terminal).await,
+        Command::Inventory(args) => inventory::run(args, world, terminal).await,
         Command::Publish(args) => Box::pin(publish::run(*args, world, terminal)).await,
         Command::Trace(args) => trace::run(args, world, terminal).await,
         Command::DeadLetters(args) => dead_letters::run(args, world, terminal).await,
-        Command::Explain(args) => explain::run(args, terminal).await,
+        Command::Explain(args) => explain::run(args, world, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
+        Command::OsbCheck(args) => Box::pin(osb_check::run(args, world, terminal)).await,
         Command::Bench(args) => Box::pin(bench::run(args, world, terminal)).await,
         Command::Config(args) => config::run(args, innermost(matches), terminal),
         Command::Crds(args) => crds::run(&args, terminal),

@@ -168,7 +168,7 @@ fn query(pairs: &[(&str, Option<&str>)]) -> String {
 }
 
 /// Percent-encoded down to what RFC 3986 reserves for nobody, fit for a path segment and a query alike.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -4,6 +4,7 @@
 
 mod api;
 mod mesh;
+mod osb;
 mod process;
 
 use crate::terminal::Terminal;
@@ -20,6 +21,7 @@ pub(super) struct Args {
 enum What {
     Api(api::Args),
     Mesh(mesh::Args),
+    Osb(osb::Args),
     // The processes that `mesh` starts; by hand they help to look into a figure.
     #[command(hide = true)]
     Load(mesh::load::Args),
@@ -35,6 +37,7 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
     match args.what {
         What::Api(args) => api::run(args, world, terminal).await,
         What::Mesh(args) => Box::pin(mesh::run(args, world, terminal)).await,
+        What::Osb(args) => Box::pin(osb::run(args, world, terminal)).await,
         What::Load(args) => mesh::load::run(args, world, terminal),
         What::Sink(args) => mesh::sink::run(args, world, terminal),
         What::Noop(args) => mesh::noop::run(args, world, terminal).await,

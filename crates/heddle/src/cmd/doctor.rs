@@ -1,29 +1,28 @@
 //! `heddle doctor`: look everywhere at once and say what is wrong, and what would help.
 //!
 //! Asks the server for its readiness, its accounts and the conditions of the objects events pass
-//! through. What that means is decided in `findings.rs`, which is pure. Nothing is changed.
+//! through. What that means is decided in `findings.rs` and, for flows, in `flows.rs`, which are pure. Nothing is changed.
 
 mod findings;
+mod flows;
 
-use anyhow::Context as _;
 use heddle_api::conditions::READY;
-use heddle_api::{Application, Broker, Channel, Condition, Subscription, Trigger};
+use heddle_api::{
+    Application, Broker, Channel, Condition, EventFlow, ServiceInstance, Subscription, Trigger,
+};
 use http::{Request, StatusCode};
 use kube::Resource;
-use kube::api::ListParams;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use self::findings::{Facts, Finding, Level, Unready};
+use self::flows::Flows;
 use crate::client::ledger::Ledger;
-use crate::client::{ClientArgs, Remote};
+use crate::client::{ClientArgs, Remote, objects};
 use crate::failure::{Failure, exit_code};
 use crate::output::{ReportFormat, count, harmless};
 use crate::terminal::{Terminal, Tone, paint};
 use crate::wire::World;
-
-/// How many objects one answer may hold.
-const PAGE_OBJECTS_MAX: u32 = 500;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,44 +86,39 @@ async fn gather(remote: &Remote) -> anyhow::Result<Facts> {
         Err(error) => Err(format!("{error:#}")),
     };
     let mut unready = Vec::new();
-    let mut objects = 0;
+    let mut looked_at = 0;
     let kinds = [
         kind::<Application>("application"),
         kind::<Channel>("channel"),
         kind::<Subscription>("subscription"),
         kind::<Broker>("broker"),
         kind::<Trigger>("trigger"),
+        kind::<EventFlow>("eventflow"),
+        kind::<ServiceInstance>("serviceinstance"),
     ];
     for (kind, path) in kinds {
-        let list = list(kind, &path, remote).await?;
-        objects += list.len() as u64;
+        let list = objects::below(remote, &path, kind).await?;
+        looked_at += list.len() as u64;
         unready.extend(list.iter().filter_map(|object| unready_of(kind, object)));
     }
     Ok(Facts {
         unready_because,
         accounts,
-        objects,
+        objects: looked_at,
         unready,
+        flows: Flows {
+            flows: objects::all(remote, None).await?,
+            brokers: objects::all(remote, None).await?,
+            subscriptions: objects::all(remote, None).await?,
+            activations: objects::all(remote, None).await?,
+            policies: objects::all(remote, None).await?,
+            instances: objects::all(remote, None).await?,
+        },
     })
 }
 
 fn kind<K: Resource<DynamicType = ()>>(name: &'static str) -> (&'static str, String) {
     (name, K::url_path(&(), None))
-}
-
-async fn list(kind: &str, path: &str, remote: &Remote) -> anyhow::Result<Vec<Value>> {
-    let mut params = ListParams::default().limit(PAGE_OBJECTS_MAX);
-    let mut found = Vec::new();
-    loop {
-        let request = kube::core::Request::new(path).list(&params)?;
-        let mut page = remote.send(request).await?.ok(kind)?;
-        let items = page["items"].as_array_mut().map(std::mem::take);
-        found.extend(items.with_context(|| format!("{kind}: the answer is no list"))?);
-        match page["metadata"]["continue"].as_str() {
-            Some(next) if !next.is_empty() => params = params.continue_token(next),
-            _ => return Ok(found),
-        }
-    }
 }
 
 /// Why an object is not ready, unless it is.

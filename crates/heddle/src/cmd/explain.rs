@@ -1,9 +1,11 @@
-//! `heddle explain trigger`: what a filter would have done to the events that are stored.
+//! `heddle explain`: why things are as they are.
 //!
-//! The filter comes from an existing trigger, from a file or from the command line
+//! `explain instance` says what an instance waits for (`instance.rs`). `explain trigger` says what a
+//! filter would have done to the events that are stored. The filter comes from an existing trigger, from a file or from the command line
 //! (`proposal.rs`); the server tries it on stored events and changes nothing. For an existing
 //! trigger its condition, its account and its schedule of attempts are told as well.
 
+mod instance;
 mod proposal;
 mod render;
 
@@ -22,6 +24,7 @@ use crate::failure::Failure;
 use crate::manifest;
 use crate::output::ReportFormat;
 use crate::terminal::Terminal;
+use crate::wire::World;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,9 +37,9 @@ Examples:
 
 Several filters must all hold, as in a trigger's spec.filters.";
 
-/// Dry-run a filter over stored events
+/// Say what an instance waits for, or what a filter would match
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -46,7 +49,9 @@ pub(super) struct Args {
 enum Command {
     /// Explain an existing or a proposed trigger
     #[command(after_help = EXAMPLES)]
-    Trigger(TriggerArgs),
+    Trigger(Box<TriggerArgs>),
+    /// Explain what an instance waits for
+    Instance(instance::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -104,10 +109,17 @@ impl Report {
     }
 }
 
-pub(super) async fn run(args: Args, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let Command::Trigger(args) = args.command;
-    let remote = Remote::connect(&args.client).await?;
-    explain(&args, &remote, terminal).await
+pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    match args.command {
+        Command::Trigger(args) => {
+            let remote = Remote::connect(&args.client).await?;
+            explain(&args, &remote, terminal).await
+        }
+        Command::Instance(args) => {
+            let remote = Remote::connect(&args.instance.client).await?;
+            instance::explain(&args, &remote, world, terminal).await
+        }
+    }
 }
 
 async fn explain(

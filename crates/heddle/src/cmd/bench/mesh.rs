@@ -8,15 +8,15 @@
 //! Every box is a process of its own; their CPU time and memory are what the kernel says. Goals are ratios between sides
 //! that take turns in one run, so they hold on any machine; absolute figures are printed beside them.
 
-mod histogram;
+pub(super) mod histogram;
 mod lab;
 pub(super) mod load;
 mod machine;
 pub(super) mod nats;
 pub(super) mod noop;
 mod processes;
-mod report;
-mod server;
+pub(super) mod report;
+pub(super) mod server;
 pub(super) mod sink;
 mod suite;
 mod template;

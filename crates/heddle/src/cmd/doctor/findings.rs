@@ -8,6 +8,7 @@ use heddle_api::ledger::{Account, Accounts, LogFacts};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::flows::{self, Flows};
 use crate::output::{age, count, span};
 
 /// A backoff of the usual length is over by then; whoever waits longer waits for somebody.
@@ -27,6 +28,7 @@ pub(super) struct Facts {
     /// How many objects were looked at.
     pub(super) objects: u64,
     pub(super) unready: Vec<Unready>,
+    pub(super) flows: Flows,
 }
 
 /// An object that is not ready.
@@ -80,7 +82,7 @@ impl Finding {
         Self::new(Level::Ok, about, what, "")
     }
 
-    fn new(level: Level, about: &str, what: String, remedy: impl Into<String>) -> Self {
+    pub(super) fn new(level: Level, about: &str, what: String, remedy: impl Into<String>) -> Self {
         Self {
             level,
             about: about.to_owned(),
@@ -120,6 +122,7 @@ pub(super) fn of(facts: &Facts, now: Timestamp) -> Vec<Finding> {
         }
     }
     findings.extend(objects(facts));
+    findings.extend(flows::of(&facts.flows, now));
     findings.sort_by_key(|finding| finding.level);
     findings
 }

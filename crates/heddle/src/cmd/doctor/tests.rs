@@ -37,6 +37,7 @@ fn healthy() -> Facts {
         }),
         objects: 6,
         unready: Vec::new(),
+        flows: Flows::default(),
     }
 }
 
@@ -240,6 +241,20 @@ const LISTS: [&str; 5] = [
     "/apis/eventing.knative.dev/v1/triggers",
 ];
 
+/// What only the promises of flows are about.
+const FLOW_LISTS: [&str; 4] = [
+    "/apis/heddle.dev/v1alpha1/eventflows",
+    "/apis/heddle.dev/v1alpha1/serviceinstances",
+    "/apis/applicationconnector.kyma-project.io/v1alpha1/eventactivations",
+    "/apis/eventing.knative.dev/v1alpha1/eventpolicies",
+];
+
+fn without_flows(server: &StandIn) {
+    for list in FLOW_LISTS {
+        server.answers(&format!("GET {list}"), 200, &json!({"items": []}));
+    }
+}
+
 #[tokio::test]
 async fn the_exit_code_tells_whether_anything_is_bad() {
     for (ready, damaged, expected) in [(200, 0, Ok(())), (503, 0, Err(1)), (200, 2, Err(1))] {
@@ -253,7 +268,8 @@ async fn the_exit_code_tells_whether_anything_is_bad() {
             &serde_json::to_value(facts.accounts.unwrap()).unwrap(),
         );
         for list in LISTS {
-            let object = json!({"metadata": {"name": "x"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+            let spec = json!({"channel": {"apiVersion": "messaging.knative.dev/v1", "kind": "Channel", "name": "x"}});
+            let object = json!({"metadata": {"name": "x"}, "spec": spec, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
             server
                 .answers(
                     &format!("GET {list}"),
@@ -266,6 +282,7 @@ async fn the_exit_code_tells_whether_anything_is_bad() {
                     &json!({"metadata": {}, "items": [object]}),
                 );
         }
+        without_flows(&server);
         let screen = Screen::default();
         let done = examine(
             ReportFormat::Table,
@@ -295,6 +312,7 @@ async fn a_server_that_keeps_no_accounts_is_a_finding_and_no_token_is_a_failure(
     for list in LISTS {
         server.answers(&format!("GET {list}"), 200, &json!({"items": []}));
     }
+    without_flows(&server);
     let screen = Screen::default();
     let done = examine(
         ReportFormat::Json,

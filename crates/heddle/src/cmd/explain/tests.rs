@@ -16,10 +16,11 @@ struct Line {
 }
 
 fn args(words: &[&str]) -> TriggerArgs {
-    let Command::Trigger(args) = Line::parse_from([&["explain", "trigger"], words].concat())
-        .args
-        .command;
-    args
+    let line = Line::parse_from([&["explain", "trigger"], words].concat());
+    match line.args.command {
+        Command::Trigger(args) => *args,
+        Command::Instance(_) => unreachable!("the line says trigger"),
+    }
 }
 
 const TRIGGER: &str = "/apis/eventing.knative.dev/v1/namespaces/team-a/triggers/orders";

@@ -87,20 +87,20 @@ impl Side {
 
 /// The figures of one run, or the medians of several.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Sample {
-    pub(super) side: String,
+pub(in crate::cmd::bench) struct Sample {
+    pub(in crate::cmd::bench) side: String,
     /// Accepted events per second.
-    pub(super) rate: f64,
+    pub(in crate::cmd::bench) rate: f64,
     /// From sending a request to its answer.
-    pub(super) p50: Duration,
-    pub(super) p99: Duration,
+    pub(in crate::cmd::bench) p50: Duration,
+    pub(in crate::cmd::bench) p99: Duration,
     /// CPU time of the measured process per accepted event, in microseconds.
-    pub(super) cpu_micros: f64,
+    pub(in crate::cmd::bench) cpu_micros: f64,
     /// From sending an event to its arrival, when there is a sink.
-    pub(super) arrival: Option<(Duration, Duration)>,
-    pub(super) refused: u64,
+    pub(in crate::cmd::bench) arrival: Option<(Duration, Duration)>,
+    pub(in crate::cmd::bench) refused: u64,
     /// Cores used by others; of several runs the most.
-    pub(super) foreign_cores: f64,
+    pub(in crate::cmd::bench) foreign_cores: f64,
 }
 
 impl Lab<'_> {

@@ -14,14 +14,14 @@ use crate::output::Table;
 
 /// Everything a run found out.
 #[derive(Debug, Default)]
-pub(super) struct Report {
-    pub(super) rows: Vec<Row>,
-    pub(super) samples: Vec<Sample>,
+pub(in crate::cmd::bench) struct Report {
+    pub(in crate::cmd::bench) rows: Vec<Row>,
+    pub(in crate::cmd::bench) samples: Vec<Sample>,
 }
 
 /// One figure that matters, and how good it should be.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
+pub(in crate::cmd::bench) struct Row {
     measure: String,
     value: f64,
     unit: Unit,
@@ -31,7 +31,7 @@ pub(super) struct Row {
 
 /// What a value counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(in crate::cmd::bench) enum Unit {
     Ratio,
     Micros,
     Millis,
@@ -41,14 +41,14 @@ pub(super) enum Unit {
 
 /// Which values are good enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Goal {
+pub(in crate::cmd::bench) enum Goal {
     AtLeast(f64),
     AtMost(f64),
 }
 
 impl Row {
     /// One figure divided by another, of two sides that were measured together.
-    pub(super) fn ratio(
+    pub(in crate::cmd::bench) fn ratio(
         measure: impl Into<String>,
         of: fn(&Sample) -> f64,
         ours: &Sample,
@@ -61,7 +61,11 @@ impl Row {
     }
 
     /// A figure that stands alone.
-    pub(super) fn figure(measure: impl Into<String>, value: f64, unit: Unit) -> Self {
+    pub(in crate::cmd::bench) fn figure(
+        measure: impl Into<String>,
+        value: f64,
+        unit: Unit,
+    ) -> Self {
         Self {
             measure: measure.into(),
             value,
@@ -71,7 +75,7 @@ impl Row {
         }
     }
 
-    pub(super) fn goal(self, goal: Goal) -> Self {
+    pub(in crate::cmd::bench) fn goal(self, goal: Goal) -> Self {
         Self {
             goal: Some(goal),
             ..self
@@ -79,7 +83,7 @@ impl Row {
     }
 
     /// The most that others used while this was measured.
-    pub(super) fn disturbed_by(self, foreign_cores: f64) -> Self {
+    pub(in crate::cmd::bench) fn disturbed_by(self, foreign_cores: f64) -> Self {
         Self {
             foreign_cores,
             ..self
@@ -121,13 +125,13 @@ impl Unit {
 }
 
 impl Report {
-    pub(super) fn to_json(&self) -> Value {
+    pub(in crate::cmd::bench) fn to_json(&self) -> Value {
         let rows: Vec<Value> = self.rows.iter().map(row_json).collect();
         let samples: Vec<Value> = self.samples.iter().map(sample_json).collect();
         json!({"measures": rows, "runs": samples})
     }
 
-    pub(super) fn to_text(&self, colour: bool) -> String {
+    pub(in crate::cmd::bench) fn to_text(&self, colour: bool) -> String {
         let mut text = String::new();
         for table in [self.goals(), self.figures()] {
             if !table.rows.is_empty() {

@@ -38,7 +38,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// Recovery is measured in milliseconds, so its end is looked for more often.
 const START_POLL: Duration = Duration::from_millis(1);
 /// A failsafe only: without progress for this long something is wrong, and a benchmark should say so.
-pub(super) const STALL_MAX: Duration = Duration::from_secs(120);
+pub(in crate::cmd::bench) const STALL_MAX: Duration = Duration::from_secs(120);
 
 /// A server is at rest when it used less than this share of a core for a while.
 const REST_CORES: f64 = 0.05;
@@ -48,7 +48,7 @@ const REST_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// What a trigger asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wants {
+pub(in crate::cmd::bench) enum Wants {
     /// All events of the benchmark.
     Everything,
     /// Types that no event has: nine of ten by exact value, the tenth by prefix.
@@ -59,44 +59,63 @@ pub(super) enum Wants {
 
 /// A heddle that answers.
 #[derive(Debug)]
-pub(super) struct Server<'a> {
+pub(in crate::cmd::bench) struct Server<'a> {
     world: &'a World,
     dir: PathBuf,
     running: Running,
     /// The listener that takes events.
-    pub(super) events: SocketAddr,
+    pub(in crate::cmd::bench) events: SocketAddr,
+    /// The listener that takes everything else.
+    pub(in crate::cmd::bench) control: SocketAddr,
+    /// What it was started with besides the usual.
+    options: &'static [&'static str],
 }
 
 impl<'a> Server<'a> {
     /// Starts heddle on a directory and waits until it is ready.
-    pub(super) async fn start(world: &'a World, dir: PathBuf) -> anyhow::Result<Self> {
+    pub(in crate::cmd::bench) async fn start(
+        world: &'a World,
+        dir: PathBuf,
+    ) -> anyhow::Result<Self> {
+        Self::start_with(world, dir, &[]).await
+    }
+
+    /// The same, with further options.
+    pub(in crate::cmd::bench) async fn start_with(
+        world: &'a World,
+        dir: PathBuf,
+        options: &'static [&'static str],
+    ) -> anyhow::Result<Self> {
         world
             .vfs
             .create_dir_all(&dir)
             .with_context(|| format!("cannot create {}", dir.display()))?;
-        let (running, events) = launch(world, &dir).await?;
+        let (running, events, control) = launch(world, &dir, options).await?;
         Ok(Self {
             world,
             dir,
             running,
             events,
+            control,
+            options,
         })
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(in crate::cmd::bench) fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    pub(super) fn usage(&self) -> anyhow::Result<Usage> {
+    pub(in crate::cmd::bench) fn usage(&self) -> anyhow::Result<Usage> {
         process::usage(Some(self.pid()))
     }
 
     /// Kills it, starts it again and answers how long it took from the start to the first accepted event.
-    pub(super) async fn recover(&mut self, path: &str) -> anyhow::Result<Duration> {
+    pub(in crate::cmd::bench) async fn recover(&mut self, path: &str) -> anyhow::Result<Duration> {
         self.running.kill();
         let clock = &self.world.clock;
         let started = clock.monotonic();
-        (self.running, self.events) = launch(self.world, &self.dir).await?;
+        (self.running, self.events, self.control) =
+            launch(self.world, &self.dir, self.options).await?;
         let elapsed = || clock.monotonic().saturating_sub(started);
         loop {
             let one = load::Args {
@@ -115,7 +134,7 @@ impl<'a> Server<'a> {
     }
 
     /// Declares a Broker and answers the path that its events are posted to.
-    pub(super) async fn broker(&self, name: &str) -> anyhow::Result<String> {
+    pub(in crate::cmd::bench) async fn broker(&self, name: &str) -> anyhow::Result<String> {
         let brokers: Api<Broker> = Api::namespaced(self.client().await?, NAMESPACE);
         let mut broker = Broker::new(name, Default::default());
         broker.metadata.annotations =
@@ -134,7 +153,7 @@ impl<'a> Server<'a> {
     }
 
     /// Declares `count` Triggers on a Broker and waits until all of them are Ready and the server is at rest.
-    pub(super) async fn triggers(
+    pub(in crate::cmd::bench) async fn triggers(
         &self,
         broker: &str,
         wants: Wants,
@@ -176,7 +195,7 @@ impl<'a> Server<'a> {
     }
 
     /// Waits until the server has nothing more to do, or has work that does not end.
-    pub(super) async fn rest(&self) -> anyhow::Result<()> {
+    pub(in crate::cmd::bench) async fn rest(&self) -> anyhow::Result<()> {
         let clock = &self.world.clock;
         let started = clock.monotonic();
         let mut quiet = 0;
@@ -198,7 +217,7 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    async fn client(&self) -> anyhow::Result<kube::Client> {
+    pub(in crate::cmd::bench) async fn client(&self) -> anyhow::Result<kube::Client> {
         let args = ClientArgs {
             kubeconfig: Some(self.dir.join("admin.kubeconfig").into()),
             context: None,
@@ -208,8 +227,12 @@ impl<'a> Server<'a> {
     }
 }
 
-/// Starts the process and waits until it tells where it takes events and says that it is ready.
-async fn launch(world: &World, dir: &Path) -> anyhow::Result<(Running, SocketAddr)> {
+/// Starts the process and waits until it tells where it listens and says that it is ready.
+async fn launch(
+    world: &World,
+    dir: &Path,
+    options: &[&str],
+) -> anyhow::Result<(Running, SocketAddr, SocketAddr)> {
     let endpoints = dir.join("endpoints.json");
     // A killed server leaves its own behind, which would be taken for the new one's.
     if world.vfs.exists(&endpoints)? {
@@ -230,7 +253,7 @@ async fn launch(world: &World, dir: &Path) -> anyhow::Result<(Running, SocketAdd
         "--events",
         "127.0.0.1:0",
     ]);
-    command.arg("--data-dir").arg(dir);
+    command.arg("--data-dir").arg(dir).args(options);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -243,7 +266,7 @@ async fn launch(world: &World, dir: &Path) -> anyhow::Result<(Running, SocketAdd
                 .with_context(|| format!("cannot use {}", endpoints.display()))?;
             let (control, events) = (address(&value, "control")?, address(&value, "events")?);
             if matches!(wire::ask(control, "GET", "/readyz").await, Ok((200, _))) {
-                return Ok((running, events));
+                return Ok((running, events, control));
             }
         }
         let ended = running.0.try_wait()?;

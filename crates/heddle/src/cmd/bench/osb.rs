@@ -1,0 +1,452 @@
+//! `heddle bench osb`: how the broker answers while it has much to do, and how soon the work is done.
+//!
+//! Three questions, each to a heddle of its own. *Requests*: PUT and `last_operation` while no controller works, so that
+//! only recording a wish and reading it back is measured; beside them `/livez`, which does nothing. *Flows*: Applications,
+//! mappings and instances are declared first; then heddle is started on them, and the clock stops when every EventFlow
+//! is Ready. *Stuck*: instances that cannot become ready, and what they cost while they wait.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use heddle_api::{Application, ApplicationMapping, EventFlow};
+use heddle_rt::shutdown::Interrupts;
+use heddle_rt::{OnError, Tasks};
+use http::Request;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::mesh::histogram::Histogram;
+use super::mesh::report::{Goal, Report, Row, Unit};
+use super::mesh::server::Server;
+use crate::client::Remote;
+use crate::output::{self, Format};
+use crate::terminal::Terminal;
+use crate::wire::World;
+
+/// How many requests are under way at once.
+const CONNECTIONS: u32 = 64;
+const POLL: Duration = Duration::from_millis(50);
+/// A failsafe only: without progress for this long something is wrong.
+const STALL_MAX: Duration = Duration::from_secs(120);
+/// How often the server that does nothing is asked.
+const LIVEZ_REQUESTS: u32 = 5_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle bench osb                                   all of it, a few minutes
+  heddle bench osb --instances 200 --flows 400 --stuck 500
+
+Say `nice`, and run nothing else beside it: the figures are of this machine.";
+
+/// Measure the service broker
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Instances that are asked for while nobody works on them
+    #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    instances: u32,
+
+    /// Flows that must become ready; each Application of 200 in each namespace of flows/200
+    #[arg(long, default_value_t = 4_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    flows: u32,
+
+    /// Instances that cannot become ready
+    #[arg(long, default_value_t = 5_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    stuck: u32,
+
+    /// Where files go for the time of the run; should be a real disk
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+
+    /// `json` for machines
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+}
+
+pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    let dir = args
+        .dir
+        .join(format!("heddle-bench-{}", world.chance.suffix(6)));
+    let mut interrupts = Interrupts::from_signals().context("cannot listen for signals")?;
+    let report = tokio::select! {
+        report = Box::pin(measure(&args, &dir, world, terminal)) => report,
+        () = interrupts.next() => Err(anyhow::anyhow!("interrupted")),
+    };
+    if world.vfs.exists(&dir)? {
+        std::fs::remove_dir_all(&dir)
+            .with_context(|| format!("cannot remove {}", dir.display()))?;
+    }
+    let report = report?;
+    let text = match args.output {
+        Format::Json => output::json(&report.to_json()),
+        Format::Yaml => output::yaml(&report.to_json()),
+        Format::Table | Format::Wide | Format::Name => report.to_text(terminal.colour_out),
+    };
+    terminal.out.write_all(text.as_bytes())?;
+    Ok(terminal.out.flush()?)
+}
+
+async fn measure(
+    args: &Args,
+    dir: &Path,
+    world: &World,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Report> {
+    if cfg!(debug_assertions) {
+        terminal.warn("this heddle was built without optimisation; its figures mean little");
+    }
+    let mut report = Report::default();
+    terminal.note("measuring requests");
+    requests(args, dir.join("requests"), world, &mut report).await?;
+    terminal.note("measuring flows");
+    flows(args, dir.join("flows"), world, &mut report).await?;
+    terminal.note("measuring stuck instances");
+    stuck(args, dir.join("stuck"), world, &mut report).await?;
+    Ok(report)
+}
+
+/// How requests fared.
+#[derive(Debug, Default)]
+struct Timed {
+    p50: Duration,
+    p99: Duration,
+    cpu_micros: f64,
+}
+
+async fn requests(
+    args: &Args,
+    dir: PathBuf,
+    world: &World,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let server = Server::start_with(world, dir.clone(), &["--no-controllers"]).await?;
+    let client = server.client().await?;
+    declare(&client, 1, &["bench-000".to_owned()]).await?;
+    let broker = Front::of(&server, world, &dir)?;
+    broker.offered(1).await?;
+    let idle = broker
+        .timed(&server, LIVEZ_REQUESTS, |_| {
+            Request::get("/livez").body(Vec::new())
+        })
+        .await?;
+    let put = broker
+        .timed(&server, args.instances, |number| {
+            broker.put(number, 0, "bench-000")
+        })
+        .await?;
+    let polled = broker
+        .timed(&server, args.instances * 5, |number| {
+            broker.poll(number % args.instances)
+        })
+        .await?;
+    let millis = |value: Duration| value.as_secs_f64() * 1000.0;
+    report.rows.extend([
+        Row::figure(
+            format!("PUT of {} instances, p50", args.instances),
+            millis(put.p50),
+            Unit::Millis,
+        ),
+        Row::figure(
+            "the same, p99, nobody works on them",
+            millis(put.p99),
+            Unit::Millis,
+        )
+        .goal(Goal::AtMost(20.0)),
+        Row::figure(
+            "the same, CPU per request against /livez",
+            put.cpu_micros / idle.cpu_micros,
+            Unit::Ratio,
+        ),
+        Row::figure("last_operation, p50", millis(polled.p50), Unit::Millis),
+        Row::figure("last_operation, p99", millis(polled.p99), Unit::Millis),
+        Row::figure(
+            "the same, CPU per request against /livez",
+            polled.cpu_micros / idle.cpu_micros,
+            Unit::Ratio,
+        ),
+    ]);
+    Ok(())
+}
+
+async fn flows(
+    args: &Args,
+    dir: PathBuf,
+    world: &World,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let applications = args.flows.min(200);
+    let namespaces = args.flows.div_ceil(applications);
+    let names: Vec<String> = (0..namespaces)
+        .map(|number| format!("bench-{number:03}"))
+        .collect();
+    {
+        let server = Server::start_with(world, dir.clone(), &["--no-controllers"]).await?;
+        declare(&server.client().await?, applications, &names).await?;
+        let broker = Front::of(&server, world, &dir)?;
+        broker.offered(applications as usize).await?;
+        let put = |number: u32| {
+            let namespace = &names[(number / applications) as usize];
+            broker.put(number, number % applications, namespace)
+        };
+        broker.timed(&server, args.flows, put).await?;
+    }
+    let started = world.clock.monotonic();
+    let server = Server::start(world, dir).await?;
+    let client = server.client().await?;
+    let ready = ready_flows(&client, args.flows, world).await?;
+    let took = world.clock.monotonic().saturating_sub(started);
+    ready.context("flows do not become ready")?;
+    let cpu = server.usage()?.cpu;
+    server.rest().await?;
+    let usage = server.usage()?;
+    report.rows.extend([
+        Row::figure(
+            format!("{} flows ready from a cold start", args.flows),
+            took.as_secs_f64(),
+            Unit::Seconds,
+        )
+        .goal(Goal::AtMost(30.0)),
+        Row::figure("CPU for it", cpu.as_secs_f64(), Unit::Seconds),
+        Row::figure(
+            "memory with them",
+            usage.rss_bytes as f64 / 1e6,
+            Unit::Megabytes,
+        ),
+    ]);
+    Ok(())
+}
+
+async fn stuck(
+    args: &Args,
+    dir: PathBuf,
+    world: &World,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let server = Server::start(world, dir.clone()).await?;
+    let client = server.client().await?;
+    // A namespace that forbids a Broker: no flow in it can ever be ready.
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let forbidding = json!({"metadata": {"name": "bench-000", "labels": {"knative-eventing-injection": "disabled"}}});
+    namespaces
+        .create(&PostParams::default(), &serde_json::from_value(forbidding)?)
+        .await?;
+    declare(&client, 1, &["bench-000".to_owned()]).await?;
+    let broker = Front::of(&server, world, &dir)?;
+    broker.offered(1).await?;
+    server.rest().await?;
+    let before = server.usage()?.rss_bytes;
+    let put = broker
+        .timed(&server, args.stuck, |number| {
+            broker.put(number, 0, "bench-000")
+        })
+        .await?;
+    server.rest().await?;
+    let grown = server.usage()?.rss_bytes.saturating_sub(before);
+    report.rows.extend([
+        Row::figure(
+            format!("PUT p99 of {} instances that are stuck", args.stuck),
+            put.p99.as_secs_f64() * 1000.0,
+            Unit::Millis,
+        ),
+        Row::figure("memory that they add", grown as f64 / 1e6, Unit::Megabytes)
+            .goal(Goal::AtMost(50.0)),
+    ]);
+    Ok(())
+}
+
+/// Applications with one service each, and namespaces that may use all of them.
+async fn declare(
+    client: &kube::Client,
+    applications: u32,
+    namespaces: &[String],
+) -> anyhow::Result<()> {
+    let api: Api<Application> = Api::all(client.clone());
+    for number in 0..applications {
+        let name = application(number);
+        let service = json!({
+            "id": format!("{name}-events"), "name": format!("{name}-events"), "displayName": name,
+            "description": "events of a benchmark", "providerDisplayName": "bench", "entries": [{"type": "Events"}],
+        });
+        let object = json!({"metadata": {"name": name}, "spec": {"services": [service]}});
+        api.create(&PostParams::default(), &serde_json::from_value(object)?)
+            .await?;
+    }
+    let known: Api<Namespace> = Api::all(client.clone());
+    for namespace in namespaces {
+        if known.get_opt(namespace).await?.is_none() {
+            let object = json!({"metadata": {"name": namespace}});
+            known
+                .create(&PostParams::default(), &serde_json::from_value(object)?)
+                .await?;
+        }
+        let mappings: Api<ApplicationMapping> = Api::namespaced(client.clone(), namespace);
+        for number in 0..applications {
+            let object = json!({"metadata": {"name": application(number)}, "spec": {}});
+            mappings
+                .create(&PostParams::default(), &serde_json::from_value(object)?)
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+fn application(number: u32) -> String {
+    format!("bench-{number:04}")
+}
+
+/// Waits until so many flows are ready. The inner result says that they do not become so.
+async fn ready_flows(
+    client: &kube::Client,
+    wanted: u32,
+    world: &World,
+) -> anyhow::Result<anyhow::Result<()>> {
+    let flows: Api<EventFlow> = Api::all(client.clone());
+    let (mut best, mut moved) = (0, world.clock.monotonic());
+    loop {
+        let is_ready = |flow: &&EventFlow| {
+            let status = flow.status.as_ref();
+            status.is_some_and(|status| status.conditions.is_ready())
+        };
+        let list = flows.list(&ListParams::default()).await?;
+        let ready = list.items.iter().filter(is_ready).count();
+        if ready >= wanted as usize {
+            return Ok(Ok(()));
+        }
+        let now = world.clock.monotonic();
+        if ready > best {
+            (best, moved) = (ready, now);
+        }
+        if now.saturating_sub(moved) > STALL_MAX {
+            return Ok(Err(anyhow::anyhow!(
+                "{best} of {wanted} are ready, and no more"
+            )));
+        }
+        world.clock.sleep(POLL).await;
+    }
+}
+
+/// The broker's HTTP side, as a platform sees it.
+#[derive(Debug)]
+struct Front {
+    remote: Remote,
+    authorization: String,
+    world: World,
+}
+
+impl Front {
+    fn of(server: &Server<'_>, world: &World, dir: &Path) -> anyhow::Result<Self> {
+        let file = dir.join("osb-credentials.json");
+        let credentials: Value = serde_json::from_slice(&world.vfs.read(&file)?)?;
+        let text = |key: &str| credentials[key].as_str().unwrap_or_default().to_owned();
+        let pair = format!("{}:{}", text("username"), text("password"));
+        let token = base64::engine::general_purpose::STANDARD.encode(pair);
+        let address: SocketAddr = server.control;
+        let url = format!("http://{address}");
+        Ok(Self {
+            remote: Remote::anonymous(url.parse()?, url)?,
+            authorization: format!("Basic {token}"),
+            world: world.clone(),
+        })
+    }
+
+    fn request(&self, method: &str, path: &str) -> http::request::Builder {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Authorization", &self.authorization)
+            .header("X-Broker-API-Version", "2.17")
+    }
+
+    fn put(&self, number: u32, of: u32, namespace: &str) -> http::Result<Request<Vec<u8>>> {
+        let service = format!("{}-events", application(of));
+        let body = json!({
+            "service_id": service, "plan_id": format!("{service}-plan"),
+            "organization_guid": "bench", "space_guid": namespace,
+            "context": {"platform": "bench", "namespace": namespace},
+        });
+        let path = format!("/v2/service_instances/bench-{number}?accepts_incomplete=true");
+        self.request("PUT", &path)
+            .header("Content-Type", "application/json")
+            .body(body.to_string().into_bytes())
+    }
+
+    fn poll(&self, number: u32) -> http::Result<Request<Vec<u8>>> {
+        let path = format!("/v2/service_instances/bench-{number}/last_operation");
+        self.request("GET", &path).body(Vec::new())
+    }
+
+    /// Waits until the catalog has so many offerings.
+    async fn offered(&self, wanted: usize) -> anyhow::Result<()> {
+        let started = self.world.clock.monotonic();
+        loop {
+            let request = self.request("GET", "/v2/catalog").body(Vec::new())?;
+            let catalog = self.remote.send(request).await?.ok("catalog")?;
+            if catalog["services"]
+                .as_array()
+                .is_some_and(|services| services.len() >= wanted)
+            {
+                return Ok(());
+            }
+            if self.world.clock.monotonic().saturating_sub(started) > STALL_MAX {
+                bail!("the catalog does not show {wanted} offerings");
+            }
+            self.world.clock.sleep(POLL).await;
+        }
+    }
+
+    /// Sends requests on so many connections, as fast as they are answered.
+    async fn timed(
+        &self,
+        server: &Server<'_>,
+        count: u32,
+        request: impl Fn(u32) -> http::Result<Request<Vec<u8>>>,
+    ) -> anyhow::Result<Timed> {
+        let requests: Result<Vec<_>, _> = (0..count).map(&request).collect();
+        let requests: Arc<Vec<_>> = Arc::new(requests?);
+        let (tasks, next) = (Tasks::new("platform"), Arc::new(AtomicU32::new(0)));
+        let histogram: Arc<Mutex<Histogram>> = Arc::default();
+        let before = server.usage()?.cpu;
+        for connection in 0..CONNECTIONS.min(count) {
+            let (remote, clock) = (self.remote.clone(), self.world.clock.clone());
+            let (requests, next, histogram) = (requests.clone(), next.clone(), histogram.clone());
+            tasks.spawn(
+                &format!("connection-{connection}"),
+                OnError::Report,
+                async move {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed) as usize;
+                        let Some(request) = requests.get(number) else {
+                            return Ok::<(), anyhow::Error>(());
+                        };
+                        let started = clock.monotonic();
+                        let answer = remote.send(request.clone()).await?;
+                        let took = clock.monotonic().saturating_sub(started);
+                        if !answer.code.is_success() {
+                            bail!("{} answered {}", request.uri(), answer.code);
+                        }
+                        histogram.lock().record(u64::try_from(took.as_nanos())?);
+                    }
+                },
+            );
+        }
+        tasks.join().await;
+        if let Some(failure) = tasks.failures().into_iter().next() {
+            return Err(failure.into());
+        }
+        let cpu = server.usage()?.cpu.saturating_sub(before);
+        let histogram = histogram.lock();
+        Ok(Timed {
+            p50: histogram.percentile(0.5),
+            p99: histogram.percentile(0.99),
+            cpu_micros: cpu.as_secs_f64() * 1e6 / f64::from(count),
+        })
+    }
+}

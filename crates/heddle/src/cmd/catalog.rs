@@ -1,0 +1,145 @@
+//! `heddle catalog`: what can be provisioned here.
+
+use serde_json::Value;
+
+use super::NamespaceArgs;
+use crate::client::osb::Osb;
+use crate::client::{ClientArgs, Remote};
+use crate::output::{ReportFormat, Table, harmless};
+use crate::terminal::Terminal;
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle catalog -n team-a        what team-a's ApplicationMappings enable
+  heddle catalog -A               everything, whoever may use it
+  heddle catalog -n team-a -o json | jq '.[].name'
+
+Provision one with `heddle provision NAME -n NAMESPACE --wait`.";
+
+/// Show what can be provisioned
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    #[command(flatten)]
+    namespace: NamespaceArgs,
+
+    /// How to show it
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+pub(super) async fn run(args: Args, terminal: &mut Terminal) -> anyhow::Result<()> {
+    let remote = Remote::connect(&args.client).await?;
+    show(&args, &remote, terminal).await
+}
+
+async fn show(args: &Args, remote: &Remote, terminal: &mut Terminal) -> anyhow::Result<()> {
+    let namespace = args.namespace.chosen(&remote.namespace)?;
+    let osb = match namespace {
+        Some(namespace) => Osb::of_namespace(remote, namespace),
+        None => Osb::of_server(remote),
+    };
+    let services = osb.catalog().await?;
+    if services.is_empty() && args.output == ReportFormat::Table {
+        terminal.note(&nothing(namespace));
+        return Ok(());
+    }
+    let colour = terminal.colour_out;
+    let text = args
+        .output
+        .render(&services, |services| table(services, colour));
+    terminal.out.write_all(text.as_bytes())?;
+    Ok(terminal.out.flush()?)
+}
+
+fn nothing(namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => format!(
+            "nothing is offered in {namespace}: an ApplicationMapping there enables an Application's services"
+        ),
+        None => "nothing is offered: no Application has a service yet".to_owned(),
+    }
+}
+
+fn table(services: &[Value], colour: bool) -> String {
+    let text = |value: &Value| harmless(value.as_str().unwrap_or_default());
+    let mut rows = Vec::new();
+    for service in services {
+        for plan in service["plans"].as_array().into_iter().flatten() {
+            let bindable = plan["bindable"].as_bool().or(service["bindable"].as_bool());
+            rows.push(vec![
+                text(&service["name"]),
+                text(&plan["name"]),
+                (if bindable == Some(true) { "yes" } else { "no" }).to_owned(),
+                text(&service["description"]),
+            ]);
+        }
+    }
+    let headers = ["OFFERING", "PLAN", "BINDABLE", "DESCRIPTION"];
+    let table = Table {
+        headers: headers.map(str::to_owned).to_vec(),
+        rows,
+    };
+    table.render(&table.widths(&[]), true, colour)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::stand_in::StandIn;
+    use crate::cmd::testing::Screen;
+
+    async fn run(services: Value, all: bool) -> (String, String, Vec<String>) {
+        let server = StandIn::start().await;
+        let body = json!({"services": services});
+        server.answers("GET /osb/team-a/v2/catalog", 200, &body);
+        server.answers("GET /v2/catalog", 200, &body);
+        let args = Args {
+            namespace: NamespaceArgs {
+                namespace: (!all).then(|| "team-a".to_owned()),
+                all_namespaces: all,
+            },
+            output: ReportFormat::Table,
+            client: ClientArgs {
+                kubeconfig: None,
+                context: None,
+                data_dir: "unused".into(),
+            },
+        };
+        let screen = Screen::default();
+        show(&args, &server.remote(), &mut screen.terminal())
+            .await
+            .unwrap();
+        (screen.out(), screen.err(), server.lines())
+    }
+
+    #[tokio::test]
+    async fn each_plan_is_a_line_and_says_whether_it_can_be_bound() {
+        let services = json!([
+            {"name": "shop-events", "bindable": false, "description": "orders", "plans": [{"name": "default"}]},
+            {"name": "crm", "bindable": false, "description": "people", "plans": [{"name": "api", "bindable": true}]},
+        ]);
+        let (out, _, lines) = run(services, false).await;
+        insta::assert_snapshot!(out, @r"
+        OFFERING      PLAN      BINDABLE   DESCRIPTION
+        shop-events   default   no         orders
+        crm           api       yes        people
+        ");
+        assert_eq!(lines, ["GET /osb/team-a/v2/catalog"]);
+    }
+
+    #[tokio::test]
+    async fn an_empty_catalog_says_what_would_fill_it() {
+        let (out, err, _) = run(json!([]), false).await;
+        assert_eq!(out, "");
+        assert!(err.contains("ApplicationMapping"), "{err}");
+        let (_, err, lines) = run(json!([]), true).await;
+        assert!(err.contains("no Application"), "{err}");
+        assert_eq!(lines, ["GET /v2/catalog"]);
+    }
+}

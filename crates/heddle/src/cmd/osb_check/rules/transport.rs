@@ -1,0 +1,244 @@
+//! Credentials, versions, routes, headers and bodies.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use super::promises;
+use crate::cmd::osb_check::lab::{Lab, instance};
+use crate::cmd::osb_check::wire::{IDENTITY_HEADER, REQUEST_HEADER, VERSION_HEADER};
+
+promises! { "transport":
+    Nothing credentials_come_first "every route asks for credentials before it looks at anything else",
+    Nothing a_version_is_wanted "a request without a version is refused",
+    Nothing versions_are_numbers "every 2.x from 2.13 on is understood, and nothing else",
+    Nothing wrong_routes_are_told_apart "an unknown path is 404 and a wrong method is 405 with Allow",
+    Nothing the_request_identity_is_echoed "the request identity comes back, with refusals too",
+    Nothing identities_are_optional_and_readable "an originating identity may be absent but not unreadable",
+    Plan bodies_are_objects "a body that is no JSON object is refused",
+    Plan media_types_matter "another media type is refused, and none is tried",
+    Plan strangers_are_ignored "unknown members are ignored at every level",
+    Plan ids_are_opaque "ids are any strings",
+    PatientPlan only_true_is_true "only accepts_incomplete=true agrees to wait",
+}
+
+const ROUTES: [(&str, &str); 10] = [
+    ("GET", "/catalog"),
+    ("PUT", "/service_instances/x"),
+    ("GET", "/service_instances/x"),
+    ("PATCH", "/service_instances/x"),
+    ("DELETE", "/service_instances/x"),
+    ("GET", "/service_instances/x/last_operation"),
+    ("PUT", "/service_instances/x/service_bindings/y"),
+    ("GET", "/service_instances/x/service_bindings/y"),
+    ("DELETE", "/service_instances/x/service_bindings/y"),
+    (
+        "GET",
+        "/service_instances/x/service_bindings/y/last_operation",
+    ),
+];
+
+async fn credentials_come_first(lab: &Lab) -> Result<()> {
+    for (method, path) in ROUTES {
+        // `nobody:nothing`, and no credentials at all.
+        for authorization in ["Basic bm9ib2R5Om5vdGhpbmc=", "Basic !", "Nonsense x", ""] {
+            let mut call = lab.broker.call(method, path).version("garbage");
+            call = match authorization {
+                "" => call.without("Authorization"),
+                text => call.header("Authorization", text),
+            };
+            let got = call.send().await?.is(&[401])?;
+            ensure!(
+                !got.header("www-authenticate").is_empty(),
+                "{method} {path}: no WWW-Authenticate"
+            );
+        }
+    }
+    Ok(())
+}
+
+async fn a_version_is_wanted(lab: &Lab) -> Result<()> {
+    for (method, path) in ROUTES {
+        let call = lab
+            .broker
+            .call(method, path)
+            .without(VERSION_HEADER)
+            .json(&json!({}));
+        call.send().await?.is(&[lab.missing_version])?;
+    }
+    Ok(())
+}
+
+async fn versions_are_numbers(lab: &Lab) -> Result<()> {
+    for (version, status) in [
+        ("1.0", 412),
+        ("3.0", 412),
+        ("abc", 412),
+        ("2", 412),
+        ("2.9", 412),
+        ("2.12", 412),
+        ("2.13", 200),
+        ("2.14", 200),
+        ("2.15", 200),
+        ("2.16", 200),
+        ("2.17", 200),
+        ("2.99", 200),
+    ] {
+        let call = lab.broker.call("GET", "/catalog").version(version);
+        call.send().await?.is(&[status])?;
+    }
+    Ok(())
+}
+
+async fn wrong_routes_are_told_apart(lab: &Lab) -> Result<()> {
+    for path in [
+        "/nothing",
+        "/service_instances",
+        "/service_instances/x/y",
+        "/catalog/x",
+    ] {
+        lab.broker.call("GET", path).send().await?.is(&[404])?;
+    }
+    for (method, path, allowed) in [
+        ("POST", "/catalog", "GET"),
+        ("POST", "/service_instances/x", "PUT"),
+        ("PUT", "/service_instances/x/last_operation", "GET"),
+        ("PATCH", "/service_instances/x/service_bindings/y", "PUT"),
+    ] {
+        let got = lab
+            .broker
+            .call(method, path)
+            .json(&json!({}))
+            .send()
+            .await?
+            .is(&[405])?;
+        let allow = got.header("allow");
+        ensure!(
+            allow.contains(allowed),
+            "{method} {path}: Allow is {allow:?}"
+        );
+    }
+    Ok(())
+}
+
+async fn the_request_identity_is_echoed(lab: &Lab) -> Result<()> {
+    let calls = [
+        lab.broker.call("GET", "/catalog"),
+        lab.broker.call("GET", "/catalog").without("Authorization"),
+        lab.broker.call("GET", "/nothing"),
+        lab.broker.call("GET", "/service_instances/never-made"),
+        lab.broker
+            .call("PUT", "/service_instances/x")
+            .json(&json!({})),
+    ];
+    for call in calls {
+        let got = call.header(REQUEST_HEADER, "b3a1-77").send().await?;
+        let echoed = got.header(REQUEST_HEADER);
+        ensure!(
+            echoed == "b3a1-77",
+            "with {} it comes back as {echoed:?}",
+            got.status
+        );
+    }
+    Ok(())
+}
+
+async fn identities_are_optional_and_readable(lab: &Lab) -> Result<()> {
+    // {"user_id":"ann"} in base64.
+    for (identity, status) in [
+        ("cloudfoundry eyJ1c2VyX2lkIjoiYW5uIn0=", 200),
+        ("cloudfoundry", 400),
+        ("cloudfoundry !!!", 400),
+        ("cloudfoundry bm8ganNvbg==", 400),
+    ] {
+        let call = lab
+            .broker
+            .call("GET", "/catalog")
+            .header(IDENTITY_HEADER, identity);
+        call.send().await?.is(&[status])?;
+    }
+    Ok(())
+}
+
+async fn bodies_are_objects(lab: &Lab) -> Result<()> {
+    let id = lab.fresh("body");
+    for path in [
+        instance(&id),
+        format!("{}/service_bindings/y", instance(&id)),
+    ] {
+        for body in ["{", "[]", "\"x\"", "", "null", "7"] {
+            let call = lab.broker.call("PUT", &path).patient();
+            call.text("application/json", body)
+                .send()
+                .await?
+                .is(&[400])?;
+        }
+    }
+    lab.poll(&id).send().await?.is(&[404])?;
+    Ok(())
+}
+
+async fn media_types_matter(lab: &Lab) -> Result<()> {
+    let plan = lab.any_plan()?;
+    let id = lab.fresh("media");
+    let body = lab.provision_body(plan).to_string();
+    let put = || lab.broker.call("PUT", &instance(&id)).patient();
+    put().text("text/plain", &body).send().await?.is(&[400])?;
+    let got = put().text("", &body).send().await?.is(&[200, 201, 202])?;
+    lab.succeeded(&id, &got).await?;
+    lab.remove(&id, plan).await
+}
+
+async fn strangers_are_ignored(lab: &Lab) -> Result<()> {
+    let plan = lab.any_plan()?;
+    let id = lab.fresh("strangers");
+    let mut body = lab.provision_body(plan);
+    body["x-stranger"] = json!({"deep": [1, {"er": null}]});
+    body["context"]["x-stranger"] = json!({});
+    body["previous_values"] = json!({});
+    let put = lab.broker.call("PUT", &instance(&id)).patient();
+    let got = put.json(&body).send().await?.is(&[200, 201, 202])?;
+    lab.succeeded(&id, &got).await?;
+    lab.remove(&id, plan).await
+}
+
+async fn ids_are_opaque(lab: &Lab) -> Result<()> {
+    let plan = lab.any_plan()?;
+    let long = "l".repeat(190);
+    for odd in [
+        "a~b.c_d-e",
+        "slash/and space",
+        "Ünïcode",
+        "UPPER",
+        long.as_str(),
+    ] {
+        let id = format!("{odd}{}", lab.fresh("odd"));
+        let got = lab
+            .put(&id, plan)
+            .patient()
+            .send()
+            .await?
+            .is(&[200, 201, 202])?;
+        lab.succeeded(&id, &got).await?;
+        lab.remove(&id, plan).await?;
+    }
+    Ok(())
+}
+
+async fn only_true_is_true(lab: &Lab) -> Result<()> {
+    let plan = lab.plan(|plan| plan.is_patient)?;
+    let id = lab.fresh("true");
+    let values: [Option<&str>; 5] = [None, Some("false"), Some("TRUE"), Some("1"), Some("")];
+    for value in values {
+        let mut call = lab.put(&id, plan);
+        if let Some(value) = value {
+            call = call.query("accepts_incomplete", value);
+        }
+        call.send().await?.refuses("AsyncRequired")?;
+    }
+    let got = lab.poll(&id).send().await?.is(&[404])?;
+    ensure!(
+        got.body["state"] == Value::Null,
+        "a refused request left an operation"
+    );
+    Ok(())
+}

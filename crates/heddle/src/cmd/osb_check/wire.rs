@@ -1,0 +1,234 @@
+//! Requests to a broker, as right or as wrong as a check wants them.
+
+use anyhow::{Result, bail, ensure};
+use http::{HeaderMap, Request};
+use serde_json::Value;
+
+use crate::client::Remote;
+
+pub(super) const VERSION_HEADER: &str = "X-Broker-API-Version";
+pub(super) const IDENTITY_HEADER: &str = "X-Broker-API-Originating-Identity";
+pub(super) const REQUEST_HEADER: &str = "X-Broker-API-Request-Identity";
+
+/// The broker under test.
+#[derive(Debug)]
+pub(super) struct Broker {
+    remote: Remote,
+    base: String,
+    authorization: String,
+}
+
+/// One request, not sent yet.
+#[derive(Debug, Clone)]
+pub(super) struct Call<'a> {
+    broker: &'a Broker,
+    method: &'static str,
+    path: String,
+    query: Vec<(String, String)>,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+/// One answer.
+#[derive(Debug, Clone)]
+pub(super) struct Got {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    /// `Null` when it is no JSON.
+    pub(super) body: Value,
+    pub(super) raw: Vec<u8>,
+    asked: String,
+}
+
+impl Broker {
+    pub(super) fn new(remote: Remote, base: String, authorization: String) -> Self {
+        Self {
+            remote,
+            base,
+            authorization,
+        }
+    }
+
+    /// A request as a good platform sends it: with credentials and a version.
+    pub(super) fn call(&self, method: &'static str, path: &str) -> Call<'_> {
+        Call {
+            broker: self,
+            method,
+            path: path.to_owned(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+        .header("Authorization", &self.authorization)
+        .header(VERSION_HEADER, "2.17")
+    }
+}
+
+impl Call<'_> {
+    /// Sets a header, in place of what was there.
+    pub(super) fn header(mut self, name: &str, value: &str) -> Self {
+        self = self.without(name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(super) fn without(mut self, name: &str) -> Self {
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self
+    }
+
+    pub(super) fn version(self, version: &str) -> Self {
+        self.header(VERSION_HEADER, version)
+    }
+
+    pub(super) fn query(mut self, name: &str, value: &str) -> Self {
+        self.query.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The platform agrees to ask again.
+    pub(super) fn patient(self) -> Self {
+        self.query("accepts_incomplete", "true")
+    }
+
+    pub(super) fn json(self, body: &Value) -> Self {
+        self.text("application/json", &body.to_string())
+    }
+
+    pub(super) fn text(mut self, media_type: &str, body: &str) -> Self {
+        self.body = body.as_bytes().to_vec();
+        match media_type {
+            "" => self.without("Content-Type"),
+            media_type => self.header("Content-Type", media_type),
+        }
+    }
+
+    pub(super) async fn send(self) -> Result<Got> {
+        let mut target = format!("{}{}", self.broker.base, self.path);
+        for (index, (name, value)) in self.query.iter().enumerate() {
+            target.push(if index == 0 { '?' } else { '&' });
+            target.push_str(&format!("{name}={}", encoded(value)));
+        }
+        let asked = format!("{} {target}", self.method);
+        let mut request = Request::builder().method(self.method).uri(target);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let answer = self.broker.remote.send(request.body(self.body)?).await?;
+        let raw = answer.body().to_vec();
+        Ok(Got {
+            status: answer.code.as_u16(),
+            headers: answer.headers().clone(),
+            body: serde_json::from_slice(&raw).unwrap_or_default(),
+            raw,
+            asked,
+        })
+    }
+}
+
+impl Got {
+    /// Fails unless the answer has one of these states, and is well formed whatever it says.
+    pub(super) fn is(self, expected: &[u16]) -> Result<Self> {
+        self.is_well_formed()?;
+        ensure!(
+            expected.contains(&self.status),
+            "{} answered {} with {}, expected {expected:?}",
+            self.asked,
+            self.status,
+            self.body
+        );
+        Ok(self)
+    }
+
+    /// The answer is a refusal with one of the words that the specification reserves.
+    pub(super) fn refuses(self, word: &str) -> Result<()> {
+        let got = self.is(&[422])?;
+        ensure!(
+            got.body["error"] == word,
+            "{} refuses with {}, expected the word {word}",
+            got.asked,
+            got.body
+        );
+        Ok(())
+    }
+
+    pub(super) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default()
+    }
+
+    pub(super) fn text(&self, field: &str) -> &str {
+        self.body[field].as_str().unwrap_or_default()
+    }
+
+    /// What holds for every answer: JSON objects that say so, no redirects, errors in words, and no `null` where old
+    /// platforms expect nothing or a string.
+    fn is_well_formed(&self) -> Result<()> {
+        let asked = &self.asked;
+        if self.status == 304 {
+            return Ok(());
+        }
+        ensure!(!(300..400).contains(&self.status), "{asked} redirects");
+        ensure!(
+            self.status < 500,
+            "{asked} answered {}: {}",
+            self.status,
+            self.body
+        );
+        let Value::Object(body) = &self.body else {
+            bail!(
+                "{asked} answered {} with a body that is no JSON object: {:?}",
+                self.status,
+                String::from_utf8_lossy(&self.raw)
+            );
+        };
+        ensure!(
+            self.header("content-type").starts_with("application/json"),
+            "{asked} answers as {:?}",
+            self.header("content-type")
+        );
+        for field in [
+            "operation",
+            "dashboard_url",
+            "credentials",
+            "description",
+            "error",
+        ] {
+            ensure!(
+                body.get(field) != Some(&Value::Null),
+                "{asked} answers {field}: null"
+            );
+        }
+        if self.status >= 400 && self.status != 410 {
+            let word = self.text("error");
+            ensure!(
+                body.get("error").is_none()
+                    || (word.starts_with(|c: char| c.is_ascii_uppercase())
+                        && word.chars().all(|c| c.is_ascii_alphanumeric())),
+                "{asked}: the error {word:?} is no single word"
+            );
+            ensure!(
+                !self.text("description").is_empty(),
+                "{asked}: {} does not say what is wrong",
+                self.body
+            );
+        }
+        let states = ["in progress", "succeeded", "failed"];
+        if asked.contains("/last_operation") && self.status == 200 {
+            ensure!(
+                states.contains(&self.text("state")),
+                "{asked} answered {}",
+                self.body
+            );
+            ensure!(
+                body.get("description") != Some(&Value::from("")),
+                "{asked}: an empty description"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Percent-encoded down to what nobody reserves.
+pub(super) use crate::client::ledger::encoded;

@@ -1,0 +1,96 @@
+//! `heddle provision`: ask for an instance of an offering, as a platform would.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::osb::{Awaited, InstanceArgs, ParameterArgs, WaitArgs, settle};
+use crate::client::Remote;
+use crate::client::osb::{Osb, Reply, choose};
+use crate::output::ReportFormat;
+use crate::terminal::Terminal;
+use crate::wire::World;
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle catalog -n team-a                            what there is
+  heddle provision shop-events -n team-a --wait       and until its events flow
+  heddle provision shop-events -n team-a --id orders  under an id of your own
+  heddle provision crm/large -n team-a -p region=eu
+
+Without --wait the command ends when the request is recorded; the work goes on for ever until it
+is done, and `heddle explain instance ID` says what it waits for. With --wait it ends with 0 when
+the instance is ready, 1 when it failed, and 7 when the time is over.";
+
+/// Provision an offering into a namespace
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// What to provision: OFFERING, or OFFERING/PLAN where there are several plans
+    offering: String,
+
+    /// Id of the instance; the default is made from the offering's name. The same id again repeats the request
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+
+    #[command(flatten)]
+    parameters: ParameterArgs,
+
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    /// How to show the result
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
+    #[command(flatten)]
+    instance: InstanceArgs,
+}
+
+pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    let remote = Remote::connect(&args.instance.client).await?;
+    provision(&args, &remote, world, terminal).await
+}
+
+async fn provision(
+    args: &Args,
+    remote: &Remote,
+    world: &World,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
+    let parameters = args.parameters.value()?;
+    let namespace = args.instance.namespace(remote)?;
+    let osb = Osb::of_namespace(remote, &namespace);
+    let choice = choose(&osb.catalog().await?, &args.offering)?;
+    let id = args.id.clone().unwrap_or_else(|| {
+        let name = args.offering.split('/').next().unwrap_or_default();
+        format!("{name}-{}", world.chance.suffix(5))
+    });
+    let reply = osb.provision(&id, &choice, &parameters).await?;
+    let state = match &reply {
+        Reply::Done(_) => "ready",
+        Reply::Accepted(operation) if args.wait.wait => {
+            let awaited = Awaited {
+                id: &id,
+                binding: None,
+                operation: operation.as_deref(),
+                limit: Duration::from_secs(args.wait.timeout),
+            };
+            settle(&osb, awaited, world, terminal).await?;
+            "ready"
+        }
+        Reply::Accepted(_) => "accepted",
+    };
+    let report = json!({"instance": id, "namespace": namespace, "state": state});
+    let text = args.output.render(&report, |_| match state {
+        "ready" => format!("instance {id} is ready\n"),
+        _ => format!(
+            "instance {id} is accepted; `heddle explain instance {id} -n {namespace}` says how far it is\n"
+        ),
+    });
+    terminal.out.write_all(text.as_bytes())?;
+    Ok(terminal.out.flush()?)
+}
+
+#[cfg(test)]
+mod tests;
