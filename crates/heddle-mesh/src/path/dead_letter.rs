@@ -133,7 +133,6 @@ pub(crate) fn lay_to_rest(shared: &Shared, state: &mut State, dead: Dead) {
             lane_key: None,
         });
     }
-    shared.metrics.dead_lettered();
     note(shared, state, Line::Dead(Box::new(dead)));
 }
 

@@ -74,7 +74,7 @@ fn policy(name: &str, spec: Value) -> Value {
 
 /// Two applications, two brokers, a channel, and policies: the shop may publish to one broker, the CRM pings to the channel.
 async fn set_up(server: Server) -> Server {
-    let server = stage::set_up(server).await;
+    stage::set_up(&server).await;
     server.apply(&broker("second")).await;
     let channel = json!({
         "apiVersion": "messaging.knative.dev/v1", "kind": "Channel", "metadata": {"namespace": TEAM, "name": "own"},
