@@ -199,8 +199,11 @@ fn ids<'a>(request: &'a Bind, instance: Option<&'a ServiceInstance>) -> (&'a str
     let service_id = request
         .service_id
         .as_ref()
-        .or(own.map(|(service_id, _)| service_id));
-    let plan_id = request.plan_id.as_ref().or(own.map(|(_, plan_id)| plan_id));
+        .or_else(|| own.map(|(service_id, _)| service_id));
+    let plan_id = request
+        .plan_id
+        .as_ref()
+        .or_else(|| own.map(|(_, plan_id)| plan_id));
     (
         service_id.map_or("", String::as_str),
         plan_id.map_or("", String::as_str),
