@@ -174,7 +174,8 @@ mod tests {
     #[test]
     fn a_new_password_is_good_at_the_next_look_and_a_broken_file_changes_nothing() {
         let vfs: Arc<dyn Vfs> = MemoryVfs::new().shared();
-        let path = PathBuf::from("osb-credentials.json");
+        let path = PathBuf::from("/data/osb-credentials.json");
+        vfs.create_dir_all(Path::new("/data")).unwrap();
         let write = |text: &str| vfs.write_atomic(&path, text.as_bytes(), 0o600).unwrap();
         let credentials = Credentials::new(|_| false);
         let mut file = CredentialsFile::new(vfs.clone(), path.clone(), credentials.clone());
