@@ -25,10 +25,11 @@ check: ## Format, lints, generated files, tests and documentation: what needs Ru
 	cargo xtask check
 
 .PHONY: test
-test: ## Everything: installs what tests need, then `check`, then power loss and kubectl old and new against the binary, and the CESQL cases if they are there
-	.ci/tools.sh rust kubectl fuse
+test: ## Everything: installs what tests need, then `check`, then power loss and kubectl old and new against the binary, and the CESQL cases and the OSB document if they are there
+	.ci/tools.sh rust kubectl fuse $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
 	cargo xtask check
 	HEDDLE_KUBECTL='$(kubectls)' cargo test --locked --workspace --features heddle/kubectl-tests,heddle/power-tests$(tck_features) --test kubectl --test power $(tck_tests)
+	$(if $(HEDDLE_OSB_OPENAPI),tests/osb/openapi.sh '$(HEDDLE_OSB_OPENAPI)')
 
 .PHONY: test-kubernetes
 test-kubernetes: ## The same questions and commands to a real kube-apiserver and to heddle (builds both; takes a while)
@@ -51,10 +52,11 @@ fuzz: ## Invented input for everything that reads strangers' bytes or the disk's
 	done
 
 .PHONY: bench
-bench: ## Measure `heddle bench api` and `heddle bench mesh` on this machine, optimised
+bench: ## Measure `heddle bench api`, `mesh` and `osb` on this machine, optimised
 	.ci/tools.sh rust
 	cargo run --locked --release --package heddle -- bench api
 	cargo run --locked --release --package heddle -- bench mesh
+	cargo run --locked --release --package heddle -- bench osb
 
 .PHONY: audit
 audit: ## Licences, advisories, sources and duplicate versions of all dependencies (deny.toml)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing and nothing else, on Debian or a relative of it, as root or with sudo.
-#   tools.sh rust|kubectl|fuse|kube-apiserver|deny|fuzz...
+#   tools.sh rust|kubectl|fuse|kube-apiserver|deny|fuzz|schemathesis...
 # Ends with an error when something cannot be had: a test that needs it must not be skipped.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
 export PATH=$tools/go/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 
-usage() { echo "usage: ${0##*/} rust|kubectl|fuse|kube-apiserver|deny|fuzz..." >&2; exit 2; }
+usage() { echo "usage: ${0##*/} rust|kubectl|fuse|kube-apiserver|deny|fuzz|schemathesis..." >&2; exit 2; }
 [ $# -gt 0 ] || usage
 
 as_root() {
@@ -122,9 +122,22 @@ fuzz() {
     cargo fuzz --version
 }
 
+# Invents requests from an OpenAPI document.
+schemathesis() {
+    local home=$tools/schemathesis
+    if [ ! -x "$home/bin/schemathesis" ]; then
+        packages python3=python3
+        python3 -c 'import ensurepip, venv' 2>/dev/null || { update_packages; as_root apt-get install -q -y python3-venv; }
+        rm -rf "$home"
+        python3 -m venv "$home"
+        "$home/bin/pip" install --quiet schemathesis
+    fi
+    "$home/bin/schemathesis" --version
+}
+
 for what in "$@"; do
     case $what in
-        rust | kubectl | fuse | deny | fuzz) "$what" ;;
+        rust | kubectl | fuse | deny | fuzz | schemathesis) "$what" ;;
         kube-apiserver) kube_apiserver ;;
         *) usage ;;
     esac

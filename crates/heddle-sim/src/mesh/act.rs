@@ -179,7 +179,13 @@ impl World {
             .header("content-type", "application/octet-stream")
             .body(Full::from(data))
             .expect("a request");
-        let status = self.mesh.source().handle(&Who::Anonymous, request).await.status().as_u16();
+        let status = self
+            .mesh
+            .source()
+            .handle(&Who::Anonymous, request)
+            .await
+            .status()
+            .as_u16();
         let answer = match status {
             202 => Answer::Accepted,
             429 | 507 => Answer::Refused,

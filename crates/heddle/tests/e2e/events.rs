@@ -13,6 +13,6 @@ mod metrics;
 mod publishing;
 mod routing;
 mod security;
-mod stage;
-mod subscriber;
+pub(crate) mod stage;
+pub(crate) mod subscriber;
 mod wire;

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod bad_input;
+mod broker;
 mod cli;
 mod crash;
 mod events;

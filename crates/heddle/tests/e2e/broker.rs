@@ -1,0 +1,267 @@
+//! The service broker as its users have it: provision, receive, break, heal, kill, remove, and nothing is left.
+
+use heddle_api::{EventActivation, EventFlow, EventPolicy, ServiceInstance, Subscription};
+use kube::api::{Api, DeleteParams, ListParams};
+use serde_json::{Value, json};
+
+use crate::events::stage::{TEAM, trigger};
+use crate::events::subscriber::Subscriber;
+use crate::harness::{Server, eventually, read};
+
+const ORDERS: &str = "11111111-1111-4111-8111-111111111111";
+const RETURNS: &str = "22222222-2222-4222-8222-222222222222";
+const API: &str = "33333333-3333-4333-8333-333333333333";
+
+fn service(id: &str, name: &str, entry: Value) -> Value {
+    json!({
+        "id": id, "name": name, "displayName": name, "description": "of a shop", "providerDisplayName": "shop",
+        "entries": [entry],
+    })
+}
+
+fn application() -> Value {
+    json!({
+        "apiVersion": "applicationconnector.kyma-project.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "shop"},
+        "spec": {"services": [
+            service(ORDERS, "orders", json!({"type": "Events"})),
+            service(RETURNS, "returns", json!({"type": "Events"})),
+            service(API, "api", json!({"type": "API", "gatewayUrl": "http://shop.example:8080/v1"})),
+        ]},
+    })
+}
+
+fn mapping() -> Value {
+    json!({
+        "apiVersion": "applicationconnector.kyma-project.io/v1alpha1", "kind": "ApplicationMapping",
+        "metadata": {"namespace": TEAM, "name": "shop"}, "spec": {},
+    })
+}
+
+/// A namespace that may use a shop.
+async fn shop() -> Server {
+    let server = Server::start_quietly().await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}});
+    for object in [namespace, application(), mapping()] {
+        server.apply(&object).await;
+    }
+    server.until_ready("applications", "shop").await;
+    eventually("the catalog shows the shop", async || {
+        let catalog = server.heddle(&["catalog", "-n", TEAM]).ok();
+        catalog.contains("orders").then_some(())
+    })
+    .await;
+    server
+}
+
+fn provision(server: &Server, offering: &str, id: &str) {
+    let words = [
+        "provision",
+        offering,
+        "-n",
+        TEAM,
+        "--id",
+        id,
+        "--wait",
+        "--timeout",
+        "60",
+    ];
+    assert_eq!(
+        server.heddle(&words).ok(),
+        format!("instance {id} is ready\n")
+    );
+}
+
+fn deprovision(server: &Server, id: &str) {
+    let words = ["deprovision", id, "-n", TEAM, "--wait", "--timeout", "60"];
+    let said = server.heddle(&words).ok();
+    assert!(
+        said.starts_with(&format!("instance {id} is gone")),
+        "{said}"
+    );
+}
+
+/// How many objects there are of what is made for flows.
+async fn made(server: &Server) -> [usize; 5] {
+    let client = server.client().await;
+    let all = ListParams::default();
+    [
+        Api::<ServiceInstance>::all(client.clone())
+            .list(&all)
+            .await
+            .unwrap()
+            .items
+            .len(),
+        Api::<EventFlow>::all(client.clone())
+            .list(&all)
+            .await
+            .unwrap()
+            .items
+            .len(),
+        Api::<Subscription>::all(client.clone())
+            .list(&all)
+            .await
+            .unwrap()
+            .items
+            .len(),
+        Api::<EventActivation>::all(client.clone())
+            .list(&all)
+            .await
+            .unwrap()
+            .items
+            .len(),
+        Api::<EventPolicy>::all(client)
+            .list(&all)
+            .await
+            .unwrap()
+            .items
+            .len(),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_services_of_an_application_deliver_an_event_once_until_both_are_gone() {
+    let server = shop().await;
+    let subscriber = Subscriber::start().await;
+    provision(&server, "orders", "one");
+    provision(&server, "returns", "two");
+    server
+        .apply_trigger(&trigger("all", &subscriber.url("/all"), json!({})))
+        .await;
+    assert_eq!(made(&server).await, [2, 2, 1, 2, 1]);
+    let arrived = async |id: &str| {
+        server.publish("/shop/events", id, "order.created").await;
+        server.until_quiet().await;
+        let ids = subscriber.ids("/all");
+        ids.iter().filter(|known| *known == id).count()
+    };
+    assert_eq!(arrived("with-both").await, 1);
+    deprovision(&server, "one");
+    assert_eq!(arrived("with-one").await, 1);
+    deprovision(&server, "two");
+    assert_eq!(arrived("with-none").await, 0);
+    assert_eq!(made(&server).await, [0; 5]);
+    server.heddle(&["doctor"]).ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_breaks_is_mended_and_the_operation_stays_what_it_was() {
+    let server = shop().await;
+    provision(&server, "orders", "one");
+    let client = server.client().await;
+    let links: Api<Subscription> = Api::namespaced(client.clone(), "kyma-integration");
+    let link = links
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .remove(0);
+    let (name, uid) = (link.metadata.name.unwrap(), link.metadata.uid);
+    links.delete(&name, &DeleteParams::default()).await.unwrap();
+    eventually("a new link", async || {
+        let link = links.get_opt(&name).await.unwrap()?;
+        (link.metadata.uid != uid).then_some(())
+    })
+    .await;
+    server.until_ready("eventflows", "one").await;
+    let explained = server
+        .heddle(&["explain", "instance", "one", "-n", TEAM])
+        .ok();
+    assert!(explained.contains("provision succeeded"), "{explained}");
+    deprovision(&server, "one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accepted_request_survives_the_server() {
+    let mut server = shop().await;
+    // Without a mapping nothing can be finished, so the operation is under way when the server dies.
+    let words = ["delete", "applicationmapping/shop", "-n", TEAM];
+    server.heddle(&words).ok();
+    let pair = credentials(&server);
+    let path = "/v2/service_instances/late?accepts_incomplete=true";
+    let body = json!({
+        "service_id": ORDERS, "plan_id": format!("{ORDERS}-plan"), "organization_guid": "o", "space_guid": "s",
+        "context": {"platform": "test", "namespace": TEAM},
+    });
+    let put = server.send(platform(&pair, "PUT", path, &body)).await;
+    assert_eq!(put.code.as_u16(), 202, "{}", put.json());
+    let operation = put.json()["operation"].as_str().unwrap().to_owned();
+    server.kill();
+    server.launch().await;
+    let poll = format!("/v2/service_instances/late/last_operation?operation={operation}");
+    let polled = server
+        .send(platform(&pair, "GET", &poll, &Value::Null))
+        .await;
+    assert_eq!(polled.code.as_u16(), 200);
+    assert_eq!(polled.json()["state"], "in progress", "{}", polled.json());
+    let again = server.send(platform(&pair, "PUT", path, &body)).await;
+    assert_eq!(again.json()["operation"], operation, "{}", again.json());
+    server.apply(&mapping()).await;
+    eventually("the operation succeeds", async || {
+        let polled = server
+            .send(platform(&pair, "GET", &poll, &Value::Null))
+            .await;
+        (polled.json()["state"] == "succeeded").then_some(())
+    })
+    .await;
+    deprovision(&server, "late");
+}
+
+fn credentials(server: &Server) -> String {
+    use base64::Engine as _;
+    let file: Value =
+        serde_json::from_str(&read(&server.data().join("osb-credentials.json"))).unwrap();
+    let text = |key: &str| file[key].as_str().unwrap().to_owned();
+    let pair = format!("{}:{}", text("username"), text("password"));
+    base64::engine::general_purpose::STANDARD.encode(pair)
+}
+
+fn platform(pair: &str, method: &str, path: &str, body: &Value) -> http::Request<Vec<u8>> {
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header("Authorization", format!("Basic {pair}"))
+        .header("X-Broker-API-Version", "2.17")
+        .header("Content-Type", "application/json");
+    let body = if body.is_null() {
+        Vec::new()
+    } else {
+        body.to_string().into_bytes()
+    };
+    request.body(body).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_promise_of_the_specification_is_kept_at_both_addresses() {
+    let server = shop().await;
+    let file: Value =
+        serde_json::from_str(&read(&server.data().join("osb-credentials.json"))).unwrap();
+    let text = |key: &str| file[key].as_str().unwrap().to_owned();
+    let (username, password) = (text("username"), text("password"));
+    for address in [
+        server.control.clone(),
+        format!("{}/osb/{TEAM}", server.control),
+    ] {
+        let words = [
+            "osb-check",
+            &address,
+            "--username",
+            &username,
+            "--password",
+            &password,
+            "--namespace",
+            TEAM,
+            "-o",
+            "json",
+        ];
+        let report: Value = serde_json::from_str(&server.heddle(&words).ok()).unwrap();
+        let verdicts = report.as_array().unwrap();
+        let kept = verdicts
+            .iter()
+            .filter(|check| check["verdict"] == "kept")
+            .count();
+        // Only what needs a plan that an Application cannot have is not asked.
+        assert!(kept + 2 >= verdicts.len() && kept > 55, "{report:#}");
+    }
+    assert_eq!(made(&server).await, [0; 5]);
+}
