@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -45,6 +46,8 @@ fn run(
     let options = Options {
         data_plane,
         resync: RESYNC,
+        // Shorter than a story rests, so that a Broker nobody needs goes within it.
+        broker_linger: Duration::from_secs(20),
         ..options
     };
     Box::pin(heddle_controllers::run(client, options))
@@ -165,7 +168,7 @@ where
         watcher::Config::default(),
     );
     let retry = |_: Arc<Application>, _: &kube::Error, _: Arc<Client>| {
-        Action::requeue(std::time::Duration::from_secs(1))
+        Action::requeue(Duration::from_secs(1))
     };
     Box::pin(async move {
         controller
