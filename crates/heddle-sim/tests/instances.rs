@@ -10,13 +10,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::{StreamExt as _, TryStreamExt as _};
 use heddle_api::operation::{OperationKind, OperationProgress, OperationState};
 use heddle_api::record::{About, Record};
 use heddle_api::service_instance::Phase;
 use heddle_api::well_known::{FINALIZER, RECORD_LABEL, SYSTEM_NAMESPACE};
 use heddle_api::{
-    Application, ApplicationMapping, Channel, EventFlow, ServiceBinding, ServiceInstance, names,
+    Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance, names,
 };
 use heddle_apiserver::{
     ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options as ServerOptions, Registry, Tokens,
@@ -35,7 +34,6 @@ use k8s_openapi::serde::Serialize;
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
-use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -52,6 +50,7 @@ fn registry() -> &'static Arc<Registry> {
 
 struct World {
     users: Client,
+    plane: TestPlane,
     clock: Clock,
 }
 
@@ -81,91 +80,23 @@ fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
         let client = |name: &str, group: &str| {
             Client::new(server.in_process(Identity::new(name, &[group])), "default")
         };
-        let plane: Arc<dyn DataPlane> = Arc::new(TestPlane::new(clock.clone()));
+        let plane = TestPlane::new(clock.clone());
+        let shared: Arc<dyn DataPlane> = Arc::new(plane.clone());
         let options = Options {
-            data_plane: Some(plane),
+            data_plane: Some(shared),
             ..Options::new(clock.clone(), Chance::seeded(2))
         };
         let world = World {
             users: client("user", ADMINS),
+            plane,
             clock,
         };
         tokio::select! {
             () = story(world) => {}
             () = heddle_controllers::run(client("controllers", CONTROLLERS), options) => unreachable!("they run for ever"),
-            () = stand_in(client("flows", CONTROLLERS)) => unreachable!("it runs for ever"),
             () = server.run_janitor() => unreachable!("it runs for ever"),
         }
     });
-}
-
-/// Stands in for the controller of EventFlows: a flow is ready while the Channel of its Application is, and is let go with
-/// a count of what was pending.
-async fn stand_in(client: Client) {
-    let all = Api::<EventFlow>::all(client.clone());
-    let channels = Api::<Channel>::all(client.clone());
-    let flows = watcher(all.clone(), watcher::Config::default());
-    let flows = flows.map_ok(|event| match event {
-        watcher::Event::Apply(flow) | watcher::Event::InitApply(flow) => Some(flow),
-        _ => None,
-    });
-    let channels = watcher(channels, watcher::Config::default()).map_ok(|_| None);
-    let mut changes = futures::stream::select(flows.boxed(), channels.boxed());
-    while let Some(change) = changes.next().await {
-        match change.unwrap() {
-            Some(flow) => attend(&client, flow).await,
-            None => {
-                for flow in all.list(&ListParams::default()).await.unwrap() {
-                    attend(&client, flow).await;
-                }
-            }
-        }
-    }
-}
-
-async fn attend(client: &Client, flow: EventFlow) {
-    let flows = Api::<EventFlow>::namespaced(client.clone(), &flow.namespace().unwrap());
-    let name = flow.name_any();
-    // What was watched may be old; only what is there now is attended to.
-    let Some(flow) = flows.get_opt(&name).await.unwrap() else {
-        return;
-    };
-    let held = flow.finalizers().iter().any(|name| name == FINALIZER);
-    let others = flow.finalizers().iter().filter(|name| *name != FINALIZER);
-    let mut finalizers: Vec<String> = others.cloned().collect();
-    let leaving = flow.metadata.deletion_timestamp.is_some();
-    let channels = Api::<Channel>::namespaced(client.clone(), "kyma-integration");
-    let channel = channels.get_opt(&flow.spec.application).await.unwrap();
-    let ready =
-        channel.is_some_and(|channel| channel.status.is_some_and(|s| s.conditions.is_ready()));
-    let mut status = json!({
-        "observedGeneration": flow.metadata.generation,
-        "conditions": [{
-            "type": "Ready", "status": if ready { "True" } else { "False" },
-            "reason": "ChannelMissing", "message": "the channel is not there",
-        }],
-    });
-    if leaving {
-        status["ended"] = json!({"delivered": 2, "deadLettered": 1, "discarded": 0});
-    }
-    if flow.status != serde_json::from_value(status.clone()).unwrap() {
-        let status = json!({"status": status});
-        let params = PatchParams::default();
-        flows
-            .patch_status(&name, &params, &Patch::Merge(&status))
-            .await
-            .ok();
-    }
-    if held == leaving {
-        if !leaving {
-            finalizers.push(FINALIZER.to_owned());
-        }
-        let change = json!({"metadata": {"uid": flow.uid(), "finalizers": finalizers}});
-        flows
-            .patch(&name, &PatchParams::default(), &Patch::Merge(&change))
-            .await
-            .ok();
-    }
 }
 
 impl World {
@@ -393,7 +324,7 @@ fn an_operation_ends_at_its_deadline_and_the_work_does_not() {
             )
             .await;
         assert!(
-            line.contains("EventFlow team-a/before is not ready: ChannelMissing"),
+            line.contains("EventFlow team-a/before is not ready: SourceMissing"),
             "{line}"
         );
         // One becomes ready in time.
@@ -583,9 +514,15 @@ fn a_removal_tells_what_became_of_pending_events_and_every_step_is_news() {
             .await
             .unwrap();
         world.clock.sleep(A_WHILE).await;
+        let (channel, broker) = ("channel/kyma-integration/shop", "broker/team-a/default");
+        world.plane.set_pending(channel, broker, 3);
         world
             .accept::<ServiceInstance>("i", "drop", OperationKind::Deprovision)
             .await;
+        // Two are delivered in time; the last is given up when the time is over.
+        world.clock.sleep(A_WHILE).await;
+        world.plane.set_pending(channel, broker, 1);
+        world.clock.sleep(Duration::from_secs(300)).await;
         world.gone::<ServiceInstance>().await;
         assert!(world.all::<EventFlow>().await.is_empty());
         let line = world

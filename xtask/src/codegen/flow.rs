@@ -1,6 +1,6 @@
 //! The diagrams of provisioning and deprovisioning, drawn from what the code declares.
 
-use heddle_api::event_flow::{CONDITIONS, OnDeprovision, STAGES, Stage};
+use heddle_api::event_flow::{OnDeprovision, STAGES, Stage};
 use heddle_api::operation::OperationState;
 
 /// The page, without its note.
@@ -98,6 +98,8 @@ fn operations() -> String {
 
 #[cfg(test)]
 mod tests {
+    use heddle_api::event_flow::CONDITIONS;
+
     use super::*;
 
     #[test]

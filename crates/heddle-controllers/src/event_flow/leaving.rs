@@ -67,8 +67,7 @@ pub(super) fn next(world: &World) -> Option<Next> {
     if !(world.flow.finalizers().iter()).any(|name| name == FINALIZER) {
         return Some(Next::Nothing);
     }
-    let is_linked =
-        (world.link.as_ref()).is_some_and(|link| link.metadata.deletion_timestamp.is_none());
+    let is_linked = world.is_linked();
     // A link that nobody else needs is taken away together with the claim; until then there may be more to come over it.
     if world.is_claimed() || (is_linked && !leaving.is_succeeded) {
         return Some(Next::AwaitRemoval);

@@ -45,7 +45,7 @@ pub(super) async fn observe(ctx: &Ctx, links: &Links, flow: EventFlow) -> Result
     // The Broker before the link: a claim goes after the link that it stood for.
     let broker: Option<Broker> = ctx.find(&namespace, &flow.spec.broker_ref.name).await?;
     let mut world = World {
-        link: link(ctx, links, &flow, &namespace).await?,
+        link: link(ctx, links, &flow).await?,
         broker,
         parts: Parts::default(),
         leaving: None,
@@ -83,7 +83,7 @@ async fn parts(ctx: &Ctx, world: &World, namespace: &str) -> Result<Parts, Error
 async fn leaving(ctx: &Ctx, world: &World, namespace: &str) -> Result<Leaving, Error> {
     let flow = &world.flow;
     // Who else needs a link is asked only where there is one that does not seem to be there for this flow.
-    let others: Vec<EventFlow> = if world.is_claimed() || world.link.is_none() {
+    let others: Vec<EventFlow> = if world.is_claimed() || !world.is_linked() {
         Vec::new()
     } else {
         ctx.list(namespace, "").await?
@@ -110,26 +110,26 @@ async fn the_namespace(ctx: &Ctx, name: &str) -> Result<Option<Namespace>, Error
 }
 
 /// The flow's link: under its own name, or under the one it had before it was taken in.
-async fn link(
-    ctx: &Ctx,
-    links: &Links,
-    flow: &EventFlow,
-    namespace: &str,
-) -> Result<Option<Subscription>, Error> {
-    let serves = |link: &Subscription| {
-        link.metadata.deletion_timestamp.is_none()
-            && link.spec.channel.name == flow.spec.application
-            && goes_only_to(link, namespace, &flow.spec.broker_ref.name)
-    };
-    let mut found: Option<Subscription> = None;
-    for name in std::iter::once(link_name(flow)).chain(links.of(flow)) {
-        let candidate: Option<Subscription> = ctx.find(INTEGRATION_NAMESPACE, &name).await?;
-        if candidate.as_ref().is_some_and(serves) {
-            return Ok(candidate);
-        }
-        found = found.or(candidate);
+async fn link(ctx: &Ctx, links: &Links, flow: &EventFlow) -> Result<Option<Subscription>, Error> {
+    let own: Option<Subscription> = ctx.find(INTEGRATION_NAMESPACE, &link_name(flow)).await?;
+    if own.as_ref().is_some_and(|own| serves(own, flow)) {
+        return Ok(own);
     }
-    Ok(found)
+    for name in links.of(flow) {
+        let other: Option<Subscription> = ctx.find(INTEGRATION_NAMESPACE, &name).await?;
+        if other.as_ref().is_some_and(|other| serves(other, flow)) {
+            return Ok(other);
+        }
+    }
+    Ok(own)
+}
+
+/// Whether a link carries the flow's events to its Broker.
+pub(super) fn serves(link: &Subscription, flow: &EventFlow) -> bool {
+    let namespace = flow.namespace().unwrap_or_default();
+    link.metadata.deletion_timestamp.is_none()
+        && link.spec.channel.name == flow.spec.application
+        && goes_only_to(link, &namespace, &flow.spec.broker_ref.name)
 }
 
 /// The Channel and the Broker, as the mesh names them.
@@ -148,6 +148,12 @@ impl World {
         let claims = self.broker.iter().flat_map(|broker| &broker.spec.claims);
         let uid = self.flow.metadata.uid.as_deref();
         uid.is_some_and(|uid| claims.map(|claim| &claim.uid).any(|claim| claim == uid))
+    }
+
+    /// Whether there is a link for the flow's events.
+    pub(super) fn is_linked(&self) -> bool {
+        let link = self.link.as_ref();
+        link.is_some_and(|link| serves(link, &self.flow))
     }
 
     /// The server's answer to a step is the newest there is to know about the flow.

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
-use super::observe::World;
+use super::observe::{World, serves};
 use super::{leaving, link_name, source};
-use crate::eventing::{allowed, goes_only_to, is_name};
+use crate::eventing::{allowed, is_name};
 use crate::outlook::{Readiness, Seen};
 
 /// Said where a flow has to wait for the controller that works for all flows of its namespace.
@@ -121,7 +121,7 @@ fn link_ready(world: &World) -> Condition {
     let object = format!("Subscription {INTEGRATION_NAMESPACE}/{}", link.name_any());
     let (namespace, spec) = (namespace(world), &world.flow.spec);
     let broker = &spec.broker_ref.name;
-    if link.spec.channel.name != spec.application || !goes_only_to(link, &namespace, broker) {
+    if !serves(link, &world.flow) {
         let message = format!(
             "{object} does not lead from Channel {} to Broker {namespace}/{broker}; \
              delete it unless it is turned there within a moment",

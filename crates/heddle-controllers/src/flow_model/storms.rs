@@ -93,7 +93,8 @@ impl Storm {
 }
 
 impl Moment {
-    fn make(&mut self, storm: &Storm, step: Move) {
+    /// Makes a move; answers whether it can have changed anything.
+    fn make(&mut self, storm: &Storm, step: Move) -> bool {
         self.path.push(step);
         let planted = storm.planted;
         match step {
@@ -104,8 +105,11 @@ impl Moment {
                     self.server.claim_for_another();
                 }
             }
+            // Rounds of one flow in a row: what one writes only matters to others together with what the next does.
             Move::Flow(flow) => {
-                self.server.flow_round(&name(flow));
+                let has_moved = self.server.flow_round(&name(flow));
+                while self.server.flow_round(&name(flow)) {}
+                return has_moved;
             }
             Move::Removal => match self.removal.take() {
                 Some(step) => drop(self.server.carry_out(step, planted)),
@@ -116,6 +120,7 @@ impl Moment {
                 self.rounds[leader] = self.go_on(round, planted);
             }
         }
+        true
     }
 
     /// Whether a move could do anything; some that cannot are let through.
@@ -365,7 +370,9 @@ fn explore(storm: &Storm) -> (usize, Option<String>) {
                 continue;
             }
             let mut next = moment.clone();
-            next.make(storm, step);
+            if !next.make(storm, step) {
+                continue;
+            }
             if let Err(what) = next.check() {
                 return (seen.len(), Some(what));
             }
@@ -390,7 +397,7 @@ fn in_every_order_of_a_small_storm_what_is_needed_is_there_once_and_nothing_else
     let (moments, wrong) = explore(&SMALL);
     println!("{moments} moments");
     assert_eq!(wrong, None);
-    assert!(moments > 10_000, "only {moments} moments");
+    assert!(moments > 1_000, "only {moments} moments");
 }
 
 #[test]

@@ -34,7 +34,8 @@ pub enum Fault {
         number: usize,
         fault: EventFault,
     },
-    /// After the story, the controllers restart and see lists and watches as they were then; single reads are live.
+    /// After the story, the controllers restart and see what caches are filled from, lists in pages and watches, as it was
+    /// then; what a round reads for itself is live.
     StaleRestart {
         revision: usize,
     },
@@ -252,6 +253,10 @@ fn refusal(code: u16) -> Response<Body> {
 
 /// A list as it was at the frozen revision.
 fn stale_list<B>(chaos: &Chaos, request: &Request<B>) -> Option<Response<Body>> {
+    let query = request.uri().query().unwrap_or_default();
+    if !query.contains("limit=") {
+        return None;
+    }
     let seen = chaos.seen.lock();
     let revision = seen.revisions.get(seen.frozen?)?;
     let (resource, namespace) = collection(request.uri().path())?;

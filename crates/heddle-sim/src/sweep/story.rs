@@ -1,9 +1,11 @@
 //! Stories: what users do, step by step, while the controllers do their part.
 
+use std::sync::LazyLock;
+
 use heddle_api::well_known::FINALIZER;
 use heddle_api::{
-    Application, ApplicationMapping, Broker, Channel, EventFlow, HTTPSource, ServiceBinding,
-    ServiceInstance, Subscription, Trigger,
+    Application, ApplicationMapping, Broker, Channel, EventFlow, EventPolicy, HTTPSource,
+    ServiceBinding, ServiceInstance, Subscription, Trigger, names,
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
@@ -110,6 +112,7 @@ pub fn stories() -> Vec<Story> {
     let mut stories = stories_of_applications();
     stories.extend(stories_of_routes());
     stories.extend(stories_of_instances());
+    stories.extend(stories_of_flows());
     stories
 }
 
@@ -307,6 +310,127 @@ fn stories_of_instances() -> Vec<Story> {
                 bind("b", "j"),
                 Act::Rest,
                 delete::<Namespace>(None, "team-a"),
+            ],
+        ),
+    ]
+}
+
+/// The link of `shop` into `team-a`; stories name things for ever.
+fn link_of_shop() -> &'static str {
+    static NAME: LazyLock<String> = LazyLock::new(|| names::link("shop", "team-a"));
+    &NAME
+}
+
+/// What people do with flows that they write by hand, and with what is made for them.
+fn stories_of_flows() -> Vec<Story> {
+    const TEAM: &str = "team-a";
+    let story = |name, acts| Story {
+        name,
+        meshed: true,
+        acts,
+    };
+    let flow = |name: &str, service: &str| {
+        let spec = json!({"application": "shop", "serviceID": service});
+        apply::<EventFlow>(TEAM, name, spec)
+    };
+    let injection = |value: Value| Act::Meddle {
+        resource: of::<Namespace>(),
+        namespace: None,
+        name: TEAM,
+        patch: json!({"metadata": {"labels": {"knative-eventing-injection": value}}}),
+    };
+    let earlier_link = || Act::Apply {
+        resource: of::<Subscription>(),
+        namespace: INTEGRATION,
+        object: json!({
+            "apiVersion": "messaging.knative.dev/v1", "kind": "Subscription",
+            "metadata": {
+                "name": "brokersub-x7", "namespace": "kyma-integration",
+                "labels": {"application-name": "shop", "broker-namespace": TEAM},
+            },
+            "spec": {
+                "channel": {"apiVersion": "messaging.knative.dev/v1", "kind": "Channel", "name": "shop"},
+                "subscriber": {"uri": "http://default-broker.team-a"},
+            },
+        }),
+    };
+    vec![
+        story(
+            "a flow comes before everything it needs",
+            vec![flow("f", "orders"), Act::Rest, shop_mapping(), shop()],
+        ),
+        story(
+            "two flows share a link and the last takes it along",
+            vec![
+                shop(),
+                shop_mapping(),
+                flow("f", "orders"),
+                flow("g", "returns"),
+                Act::Rest,
+                delete::<EventFlow>(Some(TEAM), "f"),
+                Act::Rest,
+                delete::<EventFlow>(Some(TEAM), "g"),
+            ],
+        ),
+        story(
+            "a flow comes while the last one goes",
+            vec![
+                shop(),
+                shop_mapping(),
+                flow("f", "orders"),
+                Act::Rest,
+                delete::<EventFlow>(Some(TEAM), "f"),
+                flow("g", "orders"),
+            ],
+        ),
+        story(
+            "somebody deletes a link, a broker and a policy",
+            vec![
+                shop(),
+                shop_mapping(),
+                flow("f", "orders"),
+                Act::Rest,
+                Act::Delete {
+                    resource: of::<Subscription>(),
+                    namespace: INTEGRATION,
+                    name: link_of_shop(),
+                },
+                delete::<Broker>(Some(TEAM), "default"),
+                delete::<EventPolicy>(Some(TEAM), "flow-shop"),
+            ],
+        ),
+        story(
+            "a link that was there before is taken in",
+            vec![earlier_link(), shop(), shop_mapping(), flow("f", "orders")],
+        ),
+        story(
+            "a namespace forbids its broker and allows it again",
+            vec![
+                shop(),
+                shop_mapping(),
+                flow("f", "orders"),
+                Act::Rest,
+                injection(json!("disabled")),
+                Act::Rest,
+                injection(Value::Null),
+            ],
+        ),
+        story(
+            "a label alone asks for a broker and lets it go",
+            vec![
+                injection(json!("enabled")),
+                Act::Rest,
+                injection(Value::Null),
+            ],
+        ),
+        story(
+            "a namespace with flows is deleted",
+            vec![
+                shop(),
+                shop_mapping(),
+                flow("f", "orders"),
+                Act::Rest,
+                delete::<Namespace>(None, TEAM),
             ],
         ),
     ]
