@@ -4,11 +4,12 @@
 //! wins. Every setting remembers who set it, and `--print-config` shows both as a file that can be
 //! used again. A key nobody knows is refused by name, for a typo must not silently mean the default.
 
+mod file;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::parser::ValueSource;
 use heddle_api::offer::Mode;
 use heddle_front::Settings;
@@ -16,8 +17,9 @@ use heddle_front::catalog::Rules;
 use heddle_front::settings::{DeletedPoll, MissingVersion};
 use heddle_mesh::Retention;
 use heddle_rt::net::egress::{Egress, Prefix};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
+use self::file::{File, OnDeletedPoll, OnMissingVersion, parse_file};
 use crate::failure::Failure;
 use crate::files;
 use crate::otlp;
@@ -137,64 +139,6 @@ pub(crate) struct ConfigArgs {
     /// OTLP collector that gets a span for each event and attempt, such as http://127.0.0.1:4318 [default: none]
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
     pub(crate) otlp_endpoint: Option<String>,
-}
-
-/// The file, key by key. All keys are optional.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct File {
-    data_dir: Option<PathBuf>,
-    listen: Option<SocketAddr>,
-    events: Option<SocketAddr>,
-    events_require_identity: Option<bool>,
-    #[serde(rename = "eventsClientCAFile")]
-    events_client_ca: Option<PathBuf>,
-    #[serde(default, deserialize_with = "ranges")]
-    egress_allow: Option<Vec<Prefix>>,
-    #[serde(default, deserialize_with = "ranges")]
-    egress_deny: Option<Vec<Prefix>>,
-    retention_hours: Option<u32>,
-    retention_gibibytes: Option<u32>,
-    allow_remote: Option<bool>,
-    tls_names: Option<Vec<String>>,
-    controllers: Option<bool>,
-    log_filter: Option<String>,
-    log_format: Option<LogFormat>,
-    shutdown_grace_seconds: Option<u32>,
-    telemetry: Option<TelemetryFile>,
-    osb_namespace: Option<String>,
-    osb_missing_version: Option<OnMissingVersion>,
-    osb_deleted_poll: Option<OnDeletedPoll>,
-    osb_sync_wait_seconds: Option<u32>,
-    osb_fast_wait_seconds: Option<u32>,
-    osb_catalog_mapping: Option<Mode>,
-    osb_provision_only_once: Option<bool>,
-}
-
-/// What heddle tells about itself to others.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TelemetryFile {
-    otlp_endpoint: Option<String>,
-}
-
-/// How the file says what becomes of an OSB request without a version.
-#[derive(Clone, Copy, Debug, Deserialize)]
-enum OnMissingVersion {
-    #[serde(rename = "400")]
-    BadRequest,
-    #[serde(rename = "412")]
-    PreconditionFailed,
-    #[serde(rename = "accept")]
-    Accept,
-}
-
-/// How the file says what is answered about something that is gone.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum OnDeletedPoll {
-    Succeeded,
-    Gone,
 }
 
 impl Default for Config {
@@ -569,24 +513,6 @@ impl Origin {
             Self::Flag => "from a flag",
         }
     }
-}
-
-/// Ranges of addresses, each as text.
-fn ranges<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Prefix>>, D::Error> {
-    let texts = Option::<Vec<String>>::deserialize(from)?;
-    let parse = |text: String| text.parse().map_err(serde::de::Error::custom);
-    texts
-        .map(|texts| texts.into_iter().map(parse).collect())
-        .transpose()
-}
-
-fn parse_file(path: &Path, text: &str) -> anyhow::Result<File> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    let parsed: Result<Option<File>, _> = serde_saphyr::from_str_with_options(text, options);
-    let file = parsed.map_err(|error| Failure::Usage(error.to_string()));
-    Ok(file
-        .with_context(|| format!("cannot use configuration {}", path.display()))?
-        .unwrap_or_default())
 }
 
 /// Whether only this machine can reach an address.

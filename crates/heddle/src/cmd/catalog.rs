@@ -69,7 +69,9 @@ fn table(services: &[Value], colour: bool) -> String {
     let mut rows = Vec::new();
     for service in services {
         for plan in service["plans"].as_array().into_iter().flatten() {
-            let bindable = plan["bindable"].as_bool().or(service["bindable"].as_bool());
+            let bindable = plan["bindable"]
+                .as_bool()
+                .or_else(|| service["bindable"].as_bool());
             rows.push(vec![
                 text(&service["name"]),
                 text(&plan["name"]),

@@ -81,7 +81,7 @@ fn each_permission_opens_its_own_sort_and_no_other() {
         (
             Egress {
                 allow_link_local: true,
-                ..nothing.clone()
+                ..nothing
             },
             [true, false, false, true, true, false],
         ),
