@@ -7,11 +7,10 @@
 mod file;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::parser::ValueSource;
-use heddle_api::offer::Mode;
 use heddle_front::Settings;
 use heddle_front::catalog::Rules;
 use heddle_front::settings::{DeletedPoll, MissingVersion};

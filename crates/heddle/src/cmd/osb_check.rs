@@ -26,7 +26,7 @@ const EXAMPLES: &str = "\
 Examples:
   heddle osb-check http://127.0.0.1:4333 --username heddle --password \"$PASSWORD\"
   heddle osb-check http://127.0.0.1:4333/osb/team-a --username heddle --password-file pw
-  heddle osb-check URL … --only bind                only the promises about bindings
+  heddle osb-check http://127.0.0.1:4333 --username heddle --password-file pw --only bind
 
 It provisions, binds and removes for real: point it at a broker whose plans cost nothing.
 Ends with 1 when a promise is broken.";

@@ -150,7 +150,7 @@ async fn health_and_metrics_need_no_credentials_and_unknown_paths_are_a_status()
     let metrics = server.get("/metrics").await;
     assert_eq!(metrics.code, StatusCode::OK);
     assert!(metrics.body.contains("# TYPE "), "{}", metrics.body);
-    for path in ["/", "/nothing", "/apix", "/v2/catalogue", "/livez/x"] {
+    for path in ["/", "/nothing", "/apix", "/v3/catalog", "/livez/x"] {
         let answer = server.get(path).await;
         assert_eq!(answer.code, StatusCode::NOT_FOUND, "{path}");
         assert_eq!(

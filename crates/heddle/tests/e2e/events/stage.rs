@@ -246,6 +246,7 @@ fn path_of(object: &Value) -> String {
         "Trigger" => "triggers",
         "EventPolicy" => "eventpolicies",
         "Channel" => "channels",
+        "ApplicationMapping" => "applicationmappings",
         other => panic!("no story has a {other}"),
     };
     object_path(plural, name)
@@ -257,6 +258,10 @@ fn object_path(plural: &str, name: &str) -> String {
         "applications" => {
             format!("/apis/applicationconnector.kyma-project.io/v1alpha1/applications/{name}")
         }
+        "applicationmappings" => format!(
+            "/apis/applicationconnector.kyma-project.io/v1alpha1/namespaces/{TEAM}/applicationmappings/{name}"
+        ),
+        "eventflows" => format!("/apis/heddle.dev/v1alpha1/namespaces/{TEAM}/eventflows/{name}"),
         "eventpolicies" => {
             format!("/apis/eventing.knative.dev/v1alpha1/namespaces/{TEAM}/eventpolicies/{name}")
         }
