@@ -93,11 +93,10 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
         }
     };
     let place = args.url.to_string();
-    let base = args.url.path().trim_end_matches('/').to_owned();
     let remote = Remote::anonymous(args.url.clone(), place)?;
     let pair = format!("{}:{password}", args.username);
     let token = base64::engine::general_purpose::STANDARD.encode(pair);
-    let broker = Broker::new(remote, format!("{base}/v2"), format!("Basic {token}"));
+    let broker = Broker::new(remote, format!("Basic {token}"));
     let lab = Lab::open(broker, world.clone(), &args.namespace, args.missing_version).await?;
     judge(&args, &lab, terminal).await
 }

@@ -13,8 +13,8 @@ pub(super) const REQUEST_HEADER: &str = "X-Broker-API-Request-Identity";
 /// The broker under test.
 #[derive(Debug)]
 pub(super) struct Broker {
+    /// Knows the address, with whatever path it has before `/v2`.
     remote: Remote,
-    base: String,
     authorization: String,
 }
 
@@ -41,10 +41,9 @@ pub(super) struct Got {
 }
 
 impl Broker {
-    pub(super) fn new(remote: Remote, base: String, authorization: String) -> Self {
+    pub(super) fn new(remote: Remote, authorization: String) -> Self {
         Self {
             remote,
-            base,
             authorization,
         }
     }
@@ -105,7 +104,7 @@ impl Call<'_> {
     }
 
     pub(super) async fn send(self) -> Result<Got> {
-        let mut target = format!("{}{}", self.broker.base, self.path);
+        let mut target = format!("/v2{}", self.path);
         for (index, (name, value)) in self.query.iter().enumerate() {
             target.push(if index == 0 { '?' } else { '&' });
             target.push_str(&format!("{name}={}", encoded(value)));
