@@ -62,7 +62,7 @@ fn run(
 fn most() -> usize {
     match std::env::var("HEDDLE_SWEEP").as_deref() {
         Ok("all") => usize::MAX,
-        _ => 30,
+        _ => 12,
     }
 }
 
@@ -94,7 +94,7 @@ fn whatever_single_fault_strikes_the_end_is_the_same() {
     let findings = sweep_all(ours, |_| true);
     println!("{} trials", findings.trials);
     assert!(
-        findings.trials > 500,
+        findings.trials > 300,
         "the sweep must have something to strike: {} trials",
         findings.trials
     );
