@@ -63,9 +63,13 @@ pub(crate) fn generated() -> Result<BTreeMap<String, String>> {
 )]
 pub(crate) fn write(root: &Path) -> Result<()> {
     let files = generated()?;
-    std::fs::create_dir_all(root.join(CRDS)).with_context(|| format!("cannot create {CRDS}"))?;
     for (path, text) in &files {
-        std::fs::write(root.join(path), text).with_context(|| format!("cannot write {path}"))?;
+        let file = root.join(path);
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot create the folder of {path}"))?;
+        }
+        std::fs::write(file, text).with_context(|| format!("cannot write {path}"))?;
     }
     for path in orphans(root, &files)? {
         std::fs::remove_file(root.join(&path)).with_context(|| format!("cannot remove {path}"))?;
