@@ -1,12 +1,10 @@
 use std::time::Duration;
 
-use heddle_api::EventFlow;
 use heddle_api::conditions::Status;
 use heddle_api::event_flow::{CONDITIONS, Ended, EventFlowStatus, condition};
 use heddle_api::well_known::FINALIZER;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -482,12 +480,6 @@ fn what_became_of_pending_events_is_written_down_before_the_flow_is_let_go() {
         panic!("it is let go by a swap");
     };
     assert_eq!(patch["metadata"]["finalizers"], json!(["theirs"]));
-    let flow: EventFlow = drained.flow.clone();
-    assert_eq!(
-        flow.finalizers().len(),
-        2,
-        "the plan itself changes nothing"
-    );
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Who wins, and what is refused.
 
+use std::path::Path;
+
 use clap::{Args as _, FromArgMatches as _};
+use heddle_api::offer::Mode;
 
 use super::*;
 
