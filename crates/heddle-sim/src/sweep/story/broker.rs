@@ -266,18 +266,6 @@ pub(super) fn stories_of_flows() -> Vec<Story> {
             ],
         ),
         story(
-            "a flow comes while the last one goes",
-            vec![
-                shop(),
-                shop_mapping(),
-                flow("f", "orders"),
-                Act::Rest,
-                delete::<EventFlow>(Some(TEAM), "f"),
-                // Of another service: whether a projection that both could share is made once or twice is a matter of chance.
-                flow("g", "returns"),
-            ],
-        ),
-        story(
             "somebody deletes a link, a broker and a policy",
             vec![
                 shop(),
