@@ -33,13 +33,12 @@ pub(super) fn step(world: &World) -> Option<Step> {
     if is_leaving(namespace) {
         return None;
     }
-    let has_flows = world.flows.iter().any(is_live);
     match value(namespace) {
-        None if has_flows => {
+        None if world.flows.iter().any(is_live) => {
             let labels = BTreeMap::from([(INJECTION_LABEL, ENABLED)]);
             Step::offer(LABEL, namespace, json!({"metadata": {"labels": labels}}))
         }
-        Some(ENABLED) if !has_flows && is_ours(namespace) => {
+        Some(ENABLED) if world.flows.iter().all(is_leaving) && is_ours(namespace) => {
             Step::offer(LABEL, namespace, json!({}))
         }
         _ => None,

@@ -23,7 +23,8 @@ use crate::machine::Step;
 pub(super) fn unneeded(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {
     let namespace = world.namespace.name_any();
     let is_kept = |link: &Subscription| {
-        let pair = wanted.links.iter().find(|(application, broker)| {
+        let mut pairs = wanted.links.union(&wanted.soon.links);
+        let pair = pairs.find(|(application, broker)| {
             is_from(link, application) && leads_to(link, &namespace, broker)
         });
         match pair {

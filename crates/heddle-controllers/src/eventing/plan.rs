@@ -1,8 +1,8 @@
 //! Plan: from what the flows need and what is there to what has to be done, in an order that is safe to stop anywhere.
 //!
-//! A flow is claimed for before a link is made, and a link that nobody needs goes before the claims of those who needed
-//! it: a flow without a claim and without a link has nothing left. A policy comes before its link, so that the mesh does not
-//! refuse a link for a moment.
+//! A flow is claimed for before a link is made, and its claim goes last, after all else that was made for it has gone or
+//! been handed over: a flow without a claim and without a link has nothing left. A policy comes before its link, so that
+//! the mesh does not refuse a link for a moment.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -25,62 +25,85 @@ use crate::machine::{Step, Ticket};
 pub(super) fn plan(world: &World) -> Vec<Step> {
     let wanted = Wanted::of(world);
     let mut steps = links::unneeded(world, &wanted);
-    steps.extend(brokers(world, &wanted));
+    steps.extend(granted(world, &wanted));
     steps.extend(label::step(world));
     steps.extend(policies(world, &wanted));
     steps.extend(links::needed(world, &wanted));
     steps.extend(activations(world, &wanted));
+    steps.extend(withdrawn(world, &wanted));
     steps
 }
 
-fn brokers(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {
-    let exists = |name: &str| world.brokers.iter().any(|broker| broker.name_any() == name);
-    let changed = world
-        .brokers
-        .iter()
-        .filter_map(|broker| reclaim(broker, wanted));
-    let missing = wanted.claims.iter().filter(|(name, _)| !exists(name));
-    let created = missing.map(|(name, claims)| {
-        let object = json!({
-            "apiVersion": Broker::api_version(&()), "kind": Broker::kind(&()),
-            "metadata": {
-                "name": name,
-                "namespace": world.namespace.name_any(),
-                "labels": {MANAGED_BY_LABEL: MANAGED_BY},
-            },
-            "spec": {"claims": claims},
-        });
-        Step::create::<Broker>(BROKER, object)
-    });
-    changed.chain(created).collect()
+/// Brokers that are missing, and claims that are.
+fn granted(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {
+    let claims = wanted.claims.iter();
+    claims
+        .filter_map(|(name, claims)| {
+            let mut brokers = world.brokers.iter();
+            let Some(broker) = brokers.find(|broker| broker.name_any() == *name) else {
+                return Some(create(world, name, claims));
+            };
+            let missing = missing(broker, claims);
+            // One that is on its way out gains no claim; its end wakes us to make another.
+            if missing.is_empty() || is_leaving(broker) || is_controlled(broker) {
+                return None;
+            }
+            let all: Vec<&Claim> = broker.spec.claims.iter().chain(missing).collect();
+            Step::swap(BROKER, broker, json!({"spec": {"claims": all}}))
+        })
+        .collect()
 }
 
-/// The step that makes the claims on a Broker those of today. One that is on its way out gains none.
-fn reclaim(broker: &Broker, wanted: &Wanted<'_>) -> Option<Step> {
-    if is_controlled(broker) {
-        return None;
-    }
-    let name = broker.name_any();
-    let ours = wanted.claims.get(name.as_str()).into_iter().flatten();
-    let claims: Vec<&Claim> = broker
-        .spec
-        .claims
-        .iter()
-        .filter(|claim| !is_ours(claim))
-        .chain(ours)
-        .filter(|claim| !is_leaving(broker) || broker.spec.claims.contains(claim))
-        .collect();
-    let uids = |claims: &mut dyn Iterator<Item = &Claim>| -> BTreeSet<String> {
-        claims.map(|claim| claim.uid.clone()).collect()
+fn create(world: &World, name: &str, claims: &[Claim]) -> Step {
+    let object = json!({
+        "apiVersion": Broker::api_version(&()), "kind": Broker::kind(&()),
+        "metadata": {
+            "name": name,
+            "namespace": world.namespace.name_any(),
+            "labels": {MANAGED_BY_LABEL: MANAGED_BY},
+        },
+        "spec": {"claims": claims},
+    });
+    Step::create::<Broker>(BROKER, object)
+}
+
+fn missing<'a>(broker: &Broker, claims: &'a [Claim]) -> Vec<&'a Claim> {
+    let is_there = |claim: &Claim| {
+        broker
+            .spec
+            .claims
+            .iter()
+            .any(|found| found.uid == claim.uid)
     };
-    let (now, then) = (
-        uids(&mut broker.spec.claims.iter()),
-        uids(&mut claims.iter().copied()),
-    );
-    if now == then {
-        return None;
-    }
-    Step::swap(BROKER, broker, json!({"spec": {"claims": claims}}))
+    claims.iter().filter(|claim| !is_there(claim)).collect()
+}
+
+/// Claims that nobody makes any more. A Broker that has just been granted others has another version now, and waits for the
+/// next round.
+fn withdrawn(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {
+    let brokers = world
+        .brokers
+        .iter()
+        .filter(|broker| !is_controlled(*broker));
+    brokers
+        .filter_map(|broker| {
+            let made = wanted.claims.get(broker.name_any().as_str());
+            let made = made.map_or(&[][..], Vec::as_slice);
+            let is_made = |claim: &Claim| {
+                made.iter().any(|made| made.uid == claim.uid)
+                    || wanted.soon.forebears.contains(&claim.uid)
+            };
+            let claims = &broker.spec.claims;
+            let kept: Vec<&Claim> = (claims.iter())
+                .filter(|claim| !is_ours(claim) || is_made(claim))
+                .collect();
+            let is_granted = !is_leaving(broker) && !missing(broker, made).is_empty();
+            if kept.len() == claims.len() || is_granted {
+                return None;
+            }
+            Step::swap(BROKER, broker, json!({"spec": {"claims": kept}}))
+        })
+        .collect()
 }
 
 /// Claims of other kinds are other controllers' to make and to take back.
@@ -89,11 +112,8 @@ fn is_ours(claim: &Claim) -> bool {
 }
 
 fn policies(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {
-    let needed: BTreeSet<String> = wanted
-        .policies
-        .keys()
-        .map(|app| names::policy(app))
-        .collect();
+    let applications = wanted.policies.keys().chain(&wanted.soon.applications);
+    let needed: BTreeSet<String> = applications.map(|name| names::policy(name)).collect();
     let gone = world.policies.iter().filter(|policy| {
         let application = policy.labels().get(APPLICATION_LABEL);
         application.is_some_and(|application| names::policy(application) == policy.name_any())
@@ -119,7 +139,7 @@ fn policies(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {
 }
 
 fn activations(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {
-    let ids = wanted.activations.keys();
+    let ids = wanted.activations.keys().chain(&wanted.soon.services);
     let needed: BTreeSet<String> = ids.map(|id| names::activation(id)).collect();
     let gone = world.activations.iter().filter(|activation| {
         let manager = activation.labels().get(MANAGED_BY_LABEL);

@@ -205,9 +205,9 @@ fn flows_share_what_they_can_and_the_last_one_takes_it_along() {
     assert_eq!(
         words(&world),
         [
-            "claims uid-two",
             "apply EventPolicy flow-shop",
             "delete EventActivation orders",
+            "claims uid-two",
         ]
     );
     settle(&mut world);
@@ -216,12 +216,12 @@ fn flows_share_what_they_can_and_the_last_one_takes_it_along() {
         words(&world),
         [
             "delete Subscription link-shop-team",
-            "claims ",
             "offer Namespace null",
             "delete EventPolicy flow-shop",
             "delete EventActivation returns",
+            "claims ",
         ],
-        "the link goes before the claim"
+        "the claim goes last"
     );
     settle(&mut world);
     assert_eq!(words(&world), [] as [&str; 0]);
@@ -241,6 +241,32 @@ fn a_flow_counts_only_while_it_is_held_and_stays() {
     let now = json!("2026-01-01T00:00:00Z");
     world.flows[0].metadata.deletion_timestamp = object(now);
     assert_eq!(words(&world)[0], "delete Subscription link-shop-team");
+}
+
+#[test]
+fn what_a_flow_will_need_that_is_not_held_yet_is_not_taken_away() {
+    let mut world = settled();
+    add_flow(&mut world, "two", "orders");
+    world.flows[1].metadata.finalizers = None;
+    let now = json!("2026-01-01T00:00:00Z");
+    world.flows[0].metadata.deletion_timestamp = object(now);
+    assert_eq!(words(&world), [] as [&str; 0]);
+    world.flows[1].metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
+    assert_eq!(
+        words(&world),
+        [
+            "claims uid-one uid-two",
+            "apply EventPolicy flow-shop",
+            "apply EventActivation orders",
+        ],
+        "it takes over"
+    );
+    settle(&mut world);
+    assert_eq!(
+        words(&world),
+        ["claims uid-two"],
+        "and then the other may go"
+    );
 }
 
 #[test]
@@ -291,7 +317,8 @@ fn the_label_of_a_user_claims_a_broker_and_our_own_does_not() {
         "enabled",
         &["heddle-eventing", "kubectl"],
     );
-    assert_eq!(words(&both), ["claims label uid-one"]);
+    assert_eq!(words(&both), ["claims uid-one label"]);
+    settle(&mut both);
     both.flows.clear();
     assert!(words(&both).contains(&"claims label".to_owned()));
 }
@@ -307,9 +334,9 @@ fn a_namespace_that_forbids_a_broker_gets_none_and_one_that_goes_loses_its_links
         words(&world),
         [
             "delete Subscription link-shop-team",
-            "claims ",
             "delete EventPolicy flow-shop",
             "delete EventActivation orders",
+            "claims ",
         ]
     );
     let mut world = settled();
@@ -385,10 +412,13 @@ fn a_broker_that_somebody_else_made_is_claimed_and_other_claims_stay() {
         "metadata": {"name": "default", "namespace": "team", "uid": "b", "resourceVersion": "3"},
         "spec": {"claims": [{"uid": "t", "kind": "ToolBroker"}, {"uid": "old", "kind": "EventFlow"}]},
     })));
-    assert_eq!(words(&world)[0], "claims t uid-one");
+    assert_eq!(words(&world)[0], "claims t old uid-one");
+    settle(&mut world);
+    assert_eq!(words(&world), ["claims t uid-one"], "one swap at a time");
+    world.brokers[0].spec.claims.truncate(2);
     let leaving = json!("2026-01-01T00:00:00Z");
     world.brokers[0].metadata.deletion_timestamp = object(leaving);
-    assert_eq!(words(&world)[0], "claims t", "what goes gains no claim");
+    assert_eq!(words(&world), ["claims t"], "what goes gains no claim");
 }
 
 #[test]

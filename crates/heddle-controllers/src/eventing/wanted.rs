@@ -7,7 +7,7 @@ use heddle_api::conditions::Reason;
 use heddle_api::event_flow::reason;
 use heddle_api::well_known::FINALIZER;
 use heddle_api::{ApplicationMapping, EventFlow};
-use kube::{Resource as _, ResourceExt as _};
+use kube::{Resource as _, ResourceExt};
 
 use super::observe::World;
 use super::{is_leaving, label};
@@ -25,6 +25,18 @@ pub(super) struct Wanted<'a> {
     pub policies: BTreeMap<&'a str, Vec<&'a EventFlow>>,
     /// The flows of a service, which have its projection in common.
     pub activations: BTreeMap<&'a str, Vec<&'a EventFlow>>,
+    /// What flows will need that are not held yet. Nothing is made for them, but what is there is not taken away.
+    pub soon: Soon<'a>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Soon<'a> {
+    pub links: BTreeSet<(&'a str, &'a str)>,
+    pub applications: BTreeSet<&'a str>,
+    pub services: BTreeSet<&'a str>,
+    /// Uids of flows that go and whose link nobody needs but such a flow. Their claims stay until it has taken over: what
+    /// they own would go with them.
+    pub forebears: BTreeSet<String>,
 }
 
 impl<'a> Wanted<'a> {
@@ -40,10 +52,19 @@ impl<'a> Wanted<'a> {
             };
             wanted.claims.insert(DEFAULT_NAME, vec![claim]);
         }
-        for flow in world.flows.iter().filter(|flow| is_live(flow)) {
+        for flow in world.flows.iter().filter(|flow| !is_leaving(*flow)) {
             wanted.add(world, flow);
         }
+        let leaving = world.flows.iter().filter(|flow| is_leaving(*flow));
+        let forebears = leaving.filter(|flow| wanted.is_awaited(flow));
+        wanted.soon.forebears = forebears.filter_map(ResourceExt::uid).collect();
         wanted
+    }
+
+    fn is_awaited(&self, flow: &EventFlow) -> bool {
+        let spec = &flow.spec;
+        let pair = (spec.application.as_str(), spec.broker_ref.name.as_str());
+        self.soon.links.contains(&pair) && !self.links.contains(&pair)
     }
 
     fn add(&mut self, world: &World, flow: &'a EventFlow) {
@@ -53,15 +74,23 @@ impl<'a> Wanted<'a> {
         if !is_name(broker) {
             return;
         }
-        self.claims.entry(broker).or_default().push(claim(flow));
+        if is_live(flow) {
+            self.claims.entry(broker).or_default().push(claim(flow));
+        }
         let mapping = (world.mappings.iter()).find(|mapping| mapping.name_any() == application);
         if allowed(mapping, flow).is_err() || application.len() > LABEL_CHARS_MAX {
             return;
         }
-        self.links.insert((application, broker));
-        self.policies.entry(application).or_default().push(flow);
-        let shown = self.activations.entry(&spec.service_id).or_default();
-        shown.push(flow);
+        let service = spec.service_id.as_str();
+        if is_live(flow) {
+            self.links.insert((application, broker));
+            self.policies.entry(application).or_default().push(flow);
+            self.activations.entry(service).or_default().push(flow);
+        } else {
+            self.soon.links.insert((application, broker));
+            self.soon.applications.insert(application);
+            self.soon.services.insert(service);
+        }
     }
 }
 

@@ -24,6 +24,8 @@ struct Storm {
     flows: usize,
     /// How often each user creates and deletes.
     acts: usize,
+    /// The same for the user of the last flow.
+    acts_of_last: usize,
     /// Processes that believe that they lead: more than one if an old one has not noticed yet.
     leaders: usize,
     /// Whether another controller claims the Broker as well.
@@ -75,11 +77,19 @@ impl Storm {
         }
         Moment {
             server,
-            acts: vec![self.acts; self.flows],
+            acts: (0..self.flows).map(|user| self.acts_of(user)).collect(),
             rounds: vec![Round::Idle; self.leaders],
             removal: None,
             another: self.another,
             path: Vec::new(),
+        }
+    }
+
+    fn acts_of(&self, user: usize) -> usize {
+        if user + 1 == self.flows {
+            self.acts_of_last
+        } else {
+            self.acts
         }
     }
 
@@ -98,7 +108,7 @@ impl Moment {
         self.path.push(step);
         let planted = storm.planted;
         match step {
-            Move::User(user) => self.act(user, storm.acts),
+            Move::User(user) => self.act(user, storm.acts_of(user)),
             Move::Another => {
                 if self.another && self.server.brokers.contains_key("default") {
                     self.another = false;
@@ -387,17 +397,34 @@ fn explore(storm: &Storm) -> (usize, Option<String>) {
 const SMALL: Storm = Storm {
     flows: 3,
     acts: 2,
+    acts_of_last: 2,
     leaders: 1,
     another: false,
     planted: Planted::Nothing,
 };
 
+/// A gate lets the third flow only come; with `HEDDLE_SWEEP=all` it goes as well, which takes some minutes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever runs a suite says how long it may take"
+)]
+fn acts_of_last() -> usize {
+    match std::env::var("HEDDLE_SWEEP").as_deref() {
+        Ok("all") => 2,
+        _ => 1,
+    }
+}
+
 #[test]
 fn in_every_order_of_a_small_storm_what_is_needed_is_there_once_and_nothing_else() {
-    let (moments, wrong) = explore(&SMALL);
+    let storm = Storm {
+        acts_of_last: acts_of_last(),
+        ..SMALL
+    };
+    let (moments, wrong) = explore(&storm);
     println!("{moments} moments");
     assert_eq!(wrong, None);
-    assert!(moments > 1_000, "only {moments} moments");
+    assert!(moments > 10_000, "only {moments} moments");
 }
 
 #[test]
@@ -474,6 +501,7 @@ fn in_ten_thousand_orders_of_a_larger_storm_with_two_leaders_the_end_is_right() 
     let storm = Storm {
         flows: 4,
         acts: 4,
+        acts_of_last: 4,
         leaders: 2,
         another: true,
         planted: Planted::Nothing,

@@ -167,7 +167,14 @@ pub(super) fn stories_of_instances() -> Vec<Story> {
         ),
         story(
             "a mapping comes after the operation failed for want of it",
-            vec![shop(), provision("i", "prices"), Act::Rest, shop_mapping()],
+            vec![
+                shop(),
+                provision("i", "prices"),
+                // Whoever hears of the instance at the next resync only is patient with it from then on.
+                Act::Rest,
+                Act::Rest,
+                shop_mapping(),
+            ],
         ),
         story(
             "somebody deletes a flow and a binding's secret",
@@ -263,6 +270,17 @@ pub(super) fn stories_of_flows() -> Vec<Story> {
                 delete::<EventFlow>(Some(TEAM), "f"),
                 Act::Rest,
                 delete::<EventFlow>(Some(TEAM), "g"),
+            ],
+        ),
+        story(
+            "a flow comes while the last one goes",
+            vec![
+                shop(),
+                shop_mapping(),
+                flow("f", "orders"),
+                Act::Rest,
+                delete::<EventFlow>(Some(TEAM), "f"),
+                flow("g", "orders"),
             ],
         ),
         story(
