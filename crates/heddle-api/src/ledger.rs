@@ -271,6 +271,12 @@ pub struct Account {
     pub schedule: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
+    /// How much of the log its unfinished events keep, whoever's events lie between them.
+    #[serde(default)]
+    pub kept_bytes: u64,
+    /// Why events end without being delivered, while its backlog is larger than its quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_quota: Option<String>,
 }
 
 impl Account {
@@ -288,6 +294,9 @@ impl Account {
     }
 }
 
+/// [`LogFacts::health`] of a log that accepts events.
+pub const SERVING: &str = "serving";
+
 /// The log of events.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -301,6 +310,12 @@ pub struct LogFacts {
     pub health: String,
     /// Records that are damaged and kept aside.
     pub damaged: u64,
+    /// Free on its disk, when that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_bytes: Option<u64>,
+    /// With less free than this, events are refused or soon will be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_bytes: Option<u64>,
 }
 
 /// A refusal at the events listener and under `/heddle/v1/`.

@@ -147,6 +147,7 @@ pub mod condition {
             reason::NOT_YET_ROUTED,
             reason::FILTER_INVALID,
             reason::SUBSCRIBER_GONE,
+            reason::BACKLOG_OVER_QUOTA,
             reason::DELIVERY_HELD,
             reason::SETTINGS_IGNORED,
             reason::NO_MESH,
@@ -205,6 +206,11 @@ pub mod reason {
     pub const SUBSCRIBER_GONE: Reason = Reason {
         name: "SubscriberGone",
         meaning: "The subscriber answered 410 Gone, so nothing is sent to it any more; its events are kept. Correct the subscriber.",
+    };
+    /// The backlog is larger than it may be.
+    pub const BACKLOG_OVER_QUOTA: Reason = Reason {
+        name: "BacklogOverQuota",
+        meaning: "The subscriber does not keep up, and its backlog is larger than its quota: the oldest events expire undelivered. Repair the subscriber, or raise the quota.",
     };
     /// Nothing is sent for the moment.
     pub const DELIVERY_HELD: Reason = Reason {

@@ -85,4 +85,8 @@ pub mod annotation {
     pub const START: &str = "heddle.dev/start";
     /// How often dead letters are sent on their way again without being asked, from 0 to 10.
     pub const AUTO_REDRIVE: &str = "heddle.dev/auto-redrive";
+    /// How many bytes of the log the backlog may keep, such as `500Mi`, or `none`; beyond that the oldest events expire.
+    pub const BACKLOG_BYTES_MAX: &str = "heddle.dev/backlog-bytes-max";
+    /// How old the backlog may be, as an ISO 8601 duration such as `PT24H`, or `none`; older events expire.
+    pub const BACKLOG_AGE_MAX: &str = "heddle.dev/backlog-age-max";
 }

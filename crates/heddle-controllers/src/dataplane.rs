@@ -101,6 +101,8 @@ pub struct InForce {
     pub generation: i64,
     /// Why nothing is sent at the moment, if so.
     pub held: Option<Held>,
+    /// Why events end without being delivered, while its backlog is larger than its quota.
+    pub over_quota: Option<String>,
     /// Settings that could not be understood; defaults are used for them.
     pub faults: Vec<String>,
 }
@@ -124,6 +126,7 @@ pub(crate) enum Routed {
     Stale,
     Yes {
         held: Option<Held>,
+        over_quota: Option<String>,
         faults: Vec<String>,
     },
 }
@@ -146,6 +149,7 @@ impl Routed {
             Some(found) if Some(&*found.uid) == uid && Some(found.generation) == generation => {
                 Self::Yes {
                     held: found.held,
+                    over_quota: found.over_quota,
                     faults: found.faults,
                 }
             }
@@ -176,7 +180,11 @@ impl Routed {
                 held: Some(Held::Gone(why)),
                 ..
             } => Condition::unmet(words.condition, words.gone, why.as_str()),
-            Self::Yes { held, faults } => {
+            Self::Yes {
+                over_quota: Some(why),
+                ..
+            } => Condition::unmet(words.condition, words.over_quota, why.as_str()),
+            Self::Yes { held, faults, .. } => {
                 let mut notes = faults.clone();
                 let mut reason = words.ignored;
                 if let Some(Held::Waiting(why)) = held {
@@ -200,6 +208,7 @@ pub(crate) struct Words {
     pub not_yet: Reason,
     pub rejected: Reason,
     pub gone: Reason,
+    pub over_quota: Reason,
     pub held: Reason,
     pub ignored: Reason,
 }

@@ -3,17 +3,20 @@
 //! A stretch of the log goes when retention no longer asks for it *and* no consumer has anything unfinished in it. A
 //! stretch of the journal goes when two snapshots sum it up, no dead letter rests in it, and the events it speaks of are
 //! gone from the log too, for until then somebody may ask where they went.
+//!
+//! Retention is how long finished events are kept if there is room. While there is too little for new ones, the finished
+//! ones go before their time, the oldest first and no more than needed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use heddle_rt::Clock;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::journal::Snapshot;
 use crate::log::{Offset, Stretch};
 use crate::path::delivery::consumer::JobKind;
+use crate::quota::{self, Quota};
 use crate::recovery;
 use crate::shared::Shared;
 
@@ -27,6 +30,19 @@ pub struct Retention {
     pub age_max: Duration,
     /// Of the log as a whole; unfinished events stay even beyond it.
     pub bytes_max: u64,
+}
+
+impl Retention {
+    /// The same, if so many bytes of a log of that size have to become free.
+    fn giving(self, missing_bytes: u64, log_bytes: u64) -> Self {
+        match missing_bytes {
+            0 => self,
+            _ => Self {
+                bytes_max: self.bytes_max.min(log_bytes.saturating_sub(missing_bytes)),
+                ..self
+            },
+        }
+    }
 }
 
 impl Default for Retention {
@@ -44,23 +60,32 @@ impl Default for Retention {
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
     retention: Retention,
+    quota: Quota,
     last: Snapshot,
     /// Where the journal must begin at the latest for the snapshot before the last.
     before_last: Offset,
 }
 
 impl Keeper {
-    pub(crate) fn new(shared: Arc<Shared>, retention: Retention, last: Snapshot) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        retention: Retention,
+        quota: Quota,
+        last: Snapshot,
+    ) -> Self {
         Self {
             shared,
             retention,
+            quota,
             last,
             before_last: 1,
         }
     }
 
-    /// Sums up the journal if it has grown by so many records, and removes what nobody needs.
+    /// Sums up the journal if it has grown by so many records, holds consumers to their quotas, and removes what nobody
+    /// needs.
     pub(crate) async fn tidy(&mut self, records_min: u64) {
+        self.shared.log.survey();
         let next = self.shared.log.journal().bounds().end;
         if next.saturating_sub(self.last.journal_next) >= records_min {
             let previous = self.last.journal_next;
@@ -72,16 +97,27 @@ impl Keeper {
                 Err(error) => tracing::warn!(%error, "no snapshot of the journal could be kept"),
             }
         }
+        quota::enforce(&self.shared, self.quota);
         if let Err(error) = trim(&self.shared, &self.retention, self.before_last).await {
             tracing::warn!(%error, "old events could not be removed");
         }
     }
 }
 
-pub(crate) async fn run(clock: Clock, keeper: Arc<tokio::sync::Mutex<Keeper>>) {
+pub(crate) async fn run(shared: Arc<Shared>, keeper: Arc<tokio::sync::Mutex<Keeper>>) {
+    let mut room = shared.log.room();
+    let mut low = false;
     loop {
-        clock.sleep(EVERY).await;
+        tokio::select! {
+            () = shared.clock.sleep(EVERY) => {}
+            // An error would mean that the log is gone, which this task holds.
+            _ = room.changed() => {}
+        }
         keeper.lock().await.tidy(SNAPSHOT_RECORDS).await;
+        let is_low = room.borrow_and_update().low;
+        if std::mem::replace(&mut low, is_low) != is_low {
+            shared.announce();
+        }
     }
 }
 
@@ -102,8 +138,19 @@ async fn trim(
     let needed = needed(shared);
     // A restart must not look for what is gone, so whatever made it superfluous is safe first.
     shared.settled().await;
-    for first in removable(&stretches, retention, &needed, shared.clock.now()) {
-        shared.log.trim(first).await?;
+    let missing_bytes = shared.log.room().borrow().missing_bytes();
+    let log_bytes = stretches.iter().map(|stretch| stretch.bytes).sum();
+    let retention = retention.giving(missing_bytes, log_bytes);
+    let gone = removable(&stretches, &retention, &needed, shared.clock.now());
+    for first in &gone {
+        shared.log.trim(*first).await?;
+    }
+    if missing_bytes > 0 && !gone.is_empty() {
+        tracing::info!(
+            segments = gone.len(),
+            "finished events made room for new ones"
+        );
+        shared.log.survey();
     }
     let oldest = shared.log.stretches().first().map(|stretch| stretch.first);
     let oldest_at = match oldest {

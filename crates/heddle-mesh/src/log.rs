@@ -15,6 +15,7 @@
 pub mod conformance;
 pub mod embedded;
 pub mod memory;
+pub(crate) mod room;
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -23,6 +24,9 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use heddle_store::Health;
 use jiff::Timestamp;
+use tokio::sync::watch;
+
+pub use room::{Reserve, Room};
 
 /// The place of a record in a log. The first is 1.
 pub type Offset = u64;
@@ -74,6 +78,9 @@ pub enum Refused {
     /// When there is room again.
     #[error("there is no room left for events")]
     Full,
+    /// When there is more room than what is already accepted may come to need.
+    #[error("there is too little room for events: {0}")]
+    Low(Box<Room>),
     /// After a restart, once the disk is well.
     #[error("the log cannot be written any more: {0}")]
     Broken(String),
@@ -124,6 +131,12 @@ pub trait Log: Debug + Send + Sync + 'static {
     fn journal(&self) -> &dyn Journal;
 
     fn health(&self) -> Health;
+
+    /// Looks how much room there is; otherwise that is done only when the log has grown.
+    fn survey(&self);
+
+    /// The room there was at the last look. Changes are told only when events begin or cease to be refused.
+    fn room(&self) -> watch::Receiver<Room>;
 
     /// Records that are damaged and kept aside.
     fn damaged(&self) -> u64;

@@ -17,6 +17,7 @@ use crate::path::broker::{Request, Scanner};
 use crate::path::delivery::courier::Courier;
 use crate::path::delivery::timer::{self, Due, What};
 use crate::path::source::Source;
+use crate::quota::Quota;
 use crate::recovery;
 use crate::routes::{Resources, Table, recompile};
 use crate::shared::{Consumers, Parts, Shared};
@@ -33,6 +34,8 @@ pub struct Options {
     pub log: Arc<dyn Log>,
     pub courier: Courier,
     pub retention: Retention,
+    /// What one consumer's backlog may keep, unless it says otherwise.
+    pub quota: Quota,
     pub limits: crate::event::http::Limits,
     /// Told what happens on the path.
     pub observer: Option<Arc<dyn Observer>>,
@@ -55,6 +58,8 @@ pub struct Routed {
     pub generation: i64,
     /// Why nothing is sent at the moment.
     pub held: Option<String>,
+    /// Why events end without being delivered, if its backlog is larger than its quota.
+    pub over_quota: Option<String>,
     /// Settings that were not understood.
     pub faults: Vec<String>,
 }
@@ -104,9 +109,14 @@ impl Mesh {
             OnError::EndProcess,
             timer::run(weak, retries_added),
         );
-        let keeper = Keeper::new(Arc::clone(&shared), options.retention, snapshot);
+        let keeper = Keeper::new(
+            Arc::clone(&shared),
+            options.retention,
+            options.quota,
+            snapshot,
+        );
         let keeper = Arc::new(tokio::sync::Mutex::new(keeper));
-        let keeping = housekeeping::run(shared.clock.clone(), Arc::clone(&keeper));
+        let keeping = housekeeping::run(Arc::clone(&shared), Arc::clone(&keeper));
         tasks.spawn("housekeeping", OnError::Report, keeping);
         Ok(Self {
             keeper,
@@ -164,16 +174,20 @@ impl Mesh {
                 uid: uid.to_owned(),
                 generation,
                 held: None,
+                over_quota: None,
                 faults: Vec::new(),
             });
         }
         let (index, spec) = in_force.table.consumer(key)?;
-        let held = in_force.consumers.get(index as usize)?.lock().held.clone();
+        let state = in_force.consumers.get(index as usize)?.lock();
+        let (held, over_quota) = (state.held.clone(), state.over_quota());
+        drop(state);
         let faults = in_force.table.faults().iter();
         Some(Routed {
             uid: spec.uid.clone(),
             generation: spec.generation,
             held,
+            over_quota,
             faults: faults
                 .filter(|fault| fault.key == key)
                 .map(|fault| fault.reason.clone())
@@ -184,7 +198,13 @@ impl Mesh {
     /// Why events cannot be taken, if so.
     pub fn health(&self) -> Result<(), String> {
         match self.shared.log.health() {
-            Health::Serving => Ok(()),
+            Health::Serving => {
+                let room = self.shared.log.room().borrow().clone();
+                if room.low {
+                    return Err(format!("there is too little room for events: {room}"));
+                }
+                Ok(())
+            }
             Health::Full => Err("there is no room left for events".to_owned()),
             Health::Poisoned(reason) => Err(format!("the disk failed: {reason}")),
         }

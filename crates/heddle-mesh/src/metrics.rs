@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use heddle_api::ledger::{Account, Accounts};
+use heddle_api::ledger::{Account, Accounts, SERVING};
 use jiff::Timestamp;
 
 pub(crate) use answers::Answers;
@@ -168,6 +168,26 @@ impl Metrics {
             family(&mut out, name, "gauge", help);
             writeln!(out, "{name} {value}").ok();
         }
+        if let (Some(free), Some(needed)) = (log.free_bytes, log.needed_bytes) {
+            for (name, help, value) in [
+                (
+                    "heddle_log_free_bytes",
+                    "Free on the disk of the event log at the last look.",
+                    free,
+                ),
+                (
+                    "heddle_log_needed_bytes",
+                    "With less free than this, events are refused or soon will be.",
+                    needed,
+                ),
+            ] {
+                family(&mut out, name, "gauge", help);
+                writeln!(out, "{name} {value}").ok();
+            }
+        }
+        let name = "heddle_log_serving";
+        family(&mut out, name, "gauge", "1 while events are accepted.");
+        writeln!(out, "{name} {}", u8::from(log.health == SERVING)).ok();
         consumers(&mut out, &accounts.consumers, reading.now);
         dead_letters(&mut out, &accounts.consumers, reading.dead);
         out
@@ -208,7 +228,7 @@ fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
             u64::saturating_add,
         );
     }
-    let gauges: [(&str, &str, Of); 4] = [
+    let gauges: [(&str, &str, Of); 6] = [
         (
             "heddle_pending",
             "Events that wait, are under way or are tried again.",
@@ -221,6 +241,16 @@ fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
             "heddle_retrying",
             "Events with a failed attempt.",
             |account| account.retrying,
+        ),
+        (
+            "heddle_kept_bytes",
+            "Bytes of the log that unfinished events keep.",
+            |account| account.kept_bytes,
+        ),
+        (
+            "heddle_over_quota",
+            "1 while events expire because the backlog is larger than its quota.",
+            |account| u64::from(account.over_quota.is_some()),
         ),
         (
             "heddle_unaccounted",

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use heddle_mesh::log::embedded::{EmbeddedLog, Options};
-use heddle_mesh::log::{Draft, Log, conformance};
+use heddle_mesh::log::{Draft, Log, Reserve, conformance};
 use heddle_rt::vfs::{DiskVfs, MemoryVfs, Vfs};
 use heddle_rt::{Clock, Tasks};
 use heddle_store::Mode;
@@ -23,6 +23,7 @@ fn open(vfs: Arc<dyn Vfs>, dir: impl Into<PathBuf>, mode: Mode) -> Arc<dyn Log> 
         tasks: Tasks::new("test"),
         mode,
         segment_bytes: Some(64 << 10),
+        reserve: Reserve::default(),
     };
     Arc::new(EmbeddedLog::open(options).unwrap())
 }

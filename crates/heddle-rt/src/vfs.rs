@@ -65,6 +65,15 @@ impl Open {
     }
 }
 
+/// How much room there is on the file system that a path is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// What this process may still use; what the system keeps for its administrator is not in it.
+    pub free_bytes: u64,
+    /// Of the whole file system; 0 when it does not say.
+    pub total_bytes: u64,
+}
+
 /// A tree of files.
 pub trait Vfs: Debug + Send + Sync {
     fn open(&self, path: &Path, options: Open) -> io::Result<Arc<dyn VfsFile>>;
@@ -84,6 +93,9 @@ pub trait Vfs: Debug + Send + Sync {
 
     /// Makes the names inside `dir` safe: what was created, renamed or removed stays so.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// How much room is left where `path` is, which must exist.
+    fn space(&self, path: &Path) -> io::Result<Space>;
 
     /// Takes `path` for this process until the guard is dropped. `ResourceBusy` when it is taken.
     /// The lock ends with the process, however that ends.

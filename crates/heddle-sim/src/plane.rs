@@ -186,6 +186,7 @@ impl State {
             uid: meta.uid.clone().unwrap_or_default(),
             generation: meta.generation.unwrap_or_default(),
             held: self.held.get(key).cloned(),
+            over_quota: None,
             faults: Vec::new(),
         })
     }

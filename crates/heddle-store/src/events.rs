@@ -33,7 +33,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use heddle_rt::vfs::Vfs;
@@ -260,6 +260,7 @@ impl EventLog {
             manifest: Mutex::new(found.manifest),
             spare: Mutex::new(None),
             spares: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
             full: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
             dir,
@@ -438,6 +439,12 @@ impl EventLog {
     pub fn segments(&self) -> Vec<SegmentInfo> {
         let segments = self.inner.shared.all_segments();
         segments.iter().map(|segment| segment.info()).collect()
+    }
+
+    /// How many segments were begun since the log was opened: a cheap way to notice that it has grown.
+    #[must_use]
+    pub fn segments_begun(&self) -> u64 {
+        self.inner.shared.begun.load(Ordering::Relaxed)
     }
 
     /// Ends the active segment behind what is pending now, so that it can be removed soon.

@@ -14,7 +14,8 @@ use clap::parser::ValueSource;
 use heddle_front::Settings;
 use heddle_front::catalog::Rules;
 use heddle_front::settings::{DeletedPoll, MissingVersion};
-use heddle_mesh::Retention;
+use heddle_mesh::log::Reserve;
+use heddle_mesh::{Quota, Retention};
 use heddle_rt::net::egress::{Egress, Prefix};
 use serde::Deserialize;
 
@@ -54,6 +55,10 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     /// How long finished events are kept.
     pub(crate) retention: Retention,
+    /// What events leave free on the disk.
+    pub(crate) reserve: Reserve,
+    /// What the backlog of one consumer may keep, unless it says otherwise.
+    pub(crate) quota: Quota,
     /// The OTLP collector that gets a span for each event and attempt; `None` sends none.
     pub(crate) otlp_endpoint: Option<String>,
     /// How platforms are answered.
@@ -156,6 +161,8 @@ impl Default for Config {
             log_format: LogFormat::Auto,
             shutdown_grace: Duration::from_secs(20),
             retention: Retention::default(),
+            reserve: Reserve::default(),
+            quota: Quota::default(),
             otlp_endpoint: None,
             osb: Settings::default(),
             catalog: Rules::default(),
@@ -230,6 +237,27 @@ impl Config {
             Origin::File,
             file.retention_gibibytes,
             |config, value| config.retention.bytes_max = u64::from(value) << 30,
+        );
+        self.set(
+            "eventsReserveMebibytes",
+            Origin::File,
+            file.events_reserve_mebibytes,
+            |config, value| config.reserve = Reserve::Bytes(u64::from(value) << 20),
+        );
+        self.set(
+            "backlogMebibytes",
+            Origin::File,
+            file.backlog_mebibytes,
+            |config, value| config.quota.bytes_max = Some(u64::from(value.get()) << 20),
+        );
+        self.set(
+            "backlogHours",
+            Origin::File,
+            file.backlog_hours,
+            |config, value| {
+                let hours = u64::from(value.get());
+                config.quota.age_max = Some(Duration::from_secs(hours * 3600));
+            },
         );
         self.set(
             "allowRemote",
@@ -459,6 +487,21 @@ impl Config {
                 "retentionGibibytes",
                 (self.retention.bytes_max >> 30).to_string(),
             ),
+            (
+                "eventsReserveMebibytes",
+                match self.reserve {
+                    Reserve::Usual => or_null(None),
+                    Reserve::Bytes(bytes) => or_null(Some(bytes >> 20)),
+                },
+            ),
+            (
+                "backlogMebibytes",
+                or_null(self.quota.bytes_max.map(|bytes| bytes >> 20)),
+            ),
+            (
+                "backlogHours",
+                or_null(self.quota.age_max.map(|age| age.as_secs() / 3600)),
+            ),
             ("allowRemote", self.allow_remote.to_string()),
             ("tlsNames", serde_json::json!(self.tls_names).to_string()),
             ("controllers", self.controllers.to_string()),
@@ -522,6 +565,11 @@ pub(crate) fn is_loopback(ip: IpAddr) -> bool {
 fn prefixes(prefixes: &[Prefix]) -> String {
     let texts: Vec<String> = prefixes.iter().map(ToString::to_string).collect();
     serde_json::json!(texts).to_string()
+}
+
+/// A number, or nothing, which a file can say too.
+fn or_null(number: Option<u64>) -> String {
+    number.map_or_else(|| "null".to_owned(), |number| number.to_string())
 }
 
 /// A JSON string is a YAML string whatever is in it.

@@ -80,6 +80,7 @@ impl DataPlane for Plane {
             uid: routed.uid,
             generation: routed.generation,
             held: routed.held.map(Held::Gone),
+            over_quota: routed.over_quota,
             faults: routed.faults,
         })
     }

@@ -331,6 +331,7 @@ fn open_mesh(
         tasks: tasks.child("log"),
         mode: heddle_store::Mode::Thread,
         segment_bytes: None,
+        reserve: config.reserve,
     })
     .context("cannot open the event log")?;
     let limits = EventLimits::default();
@@ -348,6 +349,7 @@ fn open_mesh(
         log: Arc::new(log),
         courier,
         retention: config.retention,
+        quota: config.quota,
         limits,
         observer,
     };

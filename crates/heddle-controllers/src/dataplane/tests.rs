@@ -74,6 +74,7 @@ fn known(uid: &str, generation: i64) -> One {
             uid: uid.to_owned(),
             generation,
             held: None,
+            over_quota: None,
             faults: Vec::new(),
         }),
         rejected: None,
@@ -84,6 +85,7 @@ fn known(uid: &str, generation: i64) -> One {
 fn only_this_uid_at_this_generation_counts_as_in_force() {
     let yes = Routed::Yes {
         held: None,
+        over_quota: None,
         faults: Vec::new(),
     };
     assert_eq!(ask(&known("u1", 4)), yes);

@@ -34,6 +34,7 @@ fn world() -> World {
         dead_letter_sink: None,
         routed: Routed::Yes {
             held: None,
+            over_quota: None,
             faults: Vec::new(),
         },
     }
@@ -132,6 +133,7 @@ fn addresses_are_those_in_effect() {
 fn a_subscription_is_as_ready_as_the_table_in_force_says() {
     let gone = Routed::Yes {
         held: Some(Held::Gone("410".to_owned())),
+        over_quota: None,
         faults: Vec::new(),
     };
     for (routed, expected) in [

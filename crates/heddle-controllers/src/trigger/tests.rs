@@ -13,6 +13,7 @@ use crate::resolve::Resolved;
 fn yes() -> Routed {
     Routed::Yes {
         held: None,
+        over_quota: None,
         faults: Vec::new(),
     }
 }
@@ -75,13 +76,20 @@ fn a_trigger_in_force_with_a_ready_broker_and_an_address_is_ready() {
 fn a_trigger_is_as_ready_as_the_table_in_force_says() {
     let held = |held| Routed::Yes {
         held: Some(held),
+        over_quota: None,
         faults: Vec::new(),
     };
     let gone = held(Held::Gone("http://s.example/ answered 410".to_owned()));
     let waiting = held(Held::Waiting("paused by annotation".to_owned()));
     let faulty = Routed::Yes {
         held: None,
+        over_quota: None,
         faults: vec!["heddle.dev/max-in-flight is not a number".to_owned()],
+    };
+    let over_quota = Routed::Yes {
+        held: Some(Held::Waiting("paused by annotation".to_owned())),
+        over_quota: Some("events expire undelivered: its backlog may be 24 h old".to_owned()),
+        faults: Vec::new(),
     };
     for (routed, expected, ready) in [
         (Routed::NoMesh, "Unknown:NoMesh", "Unknown:NoMesh"),
@@ -101,6 +109,11 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
             "False:FilterInvalid",
         ),
         (gone, "False:SubscriberGone", "False:SubscriberGone"),
+        (
+            over_quota,
+            "False:BacklogOverQuota",
+            "False:BacklogOverQuota",
+        ),
         (waiting, "True:DeliveryHeld", "True"),
         (faulty, "True:SettingsIgnored", "True"),
     ] {

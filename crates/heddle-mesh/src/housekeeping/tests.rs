@@ -51,3 +51,19 @@ fn a_consumer_behind_keeps_everything_from_its_floor_on() {
 fn a_full_log_lets_the_oldest_go_first_and_only_as_many_as_needed() {
     check(1000, 350, &[], 1000, &[1, 11]);
 }
+
+#[test]
+fn finished_events_make_room_before_their_time_and_no_more_than_is_missing() {
+    let retention = Retention {
+        age_max: Duration::from_secs(3600),
+        bytes_max: 1000,
+    };
+    assert_eq!(retention.giving(0, 500), retention);
+    assert_eq!(retention.giving(120, 500).bytes_max, 380);
+    assert_eq!(retention.giving(900, 500).bytes_max, 0);
+    let generous = Retention {
+        bytes_max: 300,
+        ..retention
+    };
+    assert_eq!(generous.giving(120, 500).bytes_max, 300);
+}

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use heddle_api::ledger::{Account, Accounts, LogFacts};
+use heddle_api::ledger::{Account, Accounts, LogFacts, SERVING};
 use heddle_store::Health;
 
 use super::trace::held;
 use crate::journal::line::ConsumerId;
-use crate::log::Offset;
+use crate::log::{Offset, Stretch};
 use crate::mesh::Mesh;
 use crate::metrics::{self, Answers};
 use crate::path::delivery::consumer::{Consumer, Reading};
@@ -75,36 +75,48 @@ impl Mesh {
     }
 
     fn accounts_of(&self, all: &[Arc<Consumer>], resting: &Resting, verify: bool) -> Accounts {
+        let stretches = self.shared.log.stretches();
         let account = |consumer: &Arc<Consumer>| {
             let entries = resting.get(&consumer.id);
             let dead_letters = entries.map_or(0, |entries| entries.values().sum());
-            self.account(consumer, dead_letters, verify)
+            self.account(consumer, &stretches, dead_letters, verify)
         };
         Accounts {
-            log: self.log_facts(),
+            log: self.log_facts(&stretches),
             matched_up_to: self.shared.scanned(),
             consumers: all.iter().map(account).collect(),
         }
     }
 
-    fn log_facts(&self) -> LogFacts {
+    fn log_facts(&self, stretches: &[Stretch]) -> LogFacts {
         let log = &self.shared.log;
-        let (bounds, stretches) = (log.bounds(), log.stretches());
+        let bounds = log.bounds();
+        let room = log.room().borrow().clone();
+        let known = !room.dir.as_os_str().is_empty();
         LogFacts {
             first: bounds.start,
             next: bounds.end,
             bytes: stretches.iter().map(|stretch| stretch.bytes).sum(),
             segments: stretches.len() as u64,
             health: match log.health() {
-                Health::Serving => "serving".to_owned(),
+                Health::Serving if room.low => format!("too little room: {room}"),
+                Health::Serving => SERVING.to_owned(),
                 Health::Full => "full".to_owned(),
                 Health::Poisoned(reason) => reason,
             },
             damaged: log.damaged(),
+            free_bytes: known.then_some(room.free_bytes),
+            needed_bytes: known.then_some(room.needed_bytes),
         }
     }
 
-    fn account(&self, consumer: &Arc<Consumer>, dead_letters: u64, verify: bool) -> Account {
+    fn account(
+        &self,
+        consumer: &Arc<Consumer>,
+        stretches: &[Stretch],
+        dead_letters: u64,
+        verify: bool,
+    ) -> Account {
         let scanned = self.shared.scanned();
         let state = consumer.lock();
         let tally = state.tally;
@@ -135,6 +147,11 @@ impl Mesh {
             held: held(&state),
             schedule: state.plan.policy.in_words(),
             destination: state.plan.destination.clone(),
+            kept_bytes: match pending {
+                0 => 0,
+                _ => kept_bytes(stretches, state.oldest(scanned)),
+            },
+            over_quota: state.over_quota(),
         };
         drop(state);
         if account.pending > 0
@@ -173,6 +190,12 @@ impl Mesh {
         }
         count
     }
+}
+
+/// Of the log, from an offset on; segments are kept whole.
+fn kept_bytes(stretches: &[Stretch], from: Offset) -> u64 {
+    let kept = stretches.iter().filter(|stretch| stretch.next > from);
+    kept.map(|stretch| stretch.bytes).sum()
 }
 
 /// The oldest event that is not done.

@@ -200,6 +200,7 @@ fn recount(verdict: &mut Verdict, line: &Line) {
     let mut end = |state, at: Timestamp, reason: String| {
         verdict.state = state;
         verdict.ended_at = Some(at);
+        verdict.next_attempt_at = None;
         verdict.reason = reason;
     };
     match line {
@@ -222,7 +223,6 @@ fn recount(verdict: &mut Verdict, line: &Line) {
                 attempted.at,
                 format!("the subscriber answered {}", attempted.status),
             );
-            verdict.next_attempt_at = None;
             verdict.attempts.push(attempt(attempted, None));
         }
         Line::Dead(dead) => {
@@ -231,7 +231,6 @@ fn recount(verdict: &mut Verdict, line: &Line) {
                 dead.attempted.at,
                 dead.reason.clone(),
             );
-            verdict.next_attempt_at = None;
             if !dead.given_up {
                 verdict
                     .attempts
@@ -244,7 +243,6 @@ fn recount(verdict: &mut Verdict, line: &Line) {
         }
         Line::Removed { at, by, .. } => {
             end(EventState::Removed, *at, format!("removed: {by}"));
-            verdict.next_attempt_at = None;
         }
         Line::Redriven { by, .. } => {
             verdict.state = EventState::Pending;

@@ -7,13 +7,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use heddle_rt::{Clock, Tasks, Vfs};
 use heddle_store::events::{self, AppendError, EventLog};
 use heddle_store::{Health, Mode, OpenError};
 use jiff::Timestamp;
+use tokio::sync::watch;
 
-use super::{Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Stretch, Unreachable};
+use super::room::Gate;
+use super::{
+    Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Reserve, Room, Stretch,
+    Unreachable,
+};
 
 const EVENTS_DIR: &str = "log";
 const JOURNAL_DIR: &str = "journal";
@@ -38,6 +43,8 @@ pub struct Options {
     pub mode: Mode,
     /// Bytes of a segment; the journal's are as large.
     pub segment_bytes: Option<u64>,
+    /// What events leave free on the disk. The journal does not, for without it nothing could be finished.
+    pub reserve: Reserve,
 }
 
 /// The log on this machine's disk.
@@ -47,6 +54,7 @@ pub struct EmbeddedLog {
     dir: PathBuf,
     events: EventLog,
     journal: EventLog,
+    gate: Gate,
 }
 
 impl EmbeddedLog {
@@ -66,9 +74,13 @@ impl EmbeddedLog {
             }
             EventLog::open(inner)
         };
+        let (events, journal) = (open(EVENTS_DIR)?, open(JOURNAL_DIR)?);
+        let dir = options.dir.clone();
+        let gate = Gate::new(&*options.vfs, dir, options.clock, options.reserve);
         Ok(Self {
-            events: open(EVENTS_DIR)?,
-            journal: open(JOURNAL_DIR)?,
+            events,
+            journal,
+            gate,
             dir: options.dir.join(JOURNAL_DIR),
             vfs: options.vfs,
         })
@@ -155,6 +167,10 @@ fn unreachable(error: impl std::fmt::Display) -> Unreachable {
 
 impl Log for EmbeddedLog {
     fn append(&self, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+        let begun = self.events.segments_begun() + self.journal.segments_begun();
+        if let Err(room) = self.gate.pass(&*self.vfs, begun) {
+            return ready(Err(Refused::Low(Box::new(room)))).boxed();
+        }
         append(&self.events, drafts)
     }
 
@@ -214,6 +230,14 @@ impl Log for EmbeddedLog {
             Health::Serving => self.journal.health(),
             other => other,
         }
+    }
+
+    fn survey(&self) {
+        self.gate.look(&*self.vfs);
+    }
+
+    fn room(&self) -> watch::Receiver<Room> {
+        self.gate.room()
     }
 
     fn damaged(&self) -> u64 {

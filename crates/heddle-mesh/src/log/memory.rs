@@ -16,7 +16,9 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Stretch, Unreachable};
+use super::{
+    Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Room, Stretch, Unreachable,
+};
 
 /// Records per stretch: few, so that trimming is tried.
 const STRETCH_RECORDS: u64 = 16;
@@ -29,6 +31,7 @@ pub struct MemoryLog {
     journal: Arc<Records>,
     snapshots: Arc<Mutex<Snapshots>>,
     refuse_reads: Arc<AtomicBool>,
+    room: Arc<watch::Sender<Room>>,
 }
 
 /// Oldest first.
@@ -56,6 +59,7 @@ impl MemoryLog {
             journal: Arc::new(Records::new()),
             snapshots: Arc::default(),
             refuse_reads: Arc::default(),
+            room: Arc::default(),
         }
     }
 
@@ -262,6 +266,12 @@ impl Log for MemoryLog {
             Some(Refused::Broken(reason)) => Health::Poisoned(reason.clone()),
             Some(_) => Health::Full,
         }
+    }
+
+    fn survey(&self) {}
+
+    fn room(&self) -> watch::Receiver<Room> {
+        self.room.subscribe()
     }
 
     fn damaged(&self) -> u64 {

@@ -4,9 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use heddle_api::well_known::annotation;
 use jiff::Timestamp;
+
+use crate::path::delivery::policy;
 
 /// How events are handed over, beyond what `spec.delivery` can say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,32 @@ pub struct Settings {
     pub start: Start,
     /// How often dead letters are sent on their way again without being asked.
     pub auto_redrive: Option<u32>,
+    /// How many bytes of the log its backlog may keep.
+    pub backlog_bytes_max: Bound<u64>,
+    /// How old its backlog may be.
+    pub backlog_age_max: Bound<Duration>,
+}
+
+/// A bound that a consumer may have of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bound<T> {
+    /// The one that everybody has.
+    #[default]
+    Usual,
+    /// None, whatever everybody has.
+    None,
+    Most(T),
+}
+
+impl<T> Bound<T> {
+    /// The bound that holds, when everybody else has this one.
+    pub fn or(self, usual: Option<T>) -> Option<T> {
+        match self {
+            Self::Usual => usual,
+            Self::None => None,
+            Self::Most(most) => Some(most),
+        }
+    }
 }
 
 /// Where a new consumer starts.
@@ -74,6 +103,16 @@ impl Settings {
                 )
                 .unwrap_or_default(),
             auto_redrive: read.number(annotation::AUTO_REDRIVE, AUTO_REDRIVE),
+            backlog_bytes_max: read.bound(
+                annotation::BACKLOG_BYTES_MAX,
+                "none or a number of bytes such as 500Mi",
+                bytes,
+            ),
+            backlog_age_max: read.bound(
+                annotation::BACKLOG_AGE_MAX,
+                "none or an ISO 8601 duration such as PT24H",
+                |value| policy::duration(value).ok().filter(|age| !age.is_zero()),
+            ),
         }
     }
 }
@@ -100,12 +139,48 @@ impl Reader<'_> {
         parsed
     }
 
+    fn bound<T>(
+        &mut self,
+        name: &str,
+        wanted: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Bound<T> {
+        let bound = |value: &str| match value {
+            "none" => Some(Bound::None),
+            value => parse(value).map(Bound::Most),
+        };
+        self.one(name, wanted, bound).unwrap_or_default()
+    }
+
     fn number(&mut self, name: &str, range: RangeInclusive<u32>) -> Option<u32> {
         let wanted = format!("a number from {} to {}", range.start(), range.end());
         self.one(name, &wanted, |value| {
             value.parse().ok().filter(|number| range.contains(number))
         })
     }
+}
+
+/// A number of bytes as Kubernetes writes quantities.
+fn bytes(value: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 8] = [
+        ("Ki", 1 << 10),
+        ("Mi", 1 << 20),
+        ("Gi", 1 << 30),
+        ("Ti", 1 << 40),
+        ("k", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+        ("T", 1_000_000_000_000),
+    ];
+    let unit = UNITS
+        .iter()
+        .find_map(|(unit, bytes)| Some((value.strip_suffix(unit)?, *bytes)));
+    let (digits, unit) = unit.unwrap_or((value, 1));
+    // The standard parser also takes a sign.
+    let number = digits
+        .starts_with(|digit: char| digit.is_ascii_digit())
+        .then(|| digits.parse::<u64>().ok())??;
+    number.checked_mul(unit).filter(|bytes| *bytes > 0)
 }
 
 fn start(value: &str) -> Option<Start> {
@@ -123,5 +198,68 @@ fn start(value: &str) -> Option<Start> {
             }
             None => value.parse().ok().map(Start::Time),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_kubernetes_writes_them() {
+        for (text, expected) in [
+            ("1", Some(1)),
+            ("500Mi", Some(500 << 20)),
+            ("2Gi", Some(2 << 30)),
+            ("3k", Some(3000)),
+            ("1T", Some(1_000_000_000_000)),
+            ("0", None),
+            ("0Gi", None),
+            ("-1", None),
+            ("+1", None),
+            ("1.5Gi", None),
+            ("Gi", None),
+            ("", None),
+            ("5 Mi", None),
+            ("99999999999Ti", None),
+        ] {
+            assert_eq!(bytes(text), expected, "{text:?}");
+        }
+    }
+
+    fn read(annotations: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        let annotations = annotations
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let mut faults = Vec::new();
+        let settings = Settings::read(Some(&annotations), |fault| faults.push(fault));
+        (settings, faults)
+    }
+
+    #[test]
+    fn a_bound_is_the_usual_one_another_or_none() {
+        let (settings, faults) = read(&[
+            (annotation::BACKLOG_BYTES_MAX, "2Gi"),
+            (annotation::BACKLOG_AGE_MAX, "PT1H"),
+        ]);
+        assert_eq!(settings.backlog_bytes_max.or(Some(1)), Some(2 << 30));
+        let hour = Duration::from_secs(3600);
+        assert_eq!(settings.backlog_age_max.or(None), Some(hour));
+        assert!(faults.is_empty(), "{faults:?}");
+        let (settings, _) = read(&[(annotation::BACKLOG_BYTES_MAX, "none")]);
+        assert_eq!(settings.backlog_bytes_max.or(Some(1)), None);
+        assert_eq!(settings.backlog_age_max.or(Some(hour)), Some(hour));
+    }
+
+    #[test]
+    fn a_bound_that_makes_no_sense_is_told_and_the_usual_one_holds() {
+        let (settings, faults) = read(&[
+            (annotation::BACKLOG_BYTES_MAX, "much"),
+            (annotation::BACKLOG_AGE_MAX, "PT0S"),
+        ]);
+        assert_eq!(settings, Settings::default());
+        assert_eq!(faults.len(), 2, "{faults:?}");
+        assert!(faults[0].contains("500Mi"), "{faults:?}");
     }
 }

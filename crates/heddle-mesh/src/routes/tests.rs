@@ -505,6 +505,7 @@ fn annotations_are_settings_and_their_faults_are_told() {
             in_flight_max: Some(1000),
             start: Start::Earliest,
             auto_redrive: Some(0),
+            ..Settings::default()
         },
         &[],
     );

@@ -1,6 +1,7 @@
 //! What is pending behind a link can be counted and ended, and every event still ends once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use heddle_api::ledger::EventState;
 use heddle_mesh::{Fate, GivenUp};
@@ -349,4 +350,30 @@ async fn the_order_of_keys_is_kept_when_some_are_given_up() {
         })
         .await;
     assert_eq!(world.received("one"), ["c0", "b0", "b1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_expired_is_not_pending_and_is_not_given_up_again() {
+    for mut world in World::each() {
+        world.quota.age_max = Some(Duration::from_secs(60));
+        world.restart().await;
+        linked(&mut world, paused());
+        world.route().await;
+        through_channel(&world, 0..20).await;
+        world.pass(61).await;
+        through_channel(&world, 20..25).await;
+        world
+            .until("the old ones expired", |world| {
+                world.account("t").expired == 20
+            })
+            .await;
+        unlink(&mut world).await;
+        assert_eq!(world.mesh.pending_through(CHANNEL, BROKER), 5);
+        assert_eq!(give_up(&world, Fate::DeadLetter).await, dead(5));
+        world.crash().await;
+        world.route().await;
+        let account = world.account("t");
+        assert_eq!((account.matched, account.pending), (25, 0));
+        assert_eq!((account.expired, account.dead_lettered), (20, 5));
+    }
 }

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use heddle_api::ledger::{Account, Trace};
-use heddle_mesh::log::Log;
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
 use heddle_mesh::log::memory::MemoryLog;
+use heddle_mesh::log::{Log, Reserve};
 use heddle_mesh::observer::{Accepted, Attempted, Observer, Seen};
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::routes::Resources;
 use heddle_mesh::who::Who;
-use heddle_mesh::{Mesh, Options, Retention, Span};
+use heddle_mesh::{Mesh, Options, Quota, Retention, Span};
 use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};
 use heddle_rt::vfs::{MemoryVfs, PowerLoss};
 use heddle_rt::{Chance, Clock, OnError, Tasks};
@@ -65,6 +65,11 @@ pub(crate) struct Subscribers {
 }
 
 impl Subscribers {
+    /// What came so far no longer counts.
+    pub(crate) fn forget(&self) {
+        self.received.lock().clear();
+    }
+
     async fn answer(&self, host: &str, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (parts, body) = request.into_parts();
         let body = body
@@ -208,9 +213,11 @@ pub(crate) struct World {
     pub(crate) mesh: Mesh,
     pub(crate) resources: Resources,
     pub(crate) retention: Retention,
+    pub(crate) quota: Quota,
+    pub(crate) reserve: Reserve,
     watcher: Option<Arc<Watcher>>,
     /// Where the log lies, unless it is one in memory, which outlives the mesh by itself.
-    disk: Option<MemoryVfs>,
+    pub(crate) disk: Option<MemoryVfs>,
     tasks: Tasks,
 }
 
@@ -220,7 +227,9 @@ impl World {
         let (tasks, chance) = (Tasks::new("test"), Chance::seeded(7));
         *subscribers.tasks.lock() = Some(tasks.clone());
         let retention = Retention::default();
-        let mesh = open(&clock, &chance, &tasks, &log, &subscribers, retention, None);
+        let quota = Quota::default();
+        let keeping = (retention, quota);
+        let mesh = open(&clock, &chance, &tasks, &log, &subscribers, keeping, None);
         Self {
             watcher: None,
             clock,
@@ -230,6 +239,8 @@ impl World {
             mesh,
             resources: Resources::default(),
             retention,
+            quota,
+            reserve: Reserve::default(),
             disk,
             tasks,
         }
@@ -268,8 +279,19 @@ impl World {
     /// On a simulated disk, with segments of a few events.
     pub(crate) fn on_disk() -> Self {
         let (clock, disk) = (Self::clock(), MemoryVfs::new());
-        let log = open_log(&clock, &disk);
+        let log = open_log(&clock, &disk, Reserve::default());
         Self::new(clock, log, Some(disk))
+    }
+
+    /// On a simulated disk of this size, of which events leave some free.
+    pub(crate) fn on_small_disk(bytes: u64, reserve: Reserve) -> Self {
+        let (clock, disk) = (Self::clock(), MemoryVfs::new());
+        disk.set_capacity(Some(bytes));
+        let log = open_log(&clock, &disk, reserve);
+        Self {
+            reserve,
+            ..Self::new(clock, log, Some(disk))
+        }
     }
 
     /// One world of each kind, for whatever must survive a restart.
@@ -307,7 +329,7 @@ impl World {
         self.tasks = Tasks::new("test");
         *self.subscribers.tasks.lock() = Some(self.tasks.clone());
         if let Some(disk) = &self.disk {
-            self.log = open_log(&self.clock, disk);
+            self.log = open_log(&self.clock, disk, self.reserve);
         }
         self.mesh = open(
             &self.clock,
@@ -315,7 +337,7 @@ impl World {
             &self.tasks,
             &self.log,
             &self.subscribers,
-            self.retention,
+            (self.retention, self.quota),
             self.watcher.clone(),
         );
     }
@@ -515,7 +537,7 @@ impl World {
     }
 }
 
-fn open_log(clock: &Clock, disk: &MemoryVfs) -> Arc<dyn Log> {
+fn open_log(clock: &Clock, disk: &MemoryVfs, reserve: Reserve) -> Arc<dyn Log> {
     let options = embedded::Options {
         vfs: disk.shared(),
         dir: "/mesh".into(),
@@ -523,6 +545,7 @@ fn open_log(clock: &Clock, disk: &MemoryVfs) -> Arc<dyn Log> {
         tasks: Tasks::new("log"),
         mode: Mode::Inline,
         segment_bytes: Some(4096),
+        reserve,
     };
     Arc::new(EmbeddedLog::open(options).unwrap())
 }
@@ -533,7 +556,7 @@ fn open(
     tasks: &Tasks,
     log: &Arc<dyn Log>,
     subscribers: &Arc<Subscribers>,
-    retention: Retention,
+    (retention, quota): (Retention, Quota),
     watcher: Option<Arc<Watcher>>,
 ) -> Mesh {
     let limits = heddle_mesh::event::http::Limits::default();
@@ -551,6 +574,7 @@ fn open(
         log: Arc::clone(log),
         courier,
         retention,
+        quota,
         limits,
         observer: watcher.map(|watcher| watcher as Arc<dyn Observer>),
     };

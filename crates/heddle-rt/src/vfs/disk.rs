@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{Advice, FallocateFlags};
 use rustix::io::Errno;
 
-use super::{Create, Lock, Open, Vfs, VfsFile, parent};
+use super::{Create, Lock, Open, Space, Vfs, VfsFile, parent};
 
 /// The machine's file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,6 +101,14 @@ impl Vfs for DiskVfs {
     )]
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir)?.sync_all()
+    }
+
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        let found = rustix::fs::statvfs(path)?;
+        Ok(Space {
+            free_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+            total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+        })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Lock> {

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 
 use change::{Change, NameChange};
 
-use super::{Create, Lock, Open, Vfs, VfsFile, parent};
+use super::{Create, Lock, Open, Space, Vfs, VfsFile, parent};
 use crate::Chance;
 
 /// What goes wrong with one operation.
@@ -404,6 +404,18 @@ impl Vfs for MemoryVfs {
             change.apply(&mut world.safe);
         }
         Ok(())
+    }
+
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        let world = self.world.lock();
+        if !world.seen.contains_key(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let total_bytes = world.capacity_bytes.unwrap_or(u64::MAX);
+        Ok(Space {
+            free_bytes: total_bytes.saturating_sub(world.used_bytes()),
+            total_bytes,
+        })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Lock> {

@@ -265,3 +265,29 @@ fn a_flipped_bit_shows_and_stays() {
     );
     assert!(vfs.flip_bit(Path::new("/x"), 16).is_err());
 }
+
+#[test]
+fn room_is_known_where_something_is_and_nowhere_else() {
+    everywhere(|vfs, root| {
+        assert!(vfs.space(root).is_err());
+        vfs.create_dir_all(root).unwrap();
+        let space = vfs.space(root).unwrap();
+        assert!(space.free_bytes > 0 && space.free_bytes <= space.total_bytes);
+    });
+}
+
+#[test]
+fn a_small_disk_says_how_much_is_left_of_it() {
+    let vfs = MemoryVfs::new();
+    let root = Path::new("/data");
+    vfs.create_dir_all(root).unwrap();
+    written(&vfs, &root.join("x"), &[7; 300]);
+    vfs.set_capacity(Some(1000));
+    let space = |free_bytes, total_bytes| Space {
+        free_bytes,
+        total_bytes,
+    };
+    assert_eq!(vfs.space(root).unwrap(), space(700, 1000));
+    vfs.set_capacity(Some(200));
+    assert_eq!(vfs.space(root).unwrap(), space(0, 200));
+}

@@ -9,11 +9,12 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_mesh::journal::{self, Line};
 use heddle_mesh::log::{
-    Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Stretch, Unreachable,
+    Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Room, Stretch, Unreachable,
 };
-use heddle_rt::vfs::{Lock, Open, Vfs, VfsFile};
+use heddle_rt::vfs::{Lock, Open, Space, Vfs, VfsFile};
 use heddle_store::Health;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 /// What is wrong, if anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,10 @@ impl Vfs for Lazy {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.0.sync_dir(dir)
+    }
+
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        self.0.space(path)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Lock> {
@@ -196,6 +201,14 @@ impl Log for Wrong {
 
     fn health(&self) -> Health {
         self.log.health()
+    }
+
+    fn survey(&self) {
+        self.log.survey();
+    }
+
+    fn room(&self) -> watch::Receiver<Room> {
+        self.log.room()
     }
 
     fn damaged(&self) -> u64 {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::ledger::{Account, DeadLetterSelection};
-use heddle_mesh::log::Log;
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
+use heddle_mesh::log::{Log, Reserve};
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::routes::Resources;
-use heddle_mesh::{Mesh, Options, Retention};
+use heddle_mesh::{Mesh, Options, Quota, Retention};
 use heddle_rt::vfs::{MemoryVfs, PowerLoss};
 use heddle_rt::{Chance, Clock, Tasks};
 use heddle_store::Mode;
@@ -247,6 +247,7 @@ fn open(
         tasks: tasks.child("log"),
         mode: Mode::Inline,
         segment_bytes: Some(SEGMENT_BYTES),
+        reserve: Reserve::default(),
     });
     let log: Arc<dyn Log> = Arc::new(log.map_err(|error| format!("no log: {error}"))?);
     let network = Network {
@@ -274,6 +275,7 @@ fn open(
             age_max: Duration::from_secs(20),
             bytes_max: 4 * SEGMENT_BYTES,
         },
+        quota: Quota::default(),
         limits,
         observer: None,
     };

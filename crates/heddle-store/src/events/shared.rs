@@ -45,6 +45,8 @@ pub(super) struct Shared {
     pub(super) spare: Mutex<Option<Spare>>,
     /// How many spare files there have been: each has a name of its own.
     pub(super) spares: AtomicU64,
+    /// How many segments this process has begun.
+    pub(super) begun: AtomicU64,
     pub(super) full: AtomicBool,
     pub(super) lock: Mutex<Option<Lock>>,
 }

@@ -241,6 +241,7 @@ impl Writer {
             .write()
             .by_first
             .insert(first, segment.clone());
+        shared.begun.fetch_add(1, Ordering::Relaxed);
         self.helper.ask(Chore::Note);
         Ok(Active {
             segment,

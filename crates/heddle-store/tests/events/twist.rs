@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use heddle_rt::vfs::{Lock, Open, Vfs, VfsFile};
+use heddle_rt::vfs::{Lock, Open, Space, Vfs, VfsFile};
 use parking_lot::{Condvar, Mutex};
 
 /// What is different.
@@ -106,6 +106,9 @@ impl Vfs for TwistedVfs {
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.inner.sync_dir(dir)
+    }
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        self.inner.space(path)
     }
     fn lock(&self, path: &Path) -> io::Result<Lock> {
         self.inner.lock(path)

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use heddle_rt::MemoryVfs;
-use heddle_rt::vfs::{Lock, Open, Vfs, VfsFile};
+use heddle_rt::vfs::{Lock, Open, Space, Vfs, VfsFile};
 use heddle_store::engine::{Batch, Engine, EngineError, Image, LoadError, RedbEngine};
 use heddle_store::{Check, OpenError, Options, Store};
 
@@ -94,6 +94,9 @@ impl Vfs for LyingVfs {
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.0.sync_dir(dir)
+    }
+    fn space(&self, path: &Path) -> io::Result<Space> {
+        self.0.space(path)
     }
     fn lock(&self, path: &Path) -> io::Result<Lock> {
         self.0.lock(path)

@@ -1,6 +1,7 @@
 //! The configuration file: what it may say, and nothing else.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -27,6 +28,9 @@ pub(super) struct File {
     pub(super) egress_deny: Option<Vec<Prefix>>,
     pub(super) retention_hours: Option<u32>,
     pub(super) retention_gibibytes: Option<u32>,
+    pub(super) events_reserve_mebibytes: Option<u32>,
+    pub(super) backlog_mebibytes: Option<NonZeroU32>,
+    pub(super) backlog_hours: Option<NonZeroU32>,
     pub(super) allow_remote: Option<bool>,
     pub(super) tls_names: Option<Vec<String>>,
     pub(super) controllers: Option<bool>,

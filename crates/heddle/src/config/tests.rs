@@ -42,6 +42,9 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     egressDeny: []  # default
     retentionHours: 72  # default
     retentionGibibytes: 10  # default
+    eventsReserveMebibytes: null  # default
+    backlogMebibytes: null  # default
+    backlogHours: null  # default
     allowRemote: false  # default
     tlsNames: []  # default
     controllers: true  # default
@@ -128,7 +131,7 @@ fn publishers_are_asked_on_any_address_that_others_can_reach() {
 
 #[test]
 fn what_is_printed_can_be_loaded_again() {
-    let text = "dataDir: 'odd: \"name\"'\nallowRemote: true\nlisten: '[::]:0'\nlogFormat: json\nshutdownGraceSeconds: 3\neventsClientCAFile: ca.pem\negressDeny: [10.0.0.0/8]\n";
+    let text = "dataDir: 'odd: \"name\"'\nallowRemote: true\nlisten: '[::]:0'\nlogFormat: json\nshutdownGraceSeconds: 3\neventsClientCAFile: ca.pem\negressDeny: [10.0.0.0/8]\neventsReserveMebibytes: 0\nbacklogMebibytes: 500\nbacklogHours: 48\n";
     let config = load(text, &[]).unwrap();
     let again = load(&config.print(), &[]).unwrap();
     assert_eq!(
@@ -228,4 +231,11 @@ fn how_platforms_are_answered_is_read_from_the_file_and_printed_so_that_it_can_b
     assert_eq!((again.osb, again.catalog), (config.osb, config.catalog));
     let wrong = load("osbMissingVersion: 500\n", &[]);
     assert!(wrong.is_err());
+}
+
+#[test]
+fn a_backlog_without_any_room_is_refused_by_name() {
+    let error = load("backlogHours: 0\n", &[]).unwrap_err();
+    let text = format!("{error:#}");
+    assert!(text.contains("nonzero"), "{text}");
 }

@@ -160,6 +160,7 @@ fn update(
         revise(shared, consumer, &mut state, spec, from, at);
     }
     state.unrouted = None;
+    state.forget_limit();
     state.plan = Arc::new(Plan::new(spec, &shared.courier));
     state.spec = Some(Arc::clone(spec));
     if state.plan.ordered {

@@ -11,6 +11,7 @@
 
 mod draining;
 mod keys;
+mod overflow;
 mod own;
 
 pub(crate) use draining::{Found, Way};
@@ -34,6 +35,7 @@ use crate::metrics::Answers;
 use crate::path::delivery::lane;
 use crate::routes;
 use crate::shared::Shared;
+use overflow::Overflow;
 
 pub(crate) use own::Revision;
 
@@ -120,6 +122,7 @@ pub(crate) struct State {
     called: u32,
     pub(crate) breaker: Breaker,
     pub(crate) held: Option<String>,
+    overflow: Overflow,
     dirty: bool,
 }
 
@@ -147,6 +150,7 @@ impl Consumer {
             called: 0,
             breaker: Breaker::default(),
             held: None,
+            overflow: Overflow::default(),
             dirty: false,
         };
         Self {
@@ -215,6 +219,7 @@ impl Consumer {
                 state.count(record.offset);
                 if !state.ended.remove(&record.offset)
                     && !state.retrying.contains_key(&record.offset)
+                    && !self.expires(shared, &mut state, record.offset)
                 {
                     state.push_fresh(shared, record);
                 }
@@ -523,6 +528,7 @@ impl State {
         self.reading = Reading::Live;
         self.counted_to = None;
         self.unrouted = None;
+        self.overflow = Overflow::default();
         redriven
     }
 
@@ -548,6 +554,14 @@ impl State {
         };
         let lowest = [waiting, flying, unread].into_iter().flatten().min();
         lowest.unwrap_or(scanned)
+    }
+
+    /// The oldest event that it keeps in the log, or the place where it is.
+    pub(crate) fn oldest(&self, scanned: Offset) -> Offset {
+        let mut on_record = self.retrying.iter();
+        let on_record = on_record.find(|(_, retry)| retry.redriven.is_none());
+        let floor = self.floor(scanned);
+        on_record.map_or(floor, |(offset, _)| floor.min(*offset))
     }
 
     /// Counts an event that the consumer reads before anybody has matched it.

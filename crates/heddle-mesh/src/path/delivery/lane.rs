@@ -58,8 +58,7 @@ enum Done {
     },
     Failed {
         status: u16,
-        /// Whether another attempt could help.
-        again: bool,
+        again: Again,
         retry_after: Option<Duration>,
         error: String,
         answer: Bytes,
@@ -71,13 +70,33 @@ enum Done {
     Back,
 }
 
+/// Whether another attempt could help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    No,
+    /// As often as the consumer's policy says.
+    Yes,
+    /// For as long as it takes: this mesh has no room, and the subscriber is not to blame.
+    Always,
+}
+
 impl Done {
     fn again(error: impl Into<String>) -> Self {
         Self::Failed {
             status: 0,
-            again: true,
+            again: Again::Yes,
             retry_after: None,
             error: error.into(),
+            answer: Bytes::new(),
+        }
+    }
+
+    fn no_room(refused: &Refused) -> Self {
+        Self::Failed {
+            status: 0,
+            again: Again::Always,
+            retry_after: None,
+            error: refused.to_string(),
             answer: Bytes::new(),
         }
     }
@@ -85,7 +104,7 @@ impl Done {
     fn never(error: impl Into<String>) -> Self {
         Self::Failed {
             status: 0,
-            again: false,
+            again: Again::No,
             retry_after: None,
             error: error.into(),
             answer: Bytes::new(),
@@ -291,7 +310,7 @@ impl Attempt<'_> {
                 answer,
             } => Done::Failed {
                 status,
-                again: retry,
+                again: if retry { Again::Yes } else { Again::No },
                 retry_after,
                 error: format!("the subscriber answered {status}"),
                 answer,
@@ -322,6 +341,9 @@ impl Attempt<'_> {
             }
             Err(Refused::TooLarge { bytes, max }) => {
                 Done::never(Refused::TooLarge { bytes, max }.to_string())
+            }
+            Err(refused @ (Refused::Full | Refused::Low(_) | Refused::Busy)) => {
+                Done::no_room(&refused)
             }
             Err(error) => Done::again(error.to_string()),
         }

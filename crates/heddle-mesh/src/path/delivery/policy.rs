@@ -113,10 +113,16 @@ impl Policy {
         if failed_attempts > self.retry_max {
             return None;
         }
-        let scheduled = self.scheduled(failed_attempts);
-        let pause = scheduled.saturating_add(chance.jitter(scheduled / JITTER_PART));
+        let pause = self.pause_without_end(failed_attempts, chance);
         let asked = retry_after.unwrap_or_default().min(self.retry_after_max);
         Some(pause.max(asked))
+    }
+
+    /// How long to wait when giving up is out of the question.
+    #[must_use]
+    pub fn pause_without_end(&self, failed_attempts: u32, chance: &Chance) -> Duration {
+        let scheduled = self.scheduled(failed_attempts);
+        scheduled.saturating_add(chance.jitter(scheduled / JITTER_PART))
     }
 
     /// The pause after that many failures, without jitter.
@@ -169,26 +175,29 @@ impl Policy {
     }
 }
 
-/// A duration in the ISO 8601 form, in which days have 24 hours; years and months have no length of their own.
 fn read(field: &'static str, text: Option<&str>, absent: Duration) -> Result<Duration, Invalid> {
     let Some(value) = text else {
         return Ok(absent);
     };
-    let invalid = |reason| Invalid {
+    duration(value).map_err(|reason| Invalid {
         field,
         value: value.to_owned(),
         reason,
-    };
+    })
+}
+
+/// A duration in the ISO 8601 form, in which days have 24 hours; years and months have no length of their own. The error
+/// says what it is instead.
+pub(crate) fn duration(value: &str) -> Result<Duration, &'static str> {
+    const NONE: &str = "not an ISO 8601 duration such as PT0.2S";
     // The parser also takes "5 seconds", which Knative does not.
     if !value.starts_with('P') {
-        return Err(invalid("not an ISO 8601 duration such as PT0.2S"));
+        return Err(NONE);
     }
-    let span: Span = value
-        .parse()
-        .map_err(|_| invalid("not an ISO 8601 duration such as PT0.2S"))?;
+    let span: Span = value.parse().map_err(|_| NONE)?;
     let length = span.to_duration(SpanRelativeTo::days_are_24_hours());
-    let length = length.map_err(|_| invalid("of no fixed length; use days, hours or less"))?;
-    Duration::try_from(length).map_err(|_| invalid("negative"))
+    let length = length.map_err(|_| "of no fixed length; use days, hours or less")?;
+    Duration::try_from(length).map_err(|_| "negative")
 }
 
 fn of_nanos(nanos: u128) -> Duration {

@@ -87,6 +87,22 @@ impl From<Refused> for Refusal {
             }
             Refused::Full => Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage-full", message)
                 .after(AFTER_FULL),
+            Refused::Low(room) => {
+                let mut refusal =
+                    Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage-low", message)
+                        .after(AFTER_FULL);
+                refusal.body.message.push_str(
+                    "; make room there or keep less free (eventsReserveMebibytes), it goes on by itself",
+                );
+                refusal.body.details = [
+                    ("directory", room.dir.display().to_string().into()),
+                    ("freeBytes", room.free_bytes.into()),
+                    ("neededBytes", room.needed_bytes.into()),
+                ]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into();
+                refusal
+            }
             Refused::Broken(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "log-broken", message),
         }
     }

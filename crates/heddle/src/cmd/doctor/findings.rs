@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use heddle_api::Condition;
 use heddle_api::conditions::Status;
-use heddle_api::ledger::{Account, Accounts, LogFacts};
+use heddle_api::ledger::{Account, Accounts, LogFacts, SERVING};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ use crate::output::{age, count, span};
 const PENDING_AGE_MAX: Duration = Duration::from_secs(10 * 60);
 /// What a matcher is behind while it is merely busy.
 const UNMATCHED_MAX: u64 = 10_000;
-/// What the log calls itself when it is well.
-const SERVING: &str = "serving";
+/// With less than so many times the room that events need, somebody should know.
+const ROOM_PARTS: u64 = 2;
 
 /// Everything that was found out.
 #[derive(Debug)]
@@ -149,6 +149,16 @@ fn log(log: &LogFacts) -> Vec<Finding> {
             what,
             "make room on the disk, or replace it and restart",
         ));
+    } else if let (Some(free), Some(needed)) = (log.free_bytes, log.needed_bytes)
+        && free < needed.saturating_mul(ROOM_PARTS)
+    {
+        let what = format!(
+            "{} MiB are free on its disk; with less than {} MiB events are refused",
+            free >> 20,
+            needed >> 20
+        );
+        let remedy = "make room; `heddle_kept_bytes` tells whose backlog keeps how much of the log";
+        findings.push(Finding::new(Level::Warn, "log", what, remedy));
     }
     if log.damaged > 0 {
         let what = format!("{} damaged and kept aside", count(log.damaged, "record"));

@@ -19,6 +19,8 @@ fn healthy() -> Facts {
         segments: 2,
         health: "serving".to_owned(),
         damaged: 0,
+        free_bytes: Some(40 << 30),
+        needed_bytes: Some(288 << 20),
     };
     let account = Account {
         consumer: "trigger/team-a/orders".to_owned(),
@@ -96,6 +98,12 @@ fn every_ill_is_found_with_its_level() {
         Level::Bad,
         "log",
         "no event is accepted: the disk failed",
+    );
+    check(
+        |facts| accounts(facts).log.free_bytes = Some(500 << 20),
+        Level::Warn,
+        "log",
+        "500 MiB are free on its disk; with less than 288 MiB events are refused",
     );
     check(
         |facts| accounts(facts).log.damaged = 1,

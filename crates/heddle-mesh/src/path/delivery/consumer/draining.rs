@@ -89,10 +89,7 @@ impl Consumer {
         let upto = open
             .map(|one| one.until_of(&state.revisions).unwrap_or(scanned))
             .max()?;
-        let mut on_record = state.retrying.iter();
-        let on_record = on_record.find(|(_, retry)| retry.redriven.is_none());
-        let floor = state.floor(scanned);
-        let from = on_record.map_or(floor, |(offset, _)| floor.min(*offset));
+        let from = state.oldest(scanned);
         let upto = upto.min(scanned);
         (from < upto).then_some(from..upto)
     }
@@ -225,13 +222,23 @@ impl Consumer {
             state.pass_over(one.offset);
             self.end(shared, state, ending, one);
         }
+        self.go_on_without(shared, state, count);
+        count
+    }
+
+    /// So many events were taken out and ended; what they stood in the way of goes on.
+    pub(super) fn go_on_without(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        state: &mut State,
+        count: u64,
+    ) {
         if count > 0 && state.plan.ordered {
             state.work_out_keys(shared);
         }
         self.touch(shared, state);
         self.wake(shared, state);
         self.ask(shared, state);
-        count
     }
 
     fn end(&self, shared: &Shared, state: &mut State, ending: &Ending<'_>, one: Doomed) {
@@ -318,7 +325,7 @@ impl State {
     }
 
     /// Takes events out of all that waits, wherever they do.
-    fn take_out(&mut self, shared: &Shared, goes: impl Fn(Offset) -> bool) {
+    pub(super) fn take_out(&mut self, shared: &Shared, goes: impl Fn(Offset) -> bool) {
         let stays = |job: &Job| {
             // What waits for the external sink has ended already.
             let stays = !goes(job.offset) || matches!(job.kind, JobKind::Sink(_));

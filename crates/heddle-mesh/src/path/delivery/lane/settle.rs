@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::super::consumer::{Consumer, Job, JobKind, State, note};
 use super::super::plan::Plan;
 use super::super::timer::What;
-use super::{ANSWER_BYTES_MAX, Done, Tried};
+use super::{ANSWER_BYTES_MAX, Again, Done, Tried};
 use crate::journal::positions::Retry;
 use crate::journal::{Attempted, Dead, Line};
 use crate::path::dead_letter::lay_to_rest;
@@ -83,19 +83,16 @@ pub(super) fn settle(
             error,
             answer,
         } => {
-            if again {
-                state.breaker.failed();
-            } else {
+            match again {
+                Again::Yes => state.breaker.failed(),
                 // It did its part, be it to say no.
-                state.breaker.succeeded();
+                Again::No => state.breaker.succeeded(),
+                Again::Always => {}
             }
             let attempted = tried.attempted(consumer, status);
             state.answers.count(tried.entry(), status);
-            let pause = again.then(|| {
-                plan.policy
-                    .pause(attempted.number, retry_after, &shared.chance)
-            });
-            if let Some(pause) = pause.flatten() {
+            let pause = pause(shared, plan, attempted.number, again, retry_after);
+            if let Some(pause) = pause {
                 let next_at = later(tried.at, pause);
                 let redriven = match tried.job.kind {
                     JobKind::Redriven(name) => Some(name),
@@ -186,9 +183,7 @@ pub(super) fn settle_sink(
             ..
         } => {
             let failures = tried.job.attempts + 1;
-            let pause = again
-                .then(|| plan.policy.pause(failures, retry_after, &shared.chance))
-                .flatten();
+            let pause = pause(shared, plan, failures, again, retry_after);
             if let Some(pause) = pause {
                 let due = later(tried.at, pause);
                 consumer.schedule(shared, What::Sink(name, failures), due);
@@ -212,6 +207,22 @@ pub(super) fn settle_sink(
     };
     note(shared, &state, line);
     consumer.wake(shared, &mut state);
+}
+
+/// How long to wait before the next attempt; `None` gives up.
+fn pause(
+    shared: &Shared,
+    plan: &Plan,
+    failures: u32,
+    again: Again,
+    retry_after: Option<Duration>,
+) -> Option<Duration> {
+    let (policy, chance) = (&plan.policy, &shared.chance);
+    match again {
+        Again::No => None,
+        Again::Yes => policy.pause(failures, retry_after, chance),
+        Again::Always => Some(policy.pause_without_end(failures, chance)),
+    }
 }
 
 fn later(at: Timestamp, pause: Duration) -> Timestamp {
