@@ -90,6 +90,8 @@ enum Question {
     Triggers,
     /// End to end at a steady rate
     Latency,
+    /// Healthy triggers alone, and beside six subscribers that misbehave
+    Neighbours,
     /// At rest, after load, and with events that wait
     Memory,
     /// From a crash to accepting again
@@ -160,6 +162,7 @@ async fn measure(
             Question::Path => Box::pin(suite::path::run(&mut lab)).await,
             Question::Triggers => Box::pin(suite::triggers::run(&mut lab)).await,
             Question::Latency => Box::pin(suite::latency::run(&mut lab)).await,
+            Question::Neighbours => Box::pin(suite::neighbours::run(&mut lab)).await,
             Question::Memory => Box::pin(suite::memory::run(&mut lab)).await,
             Question::Recovery => Box::pin(suite::recovery::run(&mut lab)).await,
             Question::Jetstream => Box::pin(suite::jetstream::run(&mut lab)).await,

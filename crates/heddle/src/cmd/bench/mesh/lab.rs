@@ -125,17 +125,27 @@ impl Lab<'_> {
         let mut runs = sides.map(|_| Vec::new());
         for turn in 1..=self.repeats {
             for (side, runs) in sides.iter().zip(&mut runs) {
-                let sample = measure(side, &self.world.clock).await?;
-                self.terminal.note(&format!(
-                    "{} ({turn} of {}): {:.0} events/s, {:.1} µs CPU each, others {:.2}",
-                    side.name, self.repeats, sample.rate, sample.cpu_micros, sample.foreign_cores
-                ));
-                runs.push(sample);
+                runs.push(self.once(side, turn).await?);
             }
         }
-        let medians = runs.map(|runs| median(&runs));
-        self.report.samples.extend(medians.iter().cloned());
-        Ok(medians)
+        Ok(runs.map(|runs| self.median(&runs)))
+    }
+
+    /// One turn of one side, for those who need a server of its own for each.
+    pub(super) async fn once(&mut self, side: &Side, turn: usize) -> anyhow::Result<Sample> {
+        let sample = measure(side, &self.world.clock).await?;
+        self.terminal.note(&format!(
+            "{} ({turn} of {}): {:.0} events/s, {:.1} µs CPU each, others {:.2}",
+            side.name, self.repeats, sample.rate, sample.cpu_micros, sample.foreign_cores
+        ));
+        Ok(sample)
+    }
+
+    /// The medians of several turns, which are written down.
+    pub(super) fn median(&mut self, runs: &[Sample]) -> Sample {
+        let median = median(runs);
+        self.report.samples.push(median.clone());
+        median
     }
 
     pub(super) fn row(&mut self, row: Row) {

@@ -53,8 +53,14 @@ pub(super) struct Helper {
 impl Helper {
     /// Starts `heddle bench ROLE` and waits until it says where it listens.
     pub(super) fn start(role: &str) -> anyhow::Result<Self> {
+        Self::start_with(role, &[])
+    }
+
+    /// The same, with more arguments.
+    pub(super) fn start_with(role: &str, args: &[&str]) -> anyhow::Result<Self> {
         let mut child = heddle()?
             .args(["bench", role])
+            .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

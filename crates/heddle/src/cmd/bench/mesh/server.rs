@@ -160,7 +160,7 @@ impl<'a> Server<'a> {
         count: u32,
         subscriber: SocketAddr,
     ) -> anyhow::Result<()> {
-        let triggers: Api<Trigger> = Api::namespaced(self.client().await?, NAMESPACE);
+        let triggers = self.all_triggers().await?;
         let (tasks, next) = (Tasks::new("creators"), Arc::new(AtomicU32::new(0)));
         for creator in 0..CREATORS.min(count) {
             let (triggers, next, broker) = (triggers.clone(), next.clone(), broker.to_owned());
@@ -179,19 +179,57 @@ impl<'a> Server<'a> {
         if let Some(failure) = tasks.failures().into_iter().next() {
             return Err(failure.into());
         }
+        self.all_ready(&triggers, broker, count).await?;
+        self.rest().await
+    }
+
+    /// Declares Triggers on a Broker that want everything for subscribers which may not be well, and waits until all of
+    /// them are Ready.
+    pub(super) async fn neighbours(
+        &self,
+        broker: &str,
+        subscribers: &[SocketAddr],
+    ) -> anyhow::Result<()> {
+        let triggers = self.all_triggers().await?;
+        let label = format!("{broker}-neighbours");
+        for (number, subscriber) in (0..).zip(subscribers) {
+            let mut neighbour = trigger(&label, Wants::Everything, number, *subscriber);
+            neighbour.spec.broker = broker.to_owned();
+            neighbour.spec.delivery = Some(DeliverySpec {
+                retry: Some(5),
+                backoff_delay: Some("PT0.5S".to_owned()),
+                timeout: Some("PT5S".to_owned()),
+                ..DeliverySpec::default()
+            });
+            triggers.create(&PostParams::default(), &neighbour).await?;
+        }
+        let count = u32::try_from(subscribers.len())?;
+        self.all_ready(&triggers, &label, count).await?;
+        self.rest().await
+    }
+
+    async fn all_triggers(&self) -> anyhow::Result<Api<Trigger>> {
+        Ok(Api::namespaced(self.client().await?, NAMESPACE))
+    }
+
+    async fn all_ready(
+        &self,
+        triggers: &Api<Trigger>,
+        label: &str,
+        count: u32,
+    ) -> anyhow::Result<()> {
         let (mut started, mut last) = (self.world.clock.monotonic(), 0);
         loop {
-            let ready = ready_triggers(&triggers, broker).await?;
+            let ready = ready_triggers(triggers, label).await?;
             if ready == count {
-                break;
+                return Ok(());
             }
             if ready != last {
                 (started, last) = (self.world.clock.monotonic(), ready);
             }
-            let what = format!("{ready} of {count} triggers of broker {broker} are Ready");
+            let what = format!("{ready} of {count} triggers of {label} are Ready");
             self.wait(started, &what).await?;
         }
-        self.rest().await
     }
 
     /// Waits until the server has nothing more to do, or has work that does not end.
@@ -335,10 +373,10 @@ fn trigger(broker: &str, wants: Wants, number: u32, subscriber: SocketAddr) -> T
     trigger
 }
 
-/// How many triggers of a broker are Ready, counted up to the first page on which one is not.
-async fn ready_triggers(triggers: &Api<Trigger>, broker: &str) -> anyhow::Result<u32> {
+/// How many triggers with a label are Ready, counted up to the first page on which one is not.
+async fn ready_triggers(triggers: &Api<Trigger>, label: &str) -> anyhow::Result<u32> {
     let mut params = ListParams::default()
-        .labels(&format!("{LABEL}={broker}"))
+        .labels(&format!("{LABEL}={label}"))
         .limit(500);
     let mut ready = 0;
     loop {

@@ -1,7 +1,8 @@
 //! `heddle bench sink`: a subscriber that does nothing but count, a process of its own.
 //!
 //! Every POST is a delivery and is answered 202 at once. `GET` tells what was counted, `DELETE` forgets it. How long an
-//! event was on its way is taken from the time of sending that the load generator put into it.
+//! event was on its way is taken from the time of sending that the load generator put into it. With `--manner` it answers
+//! like subscribers that are not well, each in its own way.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,18 +24,69 @@ use crate::wire::World;
 
 const ACCEPTED: &[u8] = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
+/// How long a slow subscriber takes.
+const SLOW: Duration = Duration::from_millis(200);
+/// How long a busy one asks to be left alone.
+const BUSY_SECONDS: u32 = 1;
+/// What a wordy one has to say about an event it does not want.
+const WORDY_BYTES: usize = 2048;
+
 /// Accepts every event and counts
 #[derive(Clone, Debug, clap::Args)]
-pub(in super::super) struct Args {}
+pub(in super::super) struct Args {
+    /// How events are answered
+    #[arg(long, value_enum, default_value_t)]
+    manner: Manner,
+}
 
-pub(in super::super) fn run(_: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+/// How a sink answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Manner {
+    #[default]
+    Accepting,
+    /// Takes the request and never answers.
+    Hung,
+    /// Accepts after a while.
+    Slow,
+    /// 429, and asks for time.
+    Busy,
+    /// 500, for ever.
+    Failing,
+    /// 400, with a long answer.
+    Wordy,
+    /// Closes the connection instead of answering.
+    Closing,
+}
+
+impl Manner {
+    /// All that are not well.
+    pub(super) const BAD: [Self; 6] = [
+        Self::Hung,
+        Self::Slow,
+        Self::Busy,
+        Self::Failing,
+        Self::Wordy,
+        Self::Closing,
+    ];
+
+    /// As the command line says it.
+    pub(super) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+}
+
+pub(in super::super) fn run(
+    args: Args,
+    world: &World,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
     let clock = world.clock.clone();
     super::on_one_thread(async move {
         let listener = Bound::new().await?;
         terminal.say(&listener.address.to_string())?;
         let closed = super::processes::standard_input_closed(&Tasks::new("sink"))?;
         tokio::select! {
-            ended = listener.serve(clock) => ended,
+            ended = listener.serve(clock, args.manner) => ended,
             () = closed.cancelled() => Ok(()),
         }
     })
@@ -95,7 +147,7 @@ impl Bound {
         Ok(Self { inner, address })
     }
 
-    pub(super) async fn serve(self, clock: Clock) -> anyhow::Result<()> {
+    pub(super) async fn serve(self, clock: Clock, manner: Manner) -> anyhow::Result<()> {
         let tasks = Tasks::new("sink");
         let counters = Arc::<Mutex<Counters>>::default();
         let stamps = Stamps::new(&clock);
@@ -106,6 +158,7 @@ impl Bound {
                 counters: counters.clone(),
                 clock: clock.clone(),
                 stamps,
+                manner,
             };
             // A server under test may be killed at any time, and its connections with it.
             tasks.spawn(&format!("from-{peer}"), OnError::Report, conversation.run());
@@ -118,6 +171,7 @@ struct Conversation {
     counters: Arc<Mutex<Counters>>,
     clock: Clock,
     stamps: Stamps,
+    manner: Manner,
 }
 
 impl Conversation {
@@ -128,7 +182,10 @@ impl Conversation {
                 let sent = wire::header(head, SENT_HEADER)
                     .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
                 self.count(sent);
-                self.wire.write(ACCEPTED).await?;
+                if self.manner == Manner::Closing {
+                    return Ok(());
+                }
+                self.answer().await?;
             } else {
                 let forget = head.starts_with(b"DELETE ");
                 let report = self.report(forget);
@@ -137,6 +194,29 @@ impl Conversation {
             self.wire.consume(frame);
         }
         Ok(())
+    }
+
+    async fn answer(&mut self) -> io::Result<()> {
+        let refusal = |status: &str, header: &str, body: &str| {
+            let bytes = body.len();
+            format!("HTTP/1.1 {status}\r\n{header}content-length: {bytes}\r\n\r\n{body}")
+        };
+        let answer = match self.manner {
+            Manner::Accepting => return self.wire.write(ACCEPTED).await,
+            Manner::Slow => {
+                self.clock.sleep(SLOW).await;
+                return self.wire.write(ACCEPTED).await;
+            }
+            // The other side gives up and hangs up, which ends the conversation.
+            Manner::Hung | Manner::Closing => return Ok(()),
+            Manner::Busy => {
+                let header = format!("retry-after: {BUSY_SECONDS}\r\n");
+                refusal("429 Too Many Requests", &header, "")
+            }
+            Manner::Failing => refusal("500 Internal Server Error", "", "no"),
+            Manner::Wordy => refusal("400 Bad Request", "", &"x".repeat(WORDY_BYTES)),
+        };
+        self.wire.write(answer.as_bytes()).await
     }
 
     fn count(&self, sent: Option<u64>) {

@@ -6,7 +6,7 @@ use heddle_rt::{Clock, OnError, Tasks};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 
-use super::sink::{Bound, Counted};
+use super::sink::{Bound, Counted, Manner};
 use super::{load, nats, noop};
 use crate::wire::World;
 
@@ -23,10 +23,16 @@ async fn start_noop(tasks: &Tasks, world: &World) -> SocketAddr {
 }
 
 async fn start_sink(tasks: &Tasks, world: &World) -> SocketAddr {
+    start_sink_with(tasks, world, Manner::default()).await
+}
+
+async fn start_sink_with(tasks: &Tasks, world: &World, manner: Manner) -> SocketAddr {
     let sink = Bound::new().await.unwrap();
     let (address, clock) = (sink.address, world.clock.clone());
     tasks.spawn("sink", OnError::Report, async move {
-        sink.serve(clock).await.map_err(|error| error.to_string())
+        sink.serve(clock, manner)
+            .await
+            .map_err(|error| error.to_string())
     });
     address
 }
@@ -48,6 +54,34 @@ async fn every_accepted_event_is_counted_once() {
     assert!(counted.p50 > std::time::Duration::ZERO && counted.p50 <= counted.p99);
     Counted::forget(sink).await.unwrap();
     assert_eq!(Counted::of(sink).await.unwrap(), Counted::default());
+    tasks.cancel();
+}
+
+#[tokio::test]
+async fn a_bad_subscriber_is_bad_in_its_own_way() {
+    let (tasks, world) = (Tasks::new("test"), World::real());
+    let expected = [
+        (Manner::Accepting, Some((202, 0))),
+        (Manner::Slow, Some((202, 0))),
+        (Manner::Busy, Some((429, 0))),
+        (Manner::Failing, Some((500, 2))),
+        (Manner::Wordy, Some((400, 2048))),
+        (Manner::Closing, None),
+    ];
+    for (manner, expected) in expected {
+        let sink = start_sink_with(&tasks, &world, manner).await;
+        let answer = super::wire::ask(sink, "POST", "/").await.ok();
+        let answer = answer.map(|(status, body)| (status, body.len()));
+        assert_eq!(answer, expected, "{manner:?}");
+    }
+    let hung = start_sink_with(&tasks, &world, Manner::Hung).await;
+    let mut asking = Box::pin(super::wire::ask(hung, "POST", "/"));
+    loop {
+        tokio::select! {
+            answer = &mut asking => panic!("it answered {answer:?}"),
+            counted = Counted::of(hung) => if counted.unwrap().received == 1 { break },
+        }
+    }
     tasks.cancel();
 }
 
