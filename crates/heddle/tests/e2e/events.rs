@@ -11,6 +11,7 @@ mod identity;
 mod load;
 mod metrics;
 mod publishing;
+mod room;
 mod routing;
 mod security;
 pub(crate) mod stage;

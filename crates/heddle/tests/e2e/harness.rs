@@ -89,21 +89,41 @@ impl Server {
         self.spawn_on("0");
     }
 
+    /// Starts the binary with a configuration that may keep it from becoming ready, and waits until it tells where it
+    /// listens.
+    pub(crate) async fn launch_configured(&mut self, text: &str) {
+        let file = self.folder.path().join("heddle.yaml");
+        write(&file, text);
+        let mut command = self.command();
+        command.arg("--config").arg(file);
+        self.run(command);
+        self.until_listening().await;
+    }
+
     fn spawn_on(&mut self, port: &str) {
+        let mut command = self.command();
+        command.env("HEDDLE_LISTEN", format!("127.0.0.1:{port}"));
+        self.run(command);
+    }
+
+    fn run(&mut self, mut command: Command) {
         // What a killed server left behind names a port that another test may have by now.
         let endpoints = self.data().join("endpoints.json");
         if exists(&endpoints) {
             DiskVfs.remove(&endpoints).unwrap();
         }
-        self.child = Some(
-            self.command()
-                .env("HEDDLE_LISTEN", format!("127.0.0.1:{port}"))
-                .spawn()
-                .unwrap(),
-        );
+        self.child = Some(command.spawn().unwrap());
     }
 
     async fn until_launched(&mut self) {
+        self.until_listening().await;
+        eventually("readiness", async || {
+            (self.get("/readyz").await.code == StatusCode::OK).then_some(())
+        })
+        .await;
+    }
+
+    async fn until_listening(&mut self) {
         let endpoints = self.data().join("endpoints.json");
         let endpoints = eventually("endpoints.json", async || {
             let running = self.child.as_mut().unwrap().try_wait().unwrap().is_none();
@@ -118,10 +138,6 @@ impl Server {
         let endpoints: Value = serde_json::from_str(&endpoints).unwrap();
         self.control = endpoints["control"].as_str().unwrap().to_owned();
         self.events = endpoints["events"].as_str().unwrap().to_owned();
-        eventually("readiness", async || {
-            (self.get("/readyz").await.code == StatusCode::OK).then_some(())
-        })
-        .await;
     }
 
     /// The command line that serves this directory.
