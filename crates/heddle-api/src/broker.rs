@@ -77,6 +77,18 @@ pub struct Claim {
     pub name: Option<String>,
 }
 
+impl BrokerSpec {
+    /// Names everything in the spec but the claims, which come and go without a word about how events are served.
+    pub fn settings(&self) -> String {
+        let settings = Self {
+            claims: Vec::new(),
+            ..self.clone()
+        };
+        let text = serde_json::to_string(&settings).unwrap_or_default();
+        crate::names::hashed("settings", &[&text])
+    }
+}
+
 /// What is known about a Broker.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -85,6 +97,10 @@ pub struct BrokerStatus {
     /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Names the settings that this status describes. Claims are not part of them: who else needs the broker makes it no
+    /// less ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_settings: Option<String>,
     /// What holds for the broker; `Ready` sums it up.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,

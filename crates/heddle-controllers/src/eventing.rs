@@ -9,6 +9,8 @@
 //! one that comes and one that goes. Everything is worked out anew from one look at the namespace; what is there already
 //! under the right labels is taken in rather than made twice.
 //!
+//! A look costs what there is to see, so a namespace with many flows is looked at less often while they come (see `pace`).
+//!
 //! Promises: a flow has things made for it only while it is held by its finalizer, so that nothing outlives it unseen; a
 //! claim goes only after the link that it stood for; what nobody marked as heddle's is changed where it has to be, and
 //! never removed. Claims are written here and nowhere else; that a Broker without claims goes is left to the controller
@@ -17,6 +19,7 @@
 mod label;
 mod links;
 mod observe;
+mod pace;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -27,7 +30,7 @@ use heddle_api::{Application, EventFlow, Subscription};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Resource, ResourceExt as _};
+use kube::{Api, Resource, ResourceExt as _};
 use serde_json::Value;
 
 use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
@@ -37,6 +40,7 @@ use crate::{Hubs, Parts, Start};
 pub(crate) use label::is_disabled;
 pub(crate) use links::goes_only_to;
 pub(crate) use observe::World;
+use pace::Pace;
 pub(crate) use wanted::{allowed, is_name, succeeds};
 
 const BROKER: Ticket = "broker";
@@ -51,7 +55,7 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
         let flows = flows.clone();
         (hubs.flows).listen(move |change| flows.update(change, application));
     }
-    let controller = Controller::new(Eventing, &mut hubs.namespaces, |_| Vec::new())
+    let controller = Controller::new(Eventing::default(), &mut hubs.namespaces, |_| Vec::new())
         .hears(&mut hubs.flows, its_namespace)
         .hears(&mut hubs.mappings, its_namespace)
         .hears(&mut hubs.brokers, its_namespace)
@@ -111,8 +115,10 @@ fn is_leaving<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }
 
-#[derive(Debug)]
-pub(crate) struct Eventing;
+#[derive(Debug, Default)]
+pub(crate) struct Eventing {
+    pace: Pace,
+}
 
 impl Beats for Eventing {
     type Kind = Namespace;
@@ -120,7 +126,16 @@ impl Beats for Eventing {
     const NAME: &'static str = field_manager::EVENTING;
 
     async fn observe(&self, ctx: &Ctx, object: Namespace) -> Result<World, Error> {
-        observe::observe(ctx, object).await
+        let name = object.name_any();
+        let (turn, has_waited) = self.pace.turn(&ctx.options.clock, &name).await;
+        let object = match has_waited {
+            true => Api::all(ctx.client.clone()).get(&name).await?,
+            false => object,
+        };
+        let world = observe::observe(ctx, object).await?;
+        self.pace
+            .took(turn, &ctx.options.clock, name, world.flows.len());
+        Ok(world)
     }
 
     fn plan(&self, world: &World) -> Vec<Step> {

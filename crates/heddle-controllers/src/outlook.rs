@@ -1,5 +1,6 @@
 //! What others see of an object: whether it is there to stay, whether it is ready, and where it is reached.
 
+use heddle_api::broker::BrokerStatus;
 use heddle_api::conditions::{Conditions, READY, Status};
 use heddle_api::duck::Addressable;
 use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger};
@@ -8,6 +9,7 @@ use kube::{Resource, ResourceExt as _};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outlook {
     pub uid: Option<String>,
+    /// Of a Broker, nothing: its claims change that, and nobody else needs to know of them.
     pub generation: Option<i64>,
     /// It is on its way out.
     pub leaving: bool,
@@ -35,6 +37,11 @@ impl Readiness {
         observed: Option<i64>,
         generation: Option<i64>,
     ) -> Self {
+        Self::of(conditions, observed == generation)
+    }
+
+    /// From conditions, and whether they speak of the object as it is written now.
+    fn of(conditions: &Conditions, is_current: bool) -> Self {
         let unknown = |why: &str| Self {
             status: Status::Unknown,
             why: why.to_owned(),
@@ -42,7 +49,7 @@ impl Readiness {
         let Some(ready) = conditions.find(READY) else {
             return unknown("it has no conditions yet");
         };
-        if observed != generation {
+        if !is_current {
             return unknown("its conditions describe an earlier generation");
         }
         let why = match ready.status {
@@ -99,6 +106,28 @@ seen!(Trigger, |_| None, |_| None);
 seen!(Channel, |status| status.address.clone(), |status| status
     .dead_letter_sink_uri
     .clone());
-seen!(Broker, |status| status.address.clone(), |status| status
-    .dead_letter_sink_uri
-    .clone());
+
+/// A Broker is as ready with one claim more as it was before: otherwise each flow that comes would make all other flows of
+/// its namespace unready for a moment. An implementation that does not say which settings it has seen is judged like
+/// every other kind.
+impl Seen for Broker {
+    fn outlook(&self) -> Outlook {
+        let status = self.status.as_ref();
+        let is_current = |status: &BrokerStatus| match &status.observed_settings {
+            Some(seen) => *seen == self.spec.settings(),
+            None => status.observed_generation == self.meta().generation,
+        };
+        let ready = status.map_or_else(
+            || Readiness::of(&Conditions::default(), false),
+            |status| Readiness::of(&status.conditions, is_current(status)),
+        );
+        Outlook {
+            uid: self.uid(),
+            generation: None,
+            leaving: self.meta().deletion_timestamp.is_some(),
+            ready,
+            address: status.and_then(|status| status.address.clone()),
+            dead_letter_sink_uri: status.and_then(|status| status.dead_letter_sink_uri.clone()),
+        }
+    }
+}

@@ -201,20 +201,26 @@ fn follow<K: Watched + Routes>(hub: &mut Hub<K>, changed: &Arc<Notify>) -> Store
 /// comparison: conditions, and who wrote what when.
 fn same_routes<K: Routes>(old: &K, new: &K) -> bool {
     let (a, b) = (old.meta(), new.meta());
-    (&a.uid, a.generation, &a.labels, &a.annotations)
-        == (&b.uid, b.generation, &b.labels, &b.annotations)
+    (&a.uid, &a.labels, &a.annotations) == (&b.uid, &b.labels, &b.annotations)
         && a.deletion_timestamp == b.deletion_timestamp
+        && old.same_spec(new)
         && old.same_addresses(new)
 }
 
 trait Routes: Resource<DynamicType = ()> {
+    /// Whether two states of one object ask for the same.
+    fn same_spec(&self, other: &Self) -> bool;
     /// Whether two states have the same status, conditions aside.
     fn same_addresses(&self, other: &Self) -> bool;
 }
 
 macro_rules! routes {
-    ($($kind:ty),*) => {$(
+    ($($kind:ty: $same_spec:expr),*) => {$(
         impl Routes for $kind {
+            fn same_spec(&self, other: &Self) -> bool {
+                $same_spec(self, other)
+            }
+
             fn same_addresses(&self, other: &Self) -> bool {
                 let plain = |object: &Self| {
                     let mut status = object.status.clone().unwrap_or_default();
@@ -229,11 +235,16 @@ macro_rules! routes {
 }
 
 routes!(
-    Application,
-    HTTPSource,
-    Channel,
-    Subscription,
-    Broker,
-    Trigger,
-    EventPolicy
+    Application: same_generation,
+    HTTPSource: same_generation,
+    Channel: same_generation,
+    Subscription: same_generation,
+    // Claims have no say in routes, and come with every flow.
+    Broker: |a: &Broker, b: &Broker| a.spec.settings() == b.spec.settings(),
+    Trigger: same_generation,
+    EventPolicy: same_generation
 );
+
+fn same_generation<K: Resource>(old: &K, new: &K) -> bool {
+    old.meta().generation == new.meta().generation
+}

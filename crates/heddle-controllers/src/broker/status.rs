@@ -20,6 +20,7 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     let url = world.door.as_ref().and_then(|door| door.url(&entry));
     let mut status = BrokerStatus {
         observed_generation: broker.metadata.generation,
+        observed_settings: Some(broker.spec.settings()),
         conditions: (broker.status.as_ref())
             .map(|status| status.conditions.clone())
             .unwrap_or_default(),

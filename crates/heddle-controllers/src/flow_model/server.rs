@@ -217,7 +217,7 @@ impl Server {
         world.flows = self.flows.values().cloned().collect();
         world.mappings = self.mappings.values().cloned().collect();
         world.applications = self.applications.values().cloned().collect();
-        eventing::Eventing.plan(&world)
+        eventing::Eventing::default().plan(&world)
     }
 
     /// What a round of the controller of Brokers would do, however long nobody has claimed it.
