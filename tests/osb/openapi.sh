@@ -4,7 +4,7 @@
 # The document's own gaps are known: which statuses may occur is not asked, since it lists too few of them.
 set -euo pipefail
 
-document=$1
+document=$(realpath "$1")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
 heddle=${HEDDLE:-$root/target/debug/heddle}
@@ -20,6 +20,8 @@ for _ in $(seq 300); do
 done
 field() { sed -n "s/.*\"$2\": \"\([^\"]*\)\".*/\1/p" "$home/data/$1"; }
 KUBECONFIG=$home/data/admin.kubeconfig "$heddle" apply -f "$root/examples/shop.yaml"
+# It keeps notes where it is started, which should not be the working tree.
+cd "$home"
 "$tools/schemathesis/bin/schemathesis" run "$document" \
     --url "$(field endpoints.json control)" \
     --auth "$(field osb-credentials.json username):$(field osb-credentials.json password)" \
