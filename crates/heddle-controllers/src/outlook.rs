@@ -131,3 +131,43 @@ impl Seen for Broker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A Broker at its third generation, whose status is of the second and describes these settings.
+    fn broker(spec: &Value, observed_settings: Option<&str>) -> Broker {
+        let object = json!({
+            "apiVersion": "eventing.knative.dev/v1", "kind": "Broker",
+            "metadata": {"name": "default", "namespace": "team", "uid": "b", "generation": 3},
+            "spec": spec,
+            "status": {
+                "observedGeneration": 2, "observedSettings": observed_settings,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_claim_changes_nothing_that_others_see_of_a_broker_and_a_setting_does() {
+        let one = json!({"claims": [{"uid": "one"}]});
+        let two = json!({"claims": [{"uid": "one"}, {"uid": "two"}]});
+        let other = json!({"delivery": {"retry": 3}, "claims": [{"uid": "one"}]});
+        let seen = broker(&one, None).spec.settings();
+        let before = broker(&one, Some(&seen)).outlook();
+        assert!(before.ready.is_true(), "{before:?}");
+        assert_eq!(broker(&two, Some(&seen)).outlook(), before);
+        let changed = broker(&other, Some(&seen)).outlook();
+        assert_eq!(changed.ready.status, Status::Unknown, "{changed:?}");
+    }
+
+    #[test]
+    fn a_broker_of_an_implementation_that_names_no_settings_is_judged_by_its_generation() {
+        let outlook = broker(&json!({}), None).outlook();
+        assert_eq!(outlook.ready.status, Status::Unknown, "{outlook:?}");
+    }
+}

@@ -248,3 +248,28 @@ routes!(
 fn same_generation<K: Resource>(old: &K, new: &K) -> bool {
     old.meta().generation == new.meta().generation
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn broker(generation: i64, spec: &Value) -> Broker {
+        let metadata =
+            json!({"name": "default", "namespace": "team", "uid": "b", "generation": generation});
+        let object = json!({
+            "apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "metadata": metadata, "spec": spec,
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_claim_on_a_broker_gives_no_other_routes_and_its_settings_do() {
+        let before = broker(1, &json!({}));
+        let claimed = broker(2, &json!({"claims": [{"uid": "one"}]}));
+        let changed = broker(2, &json!({"delivery": {"retry": 3}}));
+        assert!(same_routes(&before, &claimed));
+        assert!(!same_routes(&before, &changed));
+    }
+}

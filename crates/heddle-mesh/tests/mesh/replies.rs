@@ -92,16 +92,7 @@ async fn a_circle_of_replies_ends_in_a_dead_letter() {
 #[tokio::test(start_paused = true)]
 async fn another_broker_can_be_the_subscriber() {
     for mut world in World::each() {
-        world.broker("ns", "default");
-        world.broker("ns", "other");
-        let reference =
-            json!({"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "other"});
-        world.trigger(
-            "bridge",
-            "nobody",
-            json!({"spec": {"subscriber": {"ref": reference, "uri": null}}, "status": {"subscriberUri": null}}),
-        );
-        world.trigger("t", "a", json!({"spec": {"broker": "other"}}));
+        world.bridge(json!({}));
         world.route().await;
         world.publish("1", &[("partitionkey", "k")]).await;
         world

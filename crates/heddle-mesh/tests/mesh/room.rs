@@ -107,19 +107,7 @@ async fn finished_events_make_room_for_new_ones_before_their_time() {
 async fn an_event_on_its_way_to_another_broker_waits_for_room_as_long_as_it_takes() {
     for refused in [Refused::Full, Refused::Low(Box::default()), Refused::Busy] {
         let (mut world, log) = World::in_memory_that_refuses();
-        world.broker("ns", "default");
-        world.broker("ns", "other");
-        let reference =
-            json!({"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "other"});
-        world.trigger(
-            "bridge",
-            "nobody",
-            json!({
-                "spec": {"subscriber": {"ref": reference, "uri": null}, "delivery": {"retry": 0}},
-                "status": {"subscriberUri": null},
-            }),
-        );
-        world.trigger("t", "a", json!({"spec": {"broker": "other"}}));
+        world.bridge(json!({"spec": {"delivery": {"retry": 0}}}));
         world.route().await;
         assert_eq!(world.publish("1", &[]).await, 202);
         log.refuse(Some(refused));

@@ -379,6 +379,21 @@ impl World {
             .push(Arc::new(serde_json::from_value(trigger).unwrap()));
     }
 
+    /// A trigger `bridge` that leads from `ns/default` to a Broker `ns/other`, where trigger `t` with host `a` is. `extra` is
+    /// merged into the first.
+    pub(crate) fn bridge(&mut self, extra: Value) {
+        self.broker("ns", "default");
+        self.broker("ns", "other");
+        let other =
+            json!({"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "other"});
+        let mut bridge = json!({
+            "spec": {"subscriber": {"ref": other, "uri": null}}, "status": {"subscriberUri": null},
+        });
+        merge(&mut bridge, extra);
+        self.trigger("bridge", "nobody", bridge);
+        self.trigger("t", "a", json!({"spec": {"broker": "other"}}));
+    }
+
     pub(crate) fn remove_trigger(&mut self, name: &str) {
         self.resources
             .triggers
