@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["heddle-api", "heddle-rt", "heddle-store"],
     ),
     ("heddle-controllers", &["heddle-api", "heddle-rt"]),
+    ("heddle-bundles", &["heddle-api", "heddle-rt"]),
     ("heddle-mesh", &["heddle-api", "heddle-rt", "heddle-store"]),
     ("heddle-front", &["heddle-api", "heddle-rt"]),
     (
@@ -33,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "heddle-api",
             "heddle-apiserver",
+            "heddle-bundles",
             "heddle-controllers",
             "heddle-front",
             "heddle-mesh",
@@ -45,6 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "heddle-api",
             "heddle-apiserver",
+            "heddle-bundles",
             "heddle-controllers",
             "heddle-front",
             "heddle-mesh",
@@ -64,6 +67,8 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("prometheus-client", &["heddle-apiserver"]),
     ("clap", &["heddle"]),
     ("fuser", &["heddle"]),
+    ("nix", &["heddle-bundles"]),
+    ("tar", &["heddle-bundles"]),
     ("rcgen", &["heddle", "heddle-rt"]),
 ];
 

@@ -24,6 +24,8 @@ use crate::schema::{structural, timestamp};
     derive = "Default",
     derive = "PartialEq",
     doc = "One offering of a registry.",
+    selectable = ".spec.serviceID",
+    selectable = ".spec.registry",
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
@@ -67,15 +69,45 @@ pub struct BundleStatus {
     /// Why and since when the bundle is withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
-    /// In how many successive readings the bundle was absent.
+    /// What readings of the registry say. The controller of Registries writes this and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub absences: Option<i32>,
+    pub seen: Option<Seen>,
     /// Name of the BundleRevision that new instances get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_revision: Option<String>,
     /// The version that the bundle's author gave that revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle_version: Option<String>,
+}
+
+/// What readings of the registry say about a bundle. A reading that says the same as the last changes nothing here.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Seen {
+    /// Digest of the manifest that was there last, usable or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Name of the BundleRevision of the newest usable image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Why the image with that digest cannot be used, if it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<String>,
+    /// That it is gone, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absence: Option<Absence>,
+}
+
+/// Readings proved that a bundle is gone.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Absence {
+    /// In what sense.
+    pub reason: MarkReason,
+    /// In how many successive readings, counted up to what the registry asks for.
+    pub readings: i32,
+    /// Name of the SyncRun that saw it first.
+    pub sync_run: String,
 }
 
 /// Where a bundle is in its life.
@@ -144,12 +176,23 @@ pub mod condition {
         meaning: "The newest image in the registry is the current revision.",
         reasons: &[reason::REVISION_REJECTED, reason::VERSION_REUSED],
     };
+    /// The registry cannot be read.
+    pub const STALE: ConditionType = ConditionType {
+        name: "Stale",
+        meaning: "What is known of the bundle is from an earlier reading, because its registry cannot be read.",
+        reasons: &[reason::REGISTRY_FRESH],
+    };
 }
 
 /// Why a Bundle is not offered, or not in its newest form.
 pub mod reason {
     use crate::conditions::Reason;
 
+    /// Its registry was read.
+    pub const REGISTRY_FRESH: Reason = Reason {
+        name: "RegistryFresh",
+        meaning: "The last reading of the registry succeeded.",
+    };
     /// It is marked.
     pub const WITHDRAWN: Reason = Reason {
         name: "Withdrawn",
@@ -180,5 +223,5 @@ pub mod reason {
 /// The conditions of a Bundle.
 pub const CONDITIONS: ConditionSet = ConditionSet {
     dependents: &[condition::OFFERED],
-    informational: &[condition::REVISION_ACCEPTED],
+    informational: &[condition::REVISION_ACCEPTED, condition::STALE],
 };

@@ -21,6 +21,7 @@ use crate::schema::{free_form, structural};
     derive = "Default",
     derive = "PartialEq",
     doc = "One immutable state of a Bundle, pinned by the instances that were made from it.",
+    selectable = ".spec.bundle",
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name":"Bundle","type":"string","jsonPath":".spec.bundle"}"#,
@@ -35,6 +36,9 @@ pub struct BundleRevisionSpec {
     /// Name of the Bundle.
     #[schemars(length(min = 1, max = 253))]
     pub bundle: String,
+    /// Name of the Registry, which knows how the image is fetched and what its actions may use.
+    #[schemars(length(min = 1, max = 253))]
+    pub registry: String,
     /// The image, with its registry and repository.
     #[schemars(length(min = 1, max = 1024))]
     pub image: String,
@@ -98,7 +102,11 @@ pub mod condition {
     pub const CACHED: ConditionType = ConditionType {
         name: "Cached",
         meaning: "All parts of the image are kept locally and were verified.",
-        reasons: &[reason::NOT_FETCHED, reason::DIGEST_MISMATCH],
+        reasons: &[
+            reason::NOT_FETCHED,
+            reason::DIGEST_MISMATCH,
+            reason::FETCH_FAILED,
+        ],
     };
 }
 
@@ -115,6 +123,11 @@ pub mod reason {
     pub const DIGEST_MISMATCH: Reason = Reason {
         name: "DigestMismatch",
         meaning: "The registry sent other content than the digest names; nothing of it is used.",
+    };
+    /// It could not be fetched.
+    pub const FETCH_FAILED: Reason = Reason {
+        name: "FetchFailed",
+        meaning: "The image cannot be fetched at present; it is tried again, and the message says why it failed.",
     };
 }
 

@@ -20,6 +20,7 @@
 //! | Claim | a stated need for a Broker to exist ([`broker::Claim`]) | |
 //! | Revision | one immutable state of a bundle ([`BundleRevision`]) | generation: of a spec; resource version: of an object |
 
+pub mod action;
 pub mod application;
 pub mod application_mapping;
 pub mod attributes;
@@ -29,10 +30,12 @@ pub mod bundle_revision;
 pub mod cesql;
 pub mod channel;
 pub mod conditions;
+pub mod description;
 pub mod duck;
 pub mod event_activation;
 pub mod event_flow;
 pub mod event_policy;
+pub mod evidence;
 pub mod filter;
 pub mod http_source;
 pub mod ledger;
@@ -46,6 +49,7 @@ pub mod service_binding;
 pub mod service_instance;
 pub mod subscription;
 pub mod sync_run;
+pub mod tombstone;
 pub mod trigger;
 pub mod well_known;
 

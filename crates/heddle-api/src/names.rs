@@ -58,6 +58,21 @@ pub fn activation(service_id: &str) -> String {
     of_id("activation", service_id)
 }
 
+/// Name of the Bundle for an image of a registry.
+pub fn bundle(registry: &str, repository: &str, track: &str) -> String {
+    hashed("bundle", &[registry, repository, track])
+}
+
+/// Name of the BundleRevision for one state of a Bundle.
+pub fn revision(bundle: &str, manifest_digest: &str) -> String {
+    hashed("revision", &[bundle, manifest_digest])
+}
+
+/// Id of the run of an action for one operation. The same operation gives the same run, however often it is looked at.
+pub fn run(uid: &str, operation: &str, action: &str, attempt: u32) -> String {
+    hashed("run", &[uid, operation, action, &attempt.to_string()])
+}
+
 /// A name made of a prefix and a hash of several parts.
 pub fn hashed(prefix: &str, parts: &[&str]) -> String {
     format!("{prefix}-{}", hash(parts))

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::action::Action;
 use crate::schema::{free_form, timestamp};
 
 /// An operation as it was accepted.
@@ -114,6 +115,24 @@ pub struct RevisionReference {
     /// The version that the bundle's author gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle_version: Option<String>,
+}
+
+/// A bundle's action that was started for an operation, and how it went.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunReport {
+    /// Id of the run; under it, its log is kept.
+    pub id: String,
+    /// What it does.
+    pub action: Action,
+    /// How often the action was started for the operation. Only removals are started again.
+    pub attempt: i32,
+    /// When it was started.
+    #[schemars(schema_with = "timestamp")]
+    pub started_at: Time,
+    /// How it ended, in one line; absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
 }
 
 /// The version of a plan's implementation, for maintenance updates.

@@ -91,6 +91,16 @@ pub struct RegistrySpec {
     /// With which image actions on existing instances run.
     #[serde(default)]
     pub action_image: ActionImage,
+    /// What becomes of an action when the image it should run with cannot be had.
+    #[serde(default)]
+    pub when_unavailable: WhenUnavailable,
+    /// How many seconds a withdrawn bundle that nothing uses is kept; without it, one refresh interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub sweep_grace_seconds: Option<i32>,
+    /// What the actions of the registry's bundles may use.
+    #[serde(default)]
+    pub actions: ActionPolicy,
     /// How ids of offerings are made.
     #[serde(default)]
     pub id_scheme: IdScheme,
@@ -257,6 +267,61 @@ pub enum ActionImage {
     Latest,
 }
 
+/// What becomes of an action when the image it should run with cannot be had.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WhenUnavailable {
+    /// It waits, and fails when its time is over.
+    #[default]
+    Fail,
+    /// It runs with the bundle's current image.
+    Latest,
+}
+
+/// What the actions of a registry's bundles may use.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionPolicy {
+    /// Whether they may use the network of this machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
+    /// Megabytes of memory, for all processes of an action together.
+    #[serde(default = "memory_megabytes")]
+    #[schemars(range(min = 16, max = 1_048_576))]
+    pub memory_megabytes: i32,
+    /// Processes and threads at once.
+    #[serde(default = "processes")]
+    #[schemars(range(min = 1, max = 32768))]
+    pub processes: i32,
+    /// Seconds that an action may take.
+    #[serde(default = "action_seconds")]
+    #[schemars(range(min = 1, max = 86400))]
+    pub timeout_seconds: i32,
+}
+
+impl Default for ActionPolicy {
+    fn default() -> Self {
+        Self {
+            network: false,
+            memory_megabytes: memory_megabytes(),
+            processes: processes(),
+            timeout_seconds: action_seconds(),
+        }
+    }
+}
+
+fn memory_megabytes() -> i32 {
+    512
+}
+
+fn processes() -> i32 {
+    256
+}
+
+fn action_seconds() -> i32 {
+    600
+}
+
 /// How ids of offerings are made.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub enum IdScheme {
@@ -290,12 +355,37 @@ pub struct RegistryStatus {
     /// Name of the last SyncRun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_sync_run: Option<String>,
+    /// When the last reading ended, well or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "timestamp")]
+    pub last_reading: Option<Time>,
+    /// The generation of the spec that was read completely last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub converged_generation: Option<i64>,
+    /// The request for a reading (`heddle.dev/sync`) that was answered last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_request: Option<String>,
+    /// A disappearance of many bundles at once that is not believed yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspicion: Option<Suspicion>,
     /// How many of its bundles are offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_bundle_count: Option<i32>,
     /// How many of its bundles are withdrawn but still in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked_bundle_count: Option<i32>,
+}
+
+/// Many bundles disappeared at once, and it is not believed yet.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspicion {
+    /// Names exactly these bundles; approving another disappearance does not approve this one.
+    pub id: String,
+    /// How many bundles would be withdrawn.
+    pub count: i32,
+    /// In how many successive readings exactly these were absent.
+    pub readings: i32,
 }
 
 /// What a Registry promises.
@@ -311,6 +401,7 @@ pub mod condition {
             reason::UNREACHABLE,
             reason::AUTHENTICATION_FAILED,
             reason::LISTING_INCOMPLETE,
+            reason::MISCONFIGURED,
         ],
     };
     /// Everything in the registry is known.
@@ -327,6 +418,7 @@ pub mod condition {
             reason::UNREACHABLE,
             reason::AUTHENTICATION_FAILED,
             reason::LISTING_INCOMPLETE,
+            reason::MISCONFIGURED,
         ],
     };
 }
@@ -349,6 +441,11 @@ pub mod reason {
     pub const LISTING_INCOMPLETE: Reason = Reason {
         name: "ListingIncomplete",
         meaning: "Not every page of the registry's listing could be read; nothing is withdrawn.",
+    };
+    /// It cannot be read as it is described.
+    pub const MISCONFIGURED: Reason = Reason {
+        name: "Misconfigured",
+        meaning: "The settings of the registry make no sense; the message says which.",
     };
     /// It was never read.
     pub const NEVER_READ: Reason = Reason {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::conditions::{ConditionSet, Conditions};
 use crate::operation::{
-    OperationProgress, OperationRequest, OriginatingIdentity, RevisionReference,
+    OperationProgress, OperationRequest, OriginatingIdentity, RevisionReference, RunReport,
 };
 use crate::schema::{free_form, free_form_list, structural, timestamp};
 
@@ -115,6 +115,9 @@ pub struct ServiceBindingStatus {
     /// How far the last operation has come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationProgress>,
+    /// The bundle's action that was started last, for bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunReport>,
     /// The Secret that holds the credentials, in the same namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,

@@ -13,6 +13,7 @@ use crate::conditions::{ConditionSet, Conditions};
 use crate::event_flow::OnDeprovision;
 use crate::operation::{
     MaintenanceInfo, OperationProgress, OperationRequest, OriginatingIdentity, RevisionReference,
+    RunReport,
 };
 use crate::schema::{free_form, structural, timestamp};
 
@@ -131,6 +132,9 @@ pub struct ServiceInstanceStatus {
     /// What is in force, which differs from the spec while an update runs and after one failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<Applied>,
+    /// The bundle's action that was started last, for bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunReport>,
     /// Where people manage the instance.
     #[serde(
         rename = "dashboardURL",
@@ -169,6 +173,9 @@ pub struct Applied {
     /// Version of the plan's implementation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance_info: Option<MaintenanceInfo>,
+    /// The revision that actions use, for bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision_ref: Option<RevisionReference>,
     /// Since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "timestamp")]

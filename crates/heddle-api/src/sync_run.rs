@@ -93,10 +93,42 @@ pub struct SyncRunStatus {
     /// How many withdrawn bundles came back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmarked: Option<i32>,
+    /// How many requests it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<i64>,
+    /// What is new about images; at most two hundred entries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200))]
+    pub findings: Vec<Finding>,
     /// What went wrong, by image; at most a hundred entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub errors: Vec<ImageError>,
+}
+
+/// What is new about one image.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// Repository and tag.
+    pub image: String,
+    /// What was seen.
+    pub verdict: FindingVerdict,
+    /// More about it, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// What was seen of an image.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum FindingVerdict {
+    /// It is new, or has a new form.
+    Present,
+    /// It has a new form, which cannot be used.
+    Rejected,
+    /// It is proven to be gone.
+    Absent,
 }
 
 /// What went wrong with one image.

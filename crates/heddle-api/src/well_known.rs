@@ -28,6 +28,13 @@ pub const RECORD_LABEL: &str = "heddle.dev/record";
 /// Annotation of an instance or binding: when its platform last asked about it. Coarse, so that polling writes nothing.
 pub const LAST_CONTACT_ANNOTATION: &str = "heddle.dev/last-contact";
 
+/// Annotation of a Registry: any text that was not there before asks for a reading now.
+pub const SYNC_ANNOTATION: &str = "heddle.dev/sync";
+/// Annotation of a Registry: the id of a suspicion that somebody approved.
+pub const APPROVED_ANNOTATION: &str = "heddle.dev/removal-approved";
+/// Annotation of a Bundle: `true` withdraws it, whatever its registry says.
+pub const WITHDRAWN_ANNOTATION: &str = "heddle.dev/withdrawn";
+
 /// Type of the Secrets with which Applications prove who they are when they publish.
 pub const PUBLISHER_TOKEN_TYPE: &str = "heddle.dev/publisher-token";
 /// Key of the token in such a Secret.
@@ -65,6 +72,12 @@ pub mod field_manager {
     pub const INSTANCE: &str = "heddle-service-instance";
     /// The controller of ServiceBindings.
     pub const BINDING: &str = "heddle-service-binding";
+    /// The controller of Registries.
+    pub const REGISTRY: &str = "heddle-registry";
+    /// The controller of Bundles.
+    pub const BUNDLE: &str = "heddle-bundle";
+    /// The controller of BundleRevisions.
+    pub const BUNDLE_REVISION: &str = "heddle-bundle-revision";
     /// The OSB front.
     pub const OSB: &str = "heddle-osb";
     /// The command line, unless a user names another.

@@ -12,12 +12,13 @@
 //! it. Nothing is destroyed without the uid it had when it was looked at.
 //!
 //! Each kind is watched once; controllers and the routes of the mesh listen to the same watches. This crate knows a
-//! `kube::Client` and the port to a mesh ([`DataPlane`]); it cannot tell heddle's own API server from a cluster's, nor one
-//! mesh from another.
+//! `kube::Client`, the port to a mesh ([`DataPlane`]) and the one to registries and runners ([`Bundles`]); it cannot tell
+//! heddle's own API server from a cluster's, nor one mesh from another.
 
 mod application;
 mod application_mapping;
 mod broker;
+mod bundles;
 mod channel;
 mod dataplane;
 mod event_flow;
@@ -57,6 +58,7 @@ use heddle_rt::{Chance, Clock};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Client;
 
+pub use bundles::{Bundles, Fetch, FetchTrouble, ReadRequest};
 pub use dataplane::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
 pub use leader::{Leadership, lead};
 pub use machine::{Beats, Ctx, Error, Step, Ticket};
@@ -79,6 +81,8 @@ pub struct Options {
     /// The mesh that is fed with routes and asked about them. Without one, whatever only a mesh could promise is
     /// `Unknown`, and an Application is ready when its children exist as asked.
     pub data_plane: Option<Arc<dyn DataPlane>>,
+    /// Where bundles come from and run. Without it no registry is read and no action is run, and objects say so.
+    pub bundles: Option<Arc<dyn Bundles>>,
     /// How Applications become offerings, which decides what clashes. The front must be told the same.
     pub offers: Mode,
 }
@@ -92,6 +96,7 @@ impl Options {
             resync: Duration::from_secs(600),
             broker_linger: Duration::from_secs(600),
             data_plane: None,
+            bundles: None,
             offers: Mode::default(),
         }
     }

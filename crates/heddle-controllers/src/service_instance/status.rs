@@ -327,6 +327,7 @@ fn applied(instance: &ServiceInstance, before: Option<Applied>, now: Timestamp) 
         plan_id: spec.plan_id.clone(),
         parameters: spec.parameters.clone(),
         maintenance_info: spec.maintenance_info.clone(),
+        revision_ref: spec.revision_ref.clone(),
         since,
     };
     match before {

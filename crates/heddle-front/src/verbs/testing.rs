@@ -243,6 +243,7 @@ pub(crate) fn instance_of(service_id: &str, plan_id: &str, standing: Standing) -
             plan_id: plan_id.to_owned(),
             parameters,
             maintenance_info: version,
+            revision_ref: None,
             since: None,
         }),
         ..ServiceInstanceStatus::default()

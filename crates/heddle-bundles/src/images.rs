@@ -1,0 +1,1 @@
+//! Images, kept by digest.

@@ -1,0 +1,1 @@
+//! Registries, and what their answers prove.

@@ -1,0 +1,1 @@
+//! Runs of actions, each shut in.
