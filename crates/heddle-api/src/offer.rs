@@ -2,10 +2,12 @@
 //!
 //! These rules are pure and shared: the front compiles its catalog by them, and the controller of Applications reports by
 //! them. So a service of a living Application is in the catalog exactly when its Application does not list it as rejected.
+//! Those for bundles, which have no services, are in [`bundle`].
 //!
 //! Ids and names are promises to platforms, which remember them. They are derived by rules that must not change between
 //! releases, and two Applications that want the same one do not get it by chance: see [`Register`].
 
+pub mod bundle;
 mod register;
 mod schema;
 #[cfg(test)]
@@ -128,11 +130,28 @@ pub fn offering_id(application: &Application) -> String {
     }
 }
 
-/// A UUID that follows from a name. It is of version 8, which leaves to us what the bits mean: they are those of a hash.
+/// A UUID that follows from a name.
 fn uuid_of(name: &str) -> String {
     let mut hasher = Sha256::new();
     hasher.update(b"heddle.dev/application/");
     hasher.update(name.as_bytes());
+    uuid(hasher)
+}
+
+/// A UUID that follows from several parts, whatever characters they have.
+fn uuid_from(space: &str, parts: &[&str]) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(space.as_bytes());
+    for part in parts {
+        // The length keeps ("ab", "c") and ("a", "bc") apart.
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    uuid(hasher)
+}
+
+/// A UUID of version 8, which leaves to us what the bits mean: they are those of a hash.
+fn uuid(hasher: Sha256) -> String {
     let mut bits = hasher.finalize();
     bits[6] = (bits[6] & 0x0f) | 0x80;
     bits[8] = (bits[8] & 0x3f) | 0x80;
