@@ -7,10 +7,15 @@
 //! pinned to what they need, so the front lets operations on them pass, and asks the catalog only about what is new.
 //!
 //! ```text
-//!   Applications ──watch──> compile ──> Catalog ──┬──> what a request looks up
-//!   ApplicationMappings ──watch──> Enabled ───────┴──> Document, per namespace and version, with its ETag
+//!   Applications ──watch──> compile ──────────┐
+//!   Bundles, revisions ──watch──> drafts ─────┴──> Catalog ──┬──> what a request looks up
+//!   ApplicationMappings ──watch──> Enabled ──────────────────┴──> Document, per namespace and version, with its ETag
 //! ```
+//! Bundles are offered in every namespace. What an instance of one is pinned to is known by its revision, so that the
+//! instance is dealt with by the plan it was made with, whatever the plan of that id is today.
 
+mod bundles;
+mod census;
 mod compile;
 mod document;
 mod enabled;
@@ -18,20 +23,57 @@ mod live;
 mod mirror;
 mod switch;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use heddle_api::bundle::MarkReason;
+use heddle_api::operation::RevisionReference;
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+pub use census::Census;
 pub use compile::{Rules, compile};
 pub use document::{Document, Level};
 pub use enabled::Enabled;
 pub use live::{LiveOffers, Options, Snapshot, start};
 pub use switch::{SwitchError, refuse_switch};
 
-/// Everything that is known, ordered by name and id.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Everything that is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
-    pub offerings: Vec<Offering>,
+    /// Ordered by name and id.
+    pub offerings: Vec<Arc<Offering>>,
+    /// What the offering of a bundle was in each revision that there is, by the revision's name.
+    pub revisions: BTreeMap<String, Arc<Offering>>,
+    /// Bundles that are not offered any more, by the id of their offering; also those that are gone and remembered.
+    pub withdrawn: BTreeMap<String, Withdrawal>,
+    /// Bundles that cannot be offered, by their name.
+    pub left_out: BTreeMap<String, LeftOut>,
+    /// Names of registries that were not read yet as they are configured.
+    pub unread: Vec<String>,
+    /// Some registry was never read, and no bundle is known: this may be less than there is.
+    pub is_fresh: bool,
+}
+
+/// What is known about a bundle that is not offered any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// Under which name it was offered.
+    pub name: String,
+    pub registry: String,
+    pub since: Option<Timestamp>,
+    pub reason: Option<MarkReason>,
+}
+
+/// A bundle that cannot be offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    pub service_id: String,
+    pub why: String,
 }
 
 impl Catalog {
@@ -42,6 +84,23 @@ impl Catalog {
         let offering = offerings.find(|offering| offering.id == service_id)?;
         let plan = offering.plans.iter().find(|plan| plan.id == plan_id)?;
         Some((offering, plan))
+    }
+
+    /// A plan as a revision has it, or else as it is known now.
+    #[must_use]
+    pub fn find_in(
+        &self,
+        revision: Option<&RevisionReference>,
+        service_id: &str,
+        plan_id: &str,
+    ) -> Option<(&Offering, &Plan)> {
+        let offering = revision.and_then(|revision| self.revisions.get(&revision.name));
+        let offering = offering.filter(|offering| offering.id == service_id);
+        let pinned = offering.and_then(|offering| {
+            let plan = offering.plans.iter().find(|plan| plan.id == plan_id)?;
+            Some((&**offering, plan))
+        });
+        pinned.or_else(|| self.find(service_id, plan_id))
     }
 
     /// What a namespace with these mappings can have: offerings, each with the plans that are offered there and never
@@ -67,13 +126,13 @@ impl Catalog {
             let plans: Vec<&Plan> = plans
                 .filter(|plan| !plan.withdrawn && wanted(plan))
                 .collect();
-            (!plans.is_empty()).then_some((offering, plans))
+            (!plans.is_empty()).then_some((&**offering, plans))
         })
     }
 }
 
 /// One offering: an OSB service.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offering {
     /// Stable over restarts and re-imports.
     pub id: String,
@@ -90,7 +149,7 @@ pub struct Offering {
 }
 
 /// One plan of an offering.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Stable, and unique over the whole catalog.
     pub id: String,
@@ -122,7 +181,7 @@ pub struct Plan {
 }
 
 /// JSON schemas of the parameters of each request; absent means that anything goes.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schemas {
     pub create: Option<Value>,
     pub update: Option<Value>,
@@ -150,4 +209,27 @@ pub enum Backing {
         /// It has an API, and so something to bind.
         api: bool,
     },
+    /// A plan of a bundle.
+    Bundle {
+        /// Name of the Bundle.
+        bundle: String,
+        registry: String,
+        /// What the bundle's author calls the plan.
+        plan: String,
+        /// The revision that describes it so.
+        revision: RevisionReference,
+        /// Ids of plans that an instance may change to.
+        updates_to: Vec<String>,
+    },
+}
+
+impl Backing {
+    /// The revision, where there is one.
+    #[must_use]
+    pub fn revision(&self) -> Option<&RevisionReference> {
+        match self {
+            Self::Application { .. } => None,
+            Self::Bundle { revision, .. } => Some(revision),
+        }
+    }
 }

@@ -13,6 +13,8 @@ use crate::wire::answer::Answer;
 
 /// After how many seconds a refusal that time heals is worth another try.
 const RETRY_SECONDS: u32 = 2;
+/// The same for what waits for a registry to be read.
+const REGISTRY_SECONDS: u32 = 5;
 
 /// Why a request is not carried out, by what the platform can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +41,15 @@ pub(crate) enum Refusal {
     /// The catalog does not have it, or has it no longer.
     #[error("{0}")]
     NotOffered(String),
+    /// The platform's catalog is not ours: what it names is withdrawn, or was never there.
+    #[error("{text}")]
+    OutOfSync { lapse: Lapse, text: String },
+    /// Too many wait for the same thing already.
+    #[error("{0}; try again later")]
+    Crowded(String),
+    /// It cannot be told yet.
+    #[error("{0}; try again later")]
+    NotYet(String),
     #[error("{what} does not exist")]
     NotFound { what: String },
     #[error("{what} is gone")]
@@ -66,7 +77,7 @@ pub(crate) enum Refusal {
         instance: String,
         from: String,
         to: String,
-        why: &'static str,
+        why: String,
     },
     #[error(
         "namespace {namespace} does not exist; create it, or name another in context.namespace"
@@ -86,13 +97,24 @@ pub(crate) enum Refusal {
     Unavailable,
 }
 
+/// In which way a platform's catalog is not ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lapse {
+    ServiceWithdrawn,
+    PlanWithdrawn,
+    ServiceUnknown,
+    PlanUnknown,
+}
+
 impl Refusal {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::VersionMissing { strict: false } | Self::Invalid(_) | Self::NotOffered(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::VersionMissing { strict: false }
+            | Self::Invalid(_)
+            | Self::NotOffered(_)
+            | Self::OutOfSync { .. } => StatusCode::BAD_REQUEST,
+            Self::Crowded(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::VersionMissing { strict: true } | Self::VersionUnsupported => {
                 StatusCode::PRECONDITION_FAILED
             }
@@ -109,7 +131,7 @@ impl Refusal {
             | Self::NamespaceMissing { .. }
             | Self::NamespaceEnding { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable | Self::NotYet(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -124,6 +146,13 @@ impl Refusal {
             Self::TooLarge { .. } => "TooLarge",
             Self::Invalid(_) => "BadRequest",
             Self::NotOffered(_) => "NotOffered",
+            Self::OutOfSync { lapse, .. } => match lapse {
+                Lapse::ServiceWithdrawn => "ServiceWithdrawn",
+                Lapse::PlanWithdrawn => "PlanWithdrawn",
+                Lapse::ServiceUnknown => "ServiceUnknown",
+                Lapse::PlanUnknown => "PlanUnknown",
+            },
+            Self::Crowded(_) => "TooManyRequests",
             Self::NotFound { .. } => "NotFound",
             Self::Gone { .. } => "Gone",
             Self::Conflict { .. } => "Conflict",
@@ -135,12 +164,24 @@ impl Refusal {
             Self::NamespaceMissing { .. } => "NamespaceNotFound",
             Self::NamespaceEnding { .. } => "NamespaceTerminating",
             Self::Failed { .. } => "OperationFailed",
-            Self::Unavailable => "Unavailable",
+            Self::Unavailable | Self::NotYet(_) => "Unavailable",
         }
     }
 
     fn retry_seconds(&self) -> Option<u32> {
-        matches!(self, Self::Busy(_) | Self::Unavailable).then_some(RETRY_SECONDS)
+        match self {
+            Self::Busy(_) | Self::Unavailable => Some(RETRY_SECONDS),
+            Self::Crowded(_) | Self::NotYet(_) => Some(REGISTRY_SECONDS),
+            _ => None,
+        }
+    }
+
+    /// Whether the platform would not have asked, had it known our catalog.
+    pub(crate) fn is_out_of_sync(&self) -> bool {
+        matches!(
+            self,
+            Self::OutOfSync { .. } | Self::MaintenanceConflict { .. }
+        )
     }
 
     /// The answer, with the fields that a platform of that version knows.
@@ -188,7 +229,7 @@ mod tests {
             instance: "i".to_owned(),
             from: "small".to_owned(),
             to: "large".to_owned(),
-            why: "the offering has fixed plans",
+            why: "the offering has fixed plans".to_owned(),
         };
         let old = refusal().into_answer(Version::V2_15);
         assert_eq!(

@@ -84,6 +84,7 @@ impl Front {
             .follow(client.clone(), clock.clone(), chance.clone());
         tasks.spawn("credentials", OnError::Report, following);
         let contacts = Contacts::start(client.clone(), clock.clone(), &tasks);
+        let started = clock.monotonic();
         let desk = Desk {
             objects: Objects::new(client),
             offers,
@@ -93,6 +94,7 @@ impl Front {
             settings,
             clock,
             chance,
+            started,
         };
         Self {
             desk: Arc::new(desk),
@@ -103,7 +105,9 @@ impl Front {
     /// Numbers for Prometheus.
     #[must_use]
     pub fn metrics_text(&self) -> String {
-        self.desk.metrics.text()
+        let census = self.desk.offers.census();
+        let catalog = self.desk.offers.catalog();
+        self.desk.metrics.text(&census, &catalog)
     }
 
     /// Whether the catalog has been read, so that platforms can be answered.
@@ -122,6 +126,11 @@ impl Front {
         let (parts, body) = request.into_parts();
         let identity = parts.headers.get(REQUEST_IDENTITY).cloned();
         let (name, version, result) = self.hear(&parts, body).await;
+        if let Err(refusal) = &result
+            && refusal.is_out_of_sync()
+        {
+            self.desk.metrics.out_of_sync(refusal.word());
+        }
         let answer = result.unwrap_or_else(|refusal| refusal.into_answer(version));
         let took = self.desk.clock.monotonic().saturating_sub(started);
         self.desk

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
+use crate::catalog::{Catalog, Census};
 use crate::standing::{Provisioned, Report};
 
 /// Upper bounds in seconds: a request takes milliseconds or waits for seconds.
@@ -31,6 +33,7 @@ struct Numbers {
     requests: BTreeMap<(&'static str, u16), u64>,
     durations: BTreeMap<&'static str, Histogram>,
     operations: BTreeMap<(&'static str, &'static str), Histogram>,
+    out_of_sync: BTreeMap<&'static str, u64>,
     counted: HashSet<String>,
     counted_in_order: VecDeque<String>,
 }
@@ -114,7 +117,12 @@ impl Metrics {
             .observe(OPERATION_BOUNDS, took);
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// A platform asked for what our catalog does not have.
+    pub(crate) fn out_of_sync(&self, code: &'static str) {
+        *self.numbers.lock().out_of_sync.entry(code).or_default() += 1;
+    }
+
+    pub(crate) fn text(&self, census: &Census, catalog: &Catalog) -> String {
         let numbers = self.numbers.lock();
         let mut out = String::new();
         out.push_str("# HELP heddle_osb_requests Requests of platforms, by what was asked and how it was answered.\n");
@@ -150,8 +158,57 @@ impl Metrics {
                 OPERATION_BOUNDS,
             );
         }
+        out.push_str("# HELP heddle_out_of_sync Requests for what our catalog does not have, or has no longer.\n");
+        out.push_str("# TYPE heddle_out_of_sync counter\n");
+        for (code, count) in &numbers.out_of_sync {
+            writeln!(out, "heddle_out_of_sync_total{{code=\"{code}\"}} {count}").ok();
+        }
+        drop(numbers);
+        if census.is_listed() {
+            write_census(&mut out, census, catalog);
+        }
         out
     }
+}
+
+/// Instances of bundles. What revision an instance has is known only as long as the revision is.
+fn write_census(out: &mut String, census: &Census, catalog: &Catalog) {
+    out.push_str("# HELP heddle_awaiting_catalog Instances that wait for a registry which may have what they ask for.\n");
+    out.push_str("# TYPE heddle_awaiting_catalog gauge\n");
+    writeln!(out, "heddle_awaiting_catalog {}", census.awaiting()).ok();
+    let mut instances: BTreeMap<[String; 3], u64> = BTreeMap::new();
+    for (revision, count) in census.pinned() {
+        let Some(offering) = catalog.revisions.get(&revision) else {
+            continue;
+        };
+        let label = |key: &str| escaped(offering.metadata.get(key).and_then(Value::as_str));
+        let labels = [
+            label("registry"),
+            escaped(Some(&offering.name)),
+            label("bundleVersion"),
+        ];
+        *instances.entry(labels).or_default() += count;
+    }
+    out.push_str(
+        "# HELP heddle_instances Instances of bundles, by the version they are pinned to.\n",
+    );
+    out.push_str("# TYPE heddle_instances gauge\n");
+    for ([registry, bundle, version], count) in instances {
+        writeln!(
+            out,
+            "heddle_instances{{registry=\"{registry}\",bundle=\"{bundle}\",bundle_version=\"{version}\"}} {count}"
+        )
+        .ok();
+    }
+}
+
+/// A label's value, which authors of bundles may have chosen.
+fn escaped(value: Option<&str>) -> String {
+    let value = value.unwrap_or_default();
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -176,9 +233,11 @@ mod tests {
             Duration::from_secs(4000),
         );
         metrics.answered("catalog", 200, Duration::from_millis(2));
-        let text = metrics.text();
+        metrics.out_of_sync("ServiceUnknown");
+        let text = metrics.text(&Census::default(), &Catalog::default());
         for line in [
             r#"heddle_osb_requests_total{route="catalog",code="200"} 1"#,
+            r#"heddle_out_of_sync_total{code="ServiceUnknown"} 1"#,
             r#"heddle_osb_operation_duration_seconds_bucket{kind="provision",state="succeeded",le="2.5"} 1"#,
             r#"heddle_osb_operation_duration_seconds_bucket{kind="provision",state="succeeded",le="3600"} 1"#,
             r#"heddle_osb_operation_duration_seconds_bucket{kind="provision",state="succeeded",le="+Inf"} 2"#,

@@ -4,13 +4,14 @@
 //! so it is refused as something that time heals; a write that fails without an answer may have been carried out, and is
 //! refused so that the platform cleans up after itself.
 
+use heddle_api::bundle::Bundle;
 use heddle_api::names;
 use heddle_api::record::{About, Record};
 use heddle_api::service_binding::ServiceBinding;
 use heddle_api::service_instance::ServiceInstance;
 use heddle_api::well_known::{RECORD_LABEL, SYSTEM_NAMESPACE, field_manager};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value};
@@ -161,6 +162,29 @@ impl Objects {
                 Err(Unwritten::Overtaken)
             }
             Err(error) => Err(Unwritten::Refused(unwritten(error, object))),
+        }
+    }
+
+    /// A Bundle, as it is at this moment.
+    pub(crate) async fn bundle(&self, name: &str) -> Result<Option<Bundle>, kube::Error> {
+        Api::<Bundle>::all(self.client.clone()).get_opt(name).await
+    }
+
+    /// Takes back something that was just created: that object, and no other of its name.
+    pub(crate) async fn take_back<K: Provisioned>(&self, object: &K) -> Result<(), kube::Error> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: object.meta().uid.clone(),
+                resource_version: None,
+            }),
+            ..DeleteParams::default()
+        };
+        let api = self.api::<K>(&object.namespace().unwrap_or_default());
+        match api.delete(&object.name_any(), &params).await {
+            Ok(_) => Ok(()),
+            // Somebody else was faster, or it is another's by now.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 

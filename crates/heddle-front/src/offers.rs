@@ -6,8 +6,13 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, Document, Level, LiveOffers, Offering, Pace, Plan};
-use crate::error::Refusal;
+use heddle_api::bundle::MarkReason;
+use heddle_api::operation::RevisionReference;
+
+use crate::catalog::{
+    Backing, Catalog, Census, Document, Level, LiveOffers, Offering, Pace, Plan, Withdrawal,
+};
+use crate::error::{Lapse, Refusal};
 use crate::parameters::{Action, Validators};
 use crate::version::Version;
 
@@ -24,6 +29,11 @@ pub trait Offers: Debug + Send + Sync {
 
     /// The catalog as a platform of that version may read it.
     fn document(&self, namespace: Option<&str>, version: Version) -> Document;
+
+    /// Which instances there are; one that counts nobody, where nobody counts.
+    fn census(&self) -> Census {
+        Census::default()
+    }
 }
 
 impl Offers for LiveOffers {
@@ -41,6 +51,10 @@ impl Offers for LiveOffers {
 
     fn document(&self, namespace: Option<&str>, version: Version) -> Document {
         Self::document(self, namespace, Level::of_minor(version.minor()))
+    }
+
+    fn census(&self) -> Census {
+        Self::census(self).clone()
     }
 }
 
@@ -72,6 +86,63 @@ impl<'a> Shelf<'a> {
         self.catalog.find(service_id, plan_id)
     }
 
+    /// A plan as something is pinned to it, or else as it is known now.
+    pub(crate) fn find_in(
+        &self,
+        revision: Option<&RevisionReference>,
+        service_id: &str,
+        plan_id: &str,
+    ) -> Option<(&Offering, &Plan)> {
+        self.catalog.find_in(revision, service_id, plan_id)
+    }
+
+    /// Names of registries that were not read yet as they are configured.
+    pub(crate) fn unread(&self) -> &[String] {
+        &self.catalog.unread
+    }
+
+    /// Whether a service that is not known may yet turn up in a registry.
+    pub(crate) fn is_awaited(&self, service_id: &str) -> bool {
+        self.offers.is_ready()
+            && !self.catalog.unread.is_empty()
+            && self.offering(service_id).is_none()
+            && !self.catalog.withdrawn.contains_key(service_id)
+            && self.left_out(service_id).is_none()
+    }
+
+    /// Name of the Bundle that stands behind a revision.
+    pub(crate) fn bundle_of(&self, revision: &RevisionReference) -> Option<&str> {
+        let offering = self.catalog.revisions.get(&revision.name)?;
+        let mut plans = offering.plans.iter();
+        plans.find_map(|plan| match &plan.backing {
+            Backing::Bundle { bundle, .. } => Some(bundle.as_str()),
+            Backing::Application { .. } => None,
+        })
+    }
+
+    /// A refusal for what was withdrawn while it was asked for.
+    pub(crate) fn withdrawn(&self, service_id: &str) -> Refusal {
+        let withdrawal = self.catalog.withdrawn.get(service_id);
+        let text = match (withdrawal, self.offering(service_id)) {
+            (Some(withdrawal), _) => told_withdrawn(service_id, withdrawal),
+            (None, offering) => {
+                let name = offering.map_or(service_id, |offering| &offering.name);
+                format!(
+                    "service {name} ({service_id}) was withdrawn just now; fetch the catalog again"
+                )
+            }
+        };
+        let lapse = Lapse::ServiceWithdrawn;
+        Refusal::OutOfSync { lapse, text }
+    }
+
+    /// Why a bundle with that service cannot be offered, if it is that.
+    fn left_out(&self, service_id: &str) -> Option<&str> {
+        let mut left_out = self.catalog.left_out.values();
+        let found = left_out.find(|left_out| left_out.service_id == service_id)?;
+        Some(&found.why)
+    }
+
     /// A plan by its id alone, which is unique over the catalog.
     pub(crate) fn plan(&self, plan_id: &str) -> Option<&Plan> {
         let mut plans = self
@@ -99,6 +170,24 @@ impl<'a> Shelf<'a> {
         if !self.offers.is_ready() {
             return Refusal::Busy("the catalog has not been read yet".to_owned());
         }
+        if self.catalog.withdrawn.contains_key(service_id) {
+            return self.withdrawn(service_id);
+        }
+        if let Some(why) = self.left_out(service_id) {
+            return Refusal::NotOffered(format!(
+                "service {service_id} cannot be offered for now: {why}"
+            ));
+        }
+        if let Some((offering, plan)) = self.find(service_id, plan_id)
+            && let Backing::Bundle { registry, .. } = &plan.backing
+        {
+            let text = format!(
+                "plan {} ({plan_id}) of service {} in registry {registry} is withdrawn: the bundle has it no longer; fetch the catalog again and choose another",
+                plan.name, offering.name
+            );
+            let lapse = Lapse::PlanWithdrawn;
+            return Refusal::OutOfSync { lapse, text };
+        }
         if known {
             let place = self.scope.map_or_else(String::new, |namespace| {
                 format!(" in namespace {namespace}; an ApplicationMapping there would offer it")
@@ -107,16 +196,26 @@ impl<'a> Shelf<'a> {
                 "plan {plan_id} of service {service_id} is not offered{place}"
             ));
         }
-        let text = match (self.offering(service_id), self.plan(plan_id)) {
-            (None, _) => format!("service {service_id} is not in the catalog"),
-            (Some(_), Some(_)) => {
-                format!("plan {plan_id} belongs to another service than {service_id}")
-            }
-            (Some(_), None) => {
-                format!("plan {plan_id} of service {service_id} is not in the catalog")
-            }
+        let (lapse, text) = match (self.offering(service_id), self.plan(plan_id)) {
+            (None, _) => (
+                Lapse::ServiceUnknown,
+                format!(
+                    "service {service_id} is in no registry and no Application; fetch the catalog again"
+                ),
+            ),
+            (Some(_), Some(_)) => (
+                Lapse::PlanUnknown,
+                format!("plan {plan_id} belongs to another service than {service_id}"),
+            ),
+            (Some(offering), None) => (
+                Lapse::PlanUnknown,
+                format!(
+                    "service {} ({service_id}) has no plan {plan_id}; fetch the catalog again",
+                    offering.name
+                ),
+            ),
         };
-        Refusal::NotOffered(text)
+        Refusal::OutOfSync { lapse, text }
     }
 
     /// Whether parameters are as the plan wants them; a plan that is not known any more wants nothing.
@@ -133,11 +232,34 @@ impl<'a> Shelf<'a> {
     }
 
     fn offering(&self, service_id: &str) -> Option<&Offering> {
-        self.catalog
-            .offerings
-            .iter()
-            .find(|offering| offering.id == service_id)
+        let mut offerings = self.catalog.offerings.iter();
+        let offering = offerings.find(|offering| offering.id == service_id)?;
+        Some(offering)
     }
+}
+
+fn told_withdrawn(service_id: &str, withdrawal: &Withdrawal) -> String {
+    let Withdrawal {
+        name,
+        registry,
+        since,
+        reason,
+    } = withdrawal;
+    let when = since.map_or_else(String::new, |since| format!(" at {since}"));
+    let why = reason.map_or("it is being removed", |reason| match reason {
+        MarkReason::RemovedFromRegistry => "its repository is gone",
+        MarkReason::TagRemoved => "its tag is gone",
+        MarkReason::NotABundle => "its image is no bundle any more",
+        MarkReason::Filtered => "the registry's settings do not admit it any more",
+        MarkReason::RegistryRemoved => "the registry was removed",
+        MarkReason::Admin => "an administrator withdrew it",
+        MarkReason::HiddenByStalePolicy => {
+            "the registry cannot be read; it comes back when the registry does"
+        }
+    });
+    format!(
+        "service {name} ({service_id}) of registry {registry} was withdrawn{when}: {why}; fetch the catalog again"
+    )
 }
 
 /// Refuses a platform that does not ask again where it would have to. A plan that is not known any more demands nothing.

@@ -33,8 +33,11 @@ pub(crate) struct Validators {
 struct Compiled {
     catalog: Option<Arc<Catalog>>,
     /// By plan and action; `None` for a schema that is none.
-    by_plan: HashMap<(String, Action), Option<Arc<Validator>>>,
+    by_plan: HashMap<Key, Option<Arc<Validator>>>,
 }
+
+/// Plan, the revision that describes it, if one does, and action.
+type Key = (String, Option<String>, Action);
 
 impl Validators {
     /// What is wrong with `parameters`, for people.
@@ -98,7 +101,9 @@ impl Validators {
                 None
             }
         };
-        let key = (plan.id.clone(), action);
+        let revision = plan.backing.revision();
+        let revision = revision.map(|revision| revision.name.clone());
+        let key = (plan.id.clone(), revision, action);
         compiled.by_plan.entry(key).or_insert_with(compile).clone()
     }
 }
@@ -178,7 +183,9 @@ mod tests {
     fn schemas_follow_the_catalog() {
         let old = Arc::new(catalog());
         let mut changed = catalog();
-        changed.offerings[0].plans[1].schemas.create = None;
+        Arc::make_mut(&mut changed.offerings[0]).plans[1]
+            .schemas
+            .create = None;
         let new = Arc::new(changed);
         let validators = Validators::default();
         let parameters = members(json!({"size": "x"}));

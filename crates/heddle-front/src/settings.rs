@@ -18,6 +18,10 @@ pub struct Settings {
     pub sync_wait: Duration,
     /// How long an operation may take to be answered as done although the platform would ask again.
     pub fast_wait: Duration,
+    /// How long after the start an empty catalog is not shown while registries have yet to be read for the first time.
+    pub initial_catalog_wait: Duration,
+    /// How many instances may wait for a registry to be read that may have what they ask for.
+    pub awaiting_catalog_max: usize,
 }
 
 impl Default for Settings {
@@ -28,6 +32,8 @@ impl Default for Settings {
             deleted_poll: DeletedPoll::Succeeded,
             sync_wait: Duration::from_secs(10),
             fast_wait: Duration::ZERO,
+            initial_catalog_wait: Duration::from_secs(60),
+            awaiting_catalog_max: 100,
         }
     }
 }

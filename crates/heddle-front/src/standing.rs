@@ -44,6 +44,11 @@ pub(crate) trait Provisioned:
     /// Conditions, and the generation they are about.
     fn observed(&self) -> Option<(&Conditions, Option<i64>)>;
 
+    /// Whether nothing is known yet that it could be made from.
+    fn is_unresolved(&self) -> bool {
+        false
+    }
+
     /// What it is called in a sentence.
     fn title(&self) -> String {
         title::<Self>(self.id())
@@ -90,6 +95,11 @@ impl Provisioned for ServiceInstance {
         self.status
             .as_ref()
             .is_some_and(|status| status.applied.is_some())
+    }
+    fn is_unresolved(&self) -> bool {
+        self.spec.application.is_none()
+            && self.spec.revision_ref.is_none()
+            && matches!(Standing::of(self), Standing::Making)
     }
     fn observed(&self) -> Option<(&Conditions, Option<i64>)> {
         let status = self.status.as_ref()?;

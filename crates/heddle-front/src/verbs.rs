@@ -57,6 +57,8 @@ pub(crate) struct Desk {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) chance: Chance,
+    /// When the front was started, on the clock that never jumps.
+    pub(crate) started: Duration,
 }
 
 /// One request, without its body.

@@ -77,6 +77,13 @@ pub fn told_apart(name: &str, by: &str) -> String {
     format!("{kept}{hash}")
 }
 
+/// The version that a plan's implementation has for platforms, which take only semantic ones.
+pub fn maintenance_version(version: &str) -> Option<String> {
+    semver::Version::parse(version)
+        .ok()
+        .map(|known| known.to_string())
+}
+
 /// What people call the offering of a bundle that is called `title`.
 pub fn display_name(origin: &Origin<'_>, title: &str) -> String {
     if origin.is_default_track {

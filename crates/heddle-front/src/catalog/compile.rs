@@ -11,6 +11,8 @@
 //! here, and a schema that is not sound by the rules of its own draft is not published: one of either would make a platform
 //! refuse the whole catalog.
 
+use std::sync::Arc;
+
 use heddle_api::application::{Application, ENTRY_API, Entry, Service};
 use heddle_api::offer::{self, Mode, Register, Standing};
 use kube::ResourceExt as _;
@@ -31,16 +33,29 @@ const DESCRIPTION_CHARS_MAX: usize = 10_000;
 /// The most characters that all tags of an offering may have together.
 const TAGS_CHARS_MAX: usize = 2_048;
 /// Seconds that platforms wait for an operation.
-const POLLING_SECONDS: u32 = 3_600;
+pub(super) const POLLING_SECONDS: u32 = 3_600;
 
 const PROVISION_ONLY_ONCE: &str = "provisionOnlyOnce";
 const DOCUMENTATION_PER_PLAN: &str = "documentation-per-plan";
 
-/// Compiles the catalog of these Applications.
+/// Compiles the catalog of these Applications, without any bundles.
 pub fn compile<'a>(
     applications: impl IntoIterator<Item = &'a Application>,
     rules: Rules,
 ) -> Catalog {
+    let mut offerings = offerings(applications, rules);
+    offerings.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+    Catalog {
+        offerings,
+        ..Catalog::default()
+    }
+}
+
+/// What these Applications offer, in no order.
+pub(super) fn offerings<'a>(
+    applications: impl IntoIterator<Item = &'a Application>,
+    rules: Rules,
+) -> Vec<Arc<Offering>> {
     let applications: Vec<&Application> = applications.into_iter().collect();
     let register = Register::of(rules.mode, applications.iter().copied());
     let mut offerings: Vec<Offering> = Vec::new();
@@ -60,8 +75,7 @@ pub fn compile<'a>(
             Mode::PerApplication => offerings.extend(of_application(application, kept)),
         }
     }
-    offerings.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
-    Catalog { offerings }
+    offerings.into_iter().map(Arc::new).collect()
 }
 
 /// A service that keeps its id.
@@ -248,7 +262,7 @@ fn labels(labels: &std::collections::BTreeMap<String, String>) -> Map<String, Va
 }
 
 /// Empty texts are left away: platforms refuse them.
-fn say(metadata: &mut Map<String, Value>, key: &str, text: &str) {
+pub(super) fn say(metadata: &mut Map<String, Value>, key: &str, text: &str) {
     if !text.is_empty() {
         metadata.insert(key.to_owned(), cut(text).into());
     }
@@ -258,11 +272,11 @@ fn titled<'a>(title: &'a str, name: &'a str) -> &'a str {
     if title.is_empty() { name } else { title }
 }
 
-fn described(description: &str, title: &str, name: &str) -> String {
+pub(super) fn described(description: &str, title: &str, name: &str) -> String {
     cut(titled(description, titled(title, name)))
 }
 
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     if text.chars().count() <= DESCRIPTION_CHARS_MAX {
         return text.to_owned();
     }
@@ -271,7 +285,7 @@ fn cut(text: &str) -> String {
 }
 
 /// Tags as far as platforms take them; the first come first.
-fn tags(tags: &[String]) -> Vec<String> {
+pub(super) fn tags(tags: &[String]) -> Vec<String> {
     let mut room = TAGS_CHARS_MAX;
     let fits = |tag: &&String| {
         let length = tag.chars().count();

@@ -28,12 +28,15 @@ impl Enabled {
         }
     }
 
-    /// Whether the namespace may use what stands behind a plan.
+    /// Whether the namespace may use what stands behind a plan. Bundles need no mapping.
     #[must_use]
     pub fn enables(&self, backing: &Backing) -> bool {
-        let Backing::Application {
-            name, service_id, ..
-        } = backing;
+        let (name, service_id) = match backing {
+            Backing::Application {
+                name, service_id, ..
+            } => (name, service_id),
+            Backing::Bundle { .. } => return true,
+        };
         let services = self.services.get(name);
         services.is_some_and(|listed| listed.as_ref().is_none_or(|ids| ids.contains(service_id)))
     }

@@ -4,22 +4,29 @@
 //! for as long as the catalog and the mappings of its namespace stay what they are; serving one asks nobody. What it leaves to
 //! others: to keep the future of [`start`] running, and not to take the emptiness before the first list for a catalog.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::FutureExt as _;
 use futures::future::{self, BoxFuture};
-use heddle_api::{Application, ApplicationMapping};
+use heddle_api::tombstone::{self, Tombstone};
+use heddle_api::well_known::{RECORD_LABEL, SYSTEM_NAMESPACE};
+use heddle_api::{Application, ApplicationMapping, Bundle, BundleRevision, Registry};
 use heddle_rt::{Chance, Clock};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::Event;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource, ResourceExt};
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use super::mirror::{Mirror, Moved, follow};
-use super::{Catalog, Document, Enabled, Level, Rules, compile};
+use super::bundles::Bundles;
+use super::compile::offerings;
+use super::mirror::{Mirror, Moved, Watched, follow};
+use super::{Catalog, Census, Document, Enabled, Level, Offering, Rules, Withdrawal};
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -41,25 +48,48 @@ impl Options {
     }
 }
 
-/// Starts to follow Applications and their mappings: the catalog as it will be, and the future that keeps it so until it is
+/// Starts to follow what the catalog is made from: the catalog as it will be, and the future that keeps it so until it is
 /// dropped.
 pub fn start(client: Client, options: Options) -> (LiveOffers, BoxFuture<'static, ()>) {
     let offers = LiveOffers::new(options.rules);
-    let (of_applications, of_mappings) = (offers.clone(), offers.clone());
-    let applications = follow(
-        Api::<Application>::all(client.clone()),
-        options.clone(),
-        move |events| of_applications.take_applications(events),
-    );
-    let mappings = follow(
-        Api::<ApplicationMapping>::all(client),
-        options,
-        move |events| of_mappings.take_mappings(events),
-    );
-    (
-        offers,
-        future::join(applications, mappings).map(|_| ()).boxed(),
-    )
+    let all = vec![
+        followed(&client, &options, &offers, LiveOffers::take_applications),
+        followed(&client, &options, &offers, LiveOffers::take_mappings),
+        followed(&client, &options, &offers, LiveOffers::take_bundles),
+        followed(&client, &options, &offers, LiveOffers::take_revisions),
+        followed(&client, &options, &offers, LiveOffers::take_registries),
+        followed(&client, &options, &offers, |offers, events| {
+            offers.census().take(events);
+        }),
+        tombstones(client, options, offers.clone()),
+    ];
+    (offers, future::join_all(all).map(|_| ()).boxed())
+}
+
+/// Follows a kind, wherever its objects are.
+fn followed<K>(
+    client: &Client,
+    options: &Options,
+    offers: &LiveOffers,
+    take: fn(&LiveOffers, Vec<Event<K>>),
+) -> BoxFuture<'static, ()>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let offers = offers.clone();
+    let tell = move |events| take(&offers, events);
+    follow(Api::<K>::all(client.clone()), None, options.clone(), tell).boxed()
+}
+
+/// Follows what is remembered of bundles that are gone.
+fn tombstones(client: Client, options: Options, offers: LiveOffers) -> BoxFuture<'static, ()> {
+    let api: Api<ConfigMap> = Api::namespaced(client, SYSTEM_NAMESPACE);
+    async move {
+        let labels = format!("{RECORD_LABEL}={}", tombstone::LABEL);
+        let tell = move |events| offers.take_tombstones(events);
+        follow(api, Some(&labels), options, tell).await;
+    }
+    .boxed()
 }
 
 /// What is offered at present. Cheap to clone; all clones are one.
@@ -73,6 +103,7 @@ struct Inner {
     sources: Mutex<Sources>,
     snapshot: ArcSwap<Snapshot>,
     documents: Mutex<HashMap<(Scope, Level), Rendered>>,
+    census: Census,
     ready: watch::Sender<bool>,
 }
 
@@ -80,6 +111,100 @@ struct Inner {
 struct Sources {
     applications: Mirror<Application>,
     mappings: Mirror<ApplicationMapping>,
+    bundles: Mirror<Bundle>,
+    revisions: Mirror<BundleRevision>,
+    registries: Mirror<Registry>,
+    tombstones: Mirror<ConfigMap>,
+    /// What the Applications offer.
+    of_applications: Vec<Arc<Offering>>,
+    of_bundles: Bundles,
+}
+
+impl Sources {
+    fn are_listed(&self) -> bool {
+        self.applications.is_listed()
+            && self.mappings.is_listed()
+            && self.bundles.is_listed()
+            && self.revisions.is_listed()
+            && self.registries.is_listed()
+            && self.tombstones.is_listed()
+    }
+
+    /// Makes the drafts of these bundles anew.
+    fn redraft(&mut self, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            let bundle = self.bundles.get(&name);
+            let registry = bundle.and_then(|bundle| self.registries.get(&bundle.spec.registry));
+            let track = registry.map_or("latest", |registry| &registry.spec.tags.default);
+            self.of_bundles.redraft(&name, bundle, track);
+        }
+    }
+
+    fn compile(&self) -> Catalog {
+        let mut catalog = self.of_bundles.assemble(&self.of_applications);
+        let known: HashSet<&str> = catalog
+            .offerings
+            .iter()
+            .map(|one| one.id.as_str())
+            .collect();
+        for tombstone in self.tombstones.iter() {
+            let Some(gone) = Tombstone::from_config_map(tombstone) else {
+                continue;
+            };
+            // It may have come back.
+            if !known.contains(gone.service_id.as_str()) {
+                let withdrawal = Withdrawal {
+                    name: gone.name,
+                    registry: gone.registry,
+                    since: Some(gone.withdrawn_at.0),
+                    reason: Some(gone.reason),
+                };
+                catalog
+                    .withdrawn
+                    .entry(gone.service_id)
+                    .or_insert(withdrawal);
+            }
+        }
+        let living = |registry: &&Registry| registry.metadata.deletion_timestamp.is_none();
+        let converged = |registry: &Registry| registry.status.as_ref()?.converged_generation;
+        let mut never_read = false;
+        for registry in self.registries.iter().filter(living) {
+            let read = converged(registry);
+            if read.is_none() || read != registry.metadata.generation {
+                never_read |= read.is_none();
+                catalog.unread.push(registry.name_any());
+            }
+        }
+        catalog.is_fresh = never_read && self.bundles.iter().next().is_none();
+        catalog
+    }
+}
+
+/// What a batch of events changed.
+enum Changed {
+    Nothing,
+    /// The objects of these names.
+    Some(BTreeSet<String>),
+    /// Perhaps everything: it was listed anew.
+    All,
+}
+
+fn take_in<K: Watched>(mirror: &mut Mirror<K>, events: Vec<Event<K>>) -> Changed {
+    let (mut names, mut listed) = (BTreeSet::new(), false);
+    for event in events {
+        match mirror.take_in(event) {
+            Moved::Nothing => {}
+            Moved::Object((_, name)) => {
+                names.insert(name);
+            }
+            Moved::All => listed = true,
+        }
+    }
+    match (listed, names.is_empty()) {
+        (true, _) => Changed::All,
+        (false, true) => Changed::Nothing,
+        (false, false) => Changed::Some(names),
+    }
 }
 
 /// One state of everything. Parts that did not change are shared with the state before.
@@ -97,9 +222,13 @@ impl Snapshot {
         let Some((_, plan)) = self.catalog.find(service_id, plan_id) else {
             return false;
         };
+        let none = Enabled::default();
         let enabled = |namespace| {
-            let enabled = self.enabled.get(namespace);
-            enabled.is_some_and(|enabled| enabled.enables(&plan.backing))
+            let enabled = self
+                .enabled
+                .get(namespace)
+                .map_or(&none, |enabled| &**enabled);
+            enabled.enables(&plan.backing)
         };
         !plan.withdrawn && namespace.is_none_or(enabled)
     }
@@ -127,11 +256,18 @@ impl LiveOffers {
             sources: Mutex::default(),
             snapshot: ArcSwap::default(),
             documents: Mutex::default(),
+            census: Census::default(),
             ready: watch::Sender::new(false),
         }))
     }
 
-    /// Whether Applications and mappings have been listed once. Until then nothing is known, rather than nothing offered.
+    /// Which instances there are.
+    #[must_use]
+    pub fn census(&self) -> &Census {
+        &self.0.census
+    }
+
+    /// Whether everything that the catalog is made from has been listed once. Until then nothing is known, rather than nothing offered.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         *self.0.ready.borrow()
@@ -196,22 +332,87 @@ impl LiveOffers {
 
     pub(super) fn take_applications(&self, events: Vec<Event<Application>>) {
         let mut sources = self.0.sources.lock();
-        let mut moved = false;
-        for event in events {
-            moved |= sources.applications.take_in(event) != Moved::Nothing;
-        }
-        if !moved {
+        if let Changed::Nothing = take_in(&mut sources.applications, events) {
             return;
         }
+        sources.of_applications = offerings(sources.applications.iter(), self.0.rules);
+        self.recompile(&sources);
+    }
+
+    pub(super) fn take_bundles(&self, events: Vec<Event<Bundle>>) {
+        let mut sources = self.0.sources.lock();
+        let names = match take_in(&mut sources.bundles, events) {
+            Changed::Nothing => return,
+            Changed::Some(names) => names,
+            Changed::All => {
+                let listed = sources.bundles.iter().map(ResourceExt::name_any);
+                listed.chain(sources.of_bundles.names()).collect()
+            }
+        };
+        sources.redraft(names);
+        self.recompile(&sources);
+    }
+
+    pub(super) fn take_revisions(&self, events: Vec<Event<BundleRevision>>) {
+        let mut guard = self.0.sources.lock();
+        let sources = &mut *guard;
+        let names = match take_in(&mut sources.revisions, events) {
+            Changed::Nothing => return,
+            Changed::Some(names) => names,
+            Changed::All => {
+                let listed = sources.revisions.iter().map(ResourceExt::name_any);
+                listed.chain(sources.of_bundles.revisions()).collect()
+            }
+        };
+        let mut bundles = BTreeSet::new();
+        for name in names {
+            let bundle = match sources.revisions.get(&name) {
+                Some(revision) => sources.of_bundles.put_revision(revision),
+                None => sources.of_bundles.remove_revision(&name),
+            };
+            bundles.extend(bundle);
+        }
+        sources.redraft(bundles);
+        self.recompile(&guard);
+    }
+
+    pub(crate) fn take_registries(&self, events: Vec<Event<Registry>>) {
+        let mut guard = self.0.sources.lock();
+        let sources = &mut *guard;
+        let changed = take_in(&mut sources.registries, events);
+        // A registry says which tag is the one of all, and so how its bundles are called.
+        let concerned: Vec<String> = match &changed {
+            Changed::Nothing => return,
+            Changed::Some(names) => {
+                let bundles = sources.bundles.iter();
+                let theirs = bundles.filter(|bundle| names.contains(&bundle.spec.registry));
+                theirs.map(ResourceExt::name_any).collect()
+            }
+            Changed::All => sources.bundles.iter().map(ResourceExt::name_any).collect(),
+        };
+        sources.redraft(concerned);
+        self.recompile(&guard);
+    }
+
+    pub(super) fn take_tombstones(&self, events: Vec<Event<ConfigMap>>) {
+        let mut sources = self.0.sources.lock();
+        if let Changed::Nothing = take_in(&mut sources.tombstones, events) {
+            return;
+        }
+        self.recompile(&sources);
+    }
+
+    /// Puts the catalog together anew. One that is equal to the last is the last.
+    fn recompile(&self, sources: &Sources) {
         let before = self.0.snapshot.load();
-        let compiled = compile(sources.applications.iter(), self.0.rules);
+        let compiled = sources.compile();
         let catalog = if compiled == *before.catalog {
             Arc::clone(&before.catalog)
         } else {
             Arc::new(compiled)
         };
         let enabled = before.enabled.clone();
-        self.publish(&sources, Snapshot { catalog, enabled });
+        self.publish(sources, Snapshot { catalog, enabled });
     }
 
     pub(super) fn take_mappings(&self, events: Vec<Event<ApplicationMapping>>) {
@@ -221,7 +422,7 @@ impl LiveOffers {
         for event in events {
             match sources.mappings.take_in(event) {
                 Moved::Nothing => {}
-                Moved::Within(namespace) => {
+                Moved::Object((namespace, _)) => {
                     namespaces.insert(namespace);
                 }
                 Moved::All => {
@@ -254,7 +455,7 @@ impl LiveOffers {
         let mut documents = self.0.documents.lock();
         documents.retain(|(scope, _), rendered| rendered.is_of(&snapshot, scope));
         drop(documents);
-        if sources.applications.is_listed() && sources.mappings.is_listed() {
+        if sources.are_listed() {
             self.0
                 .ready
                 .send_if_modified(|ready| !std::mem::replace(ready, true));

@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
+use heddle_api::{Application, ApplicationMapping, Bundle, BundleRevision, Registry};
 use heddle_rt::backoff::{Backoff, Limits};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -21,7 +24,7 @@ use super::Options;
 const BATCH: usize = 1_000;
 
 /// Namespace, empty for kinds that have none, and name.
-type Key = (String, String);
+pub(super) type Key = (String, String);
 
 #[derive(Debug)]
 pub(super) struct Mirror<K> {
@@ -41,7 +44,47 @@ impl<K> Default for Mirror<K> {
     }
 }
 
-impl<K: Resource<DynamicType = ()>> Mirror<K> {
+/// A kind, and which writes of it matter to the catalog.
+pub(super) trait Watched: Resource<DynamicType = ()> {
+    /// Whether a write left everything as it was that the catalog is made from. Without anything else said, a status is not.
+    fn is_same(&self, other: &Self) -> bool {
+        is_same(self.meta(), other.meta())
+    }
+}
+
+impl Watched for Application {}
+impl Watched for ApplicationMapping {}
+impl Watched for BundleRevision {}
+
+impl Watched for Bundle {
+    fn is_same(&self, other: &Self) -> bool {
+        let told = |bundle: &Self| {
+            let status = bundle.status.as_ref()?;
+            Some((
+                status.phase,
+                status.mark.clone(),
+                status.current_revision.clone(),
+            ))
+        };
+        is_same(&self.metadata, &other.metadata) && told(self) == told(other)
+    }
+}
+
+impl Watched for Registry {
+    fn is_same(&self, other: &Self) -> bool {
+        let converged = |registry: &Self| registry.status.as_ref()?.converged_generation;
+        is_same(&self.metadata, &other.metadata) && converged(self) == converged(other)
+    }
+}
+
+/// Tombstones.
+impl Watched for ConfigMap {
+    fn is_same(&self, other: &Self) -> bool {
+        self.metadata.uid == other.metadata.uid && self.data == other.data
+    }
+}
+
+impl<K: Watched> Mirror<K> {
     /// Whether a whole list was taken in at some time.
     pub(super) fn is_listed(&self) -> bool {
         self.listed
@@ -49,6 +92,12 @@ impl<K: Resource<DynamicType = ()>> Mirror<K> {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &K> {
         self.objects.values().map(|object| &**object)
+    }
+
+    /// An object of a kind that has no namespaces.
+    pub(super) fn get(&self, name: &str) -> Option<&K> {
+        let key = (String::new(), name.to_owned());
+        self.objects.get(&key).map(|object| &**object)
     }
 
     pub(super) fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a K> {
@@ -80,14 +129,14 @@ impl<K: Resource<DynamicType = ()>> Mirror<K> {
                 let key = key(&object);
                 let old = self.objects.insert(key.clone(), Arc::new(lean(object)));
                 let new = &self.objects[&key];
-                if !old.is_some_and(|old| is_same(&*old, &**new)) {
-                    return Moved::Within(key.0);
+                if !old.is_some_and(|old| old.is_same(new)) {
+                    return Moved::Object(key);
                 }
             }
             Event::Delete(object) => {
                 let key = key(&object);
                 if self.objects.remove(&key).is_some() {
-                    return Moved::Within(key.0);
+                    return Moved::Object(key);
                 }
             }
         }
@@ -99,8 +148,8 @@ impl<K: Resource<DynamicType = ()>> Mirror<K> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Moved {
     Nothing,
-    /// Something in that namespace.
-    Within(String),
+    /// The object of that namespace and name.
+    Object(Key),
     All,
 }
 
@@ -114,8 +163,7 @@ fn lean<K: Resource>(mut object: K) -> K {
     object
 }
 
-fn is_same<K: Resource>(old: &K, new: &K) -> bool {
-    let (old, new) = (old.meta(), new.meta());
+fn is_same(old: &ObjectMeta, new: &ObjectMeta) -> bool {
     old.generation.is_some()
         && old.generation == new.generation
         && old.uid == new.uid
@@ -125,8 +173,12 @@ fn is_same<K: Resource>(old: &K, new: &K) -> bool {
 
 /// Hands over what the API server says of a kind, in batches, until the future is dropped. Every now and then it lists
 /// anew, so that nothing hangs on a watch being perfect.
-pub(super) async fn follow<K>(api: Api<K>, options: Options, mut tell: impl FnMut(Vec<Event<K>>))
-where
+pub(super) async fn follow<K>(
+    api: Api<K>,
+    labels: Option<&str>,
+    options: Options,
+    mut tell: impl FnMut(Vec<Event<K>>),
+) where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     // As everywhere: a server that is back is back within a second.
@@ -138,7 +190,8 @@ where
     loop {
         let period = options.resync + options.chance.jitter(options.resync / 10);
         // Pages keep the first list of a large kind from being one large body.
-        let config = watcher::Config::default().page_size(500);
+        let mut config = watcher::Config::default().page_size(500);
+        config.label_selector = labels.map(str::to_owned);
         let watch = watcher::watcher(api.clone(), config);
         let watch = watch.take_until(options.clock.sleep(period));
         let mut batches = pin!(batches(watch));

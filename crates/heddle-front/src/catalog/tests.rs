@@ -1,3 +1,5 @@
+mod bundles;
+mod census;
 mod golden;
 mod live;
 mod rules;
@@ -153,7 +155,9 @@ fn entries_decide_what_a_service_can_do() {
             let (offering, plan) = (&catalog.offerings[0], &catalog.offerings[0].plans[0]);
             assert_eq!(plan.bindable.unwrap_or(offering.bindable), bindable);
             assert_eq!(plan.instances, pace);
-            let Backing::Application { events, api, .. } = &plan.backing;
+            let Backing::Application { events, api, .. } = &plan.backing else {
+                unreachable!("an Application's plan has an Application behind it");
+            };
             assert_eq!((*events, *api), (entries.contains(&ENTRY_EVENTS), bindable));
         }
     };

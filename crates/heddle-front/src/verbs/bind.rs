@@ -4,7 +4,7 @@
 //! other. Many bindings of one instance may be made at once; none of them writes the instance.
 
 use heddle_api::names;
-use heddle_api::operation::{OperationKind, OriginatingIdentity};
+use heddle_api::operation::{OperationKind, OriginatingIdentity, RevisionReference};
 use heddle_api::service_binding::{InstanceReference, ServiceBinding, ServiceBindingSpec};
 use heddle_api::service_instance::ServiceInstance;
 use heddle_api::well_known;
@@ -219,6 +219,14 @@ fn plan_of(instance: &ServiceInstance) -> &String {
     applied.map_or(&instance.spec.plan_id, |applied| &applied.plan_id)
 }
 
+/// The revision in force, for bundles.
+fn revision_of(instance: &ServiceInstance) -> Option<&RevisionReference> {
+    let status = instance.status.as_ref();
+    let applied = status.and_then(|status| status.applied.as_ref());
+    let in_force = applied.and_then(|applied| applied.revision_ref.as_ref());
+    in_force.or(instance.spec.revision_ref.as_ref())
+}
+
 /// What the catalog knows of the plan. An instance that has it is proof enough that it exists.
 fn known<'a>(
     instance: Option<&ServiceInstance>,
@@ -226,7 +234,8 @@ fn known<'a>(
     plan_id: &str,
     shelf: &'a Shelf<'_>,
 ) -> Result<Option<(&'a Offering, &'a Plan)>, Refusal> {
-    let found = shelf.find(service_id, plan_id);
+    let revision = instance.and_then(revision_of);
+    let found = shelf.find_in(revision, service_id, plan_id);
     let had = instance.is_some_and(|instance| is_plan_of(instance, service_id, plan_id));
     // A rotation that leaves both to an instance which is not there has nothing to be looked up.
     let unsaid = service_id.is_empty() || plan_id.is_empty();
@@ -335,7 +344,7 @@ fn made(
         bind_resource: bind_resource.clone(),
         predecessor_binding_id: request.predecessor.clone(),
         originating_identity: ask.identity.cloned(),
-        revision_ref: instance.spec.revision_ref.clone(),
+        revision_ref: revision_of(instance).cloned(),
         operation: None,
     };
     spec.operation = Some(fresh.operation(OperationKind::Bind, request_hash(&spec), plan));

@@ -61,7 +61,8 @@ fn shown(instance: &ServiceInstance, shelf: &Shelf<'_>, version: Version) -> Map
         body.insert("dashboard_url".to_owned(), json!(url));
     }
     // Without its plan nobody knows what of the parameters is secret.
-    if let Some((_, plan)) = shelf.find(&spec.service_id, plan_id) {
+    let revision = applied.map_or(&spec.revision_ref, |applied| &applied.revision_ref);
+    if let Some((_, plan)) = shelf.find_in(revision.as_ref(), &spec.service_id, plan_id) {
         let parameters = showable(plan, Action::Create, parameters);
         if !parameters.is_empty() {
             body.insert("parameters".to_owned(), Value::Object(parameters));

@@ -49,7 +49,10 @@ async fn answer<K: Provisioned>(
 ) -> Result<Answer, Refusal> {
     // Nothing was to be written, so nothing needs cleaning up: simply ask again.
     if let Some(object) = live.map_err(unavailable)? {
-        let report = Report::of(&object, desk.clock.now());
+        let mut report = Report::of(&object, desk.clock.now());
+        if object.is_unresolved() && object.progress().is_none() {
+            report.description = waiting(desk.shelf(call).unread()).or(report.description);
+        }
         desk.metrics.told(&object, &report);
         desk.contacts.note(&object);
         return Ok(shown(report, call.version));
@@ -71,6 +74,11 @@ async fn answer<K: Provisioned>(
         what: title::<K>(id),
     })?;
     Ok(shown(report, call.version))
+}
+
+/// What something waits for that no offering was found for yet, until its controller says it better.
+fn waiting(unread: &[String]) -> Option<String> {
+    (!unread.is_empty()).then(|| format!("waiting for registry {} to be read", unread.join(", ")))
 }
 
 fn unavailable(refusal: Refusal) -> Refusal {

@@ -2,8 +2,16 @@
 //!
 //! What exists is looked at before the catalog: a repeated request must be answered as the first was, also when the plan
 //! has been withdrawn in between.
+//!
+//! An instance of a bundle is pinned to the bundle's current revision in the write that accepts it. The bundle is then read once
+//! more: whoever sweeps a bundle marks it so first and looks for instances afterwards, so either the sweeper sees the instance
+//! or we see the mark. What is asked for before its registry was read for the first time is accepted without a pin, and the
+//! instance's controller finds it or gives up.
 
-use heddle_api::operation::{MaintenanceInfo, OperationKind, OriginatingIdentity};
+use heddle_api::bundle::{Bundle, BundlePhase};
+use heddle_api::operation::{
+    MaintenanceInfo, OperationKind, OriginatingIdentity, RevisionReference,
+};
 use heddle_api::service_instance::{ApplicationService, ServiceInstance, ServiceInstanceSpec};
 use heddle_api::{names, well_known};
 use http::StatusCode;
@@ -30,6 +38,16 @@ pub(crate) struct Ask<'a> {
     pub(crate) request: &'a Provision,
     pub(crate) asynchronous: bool,
     pub(crate) identity: Option<&'a OriginatingIdentity>,
+    /// How many instances may wait for the catalog.
+    pub(crate) awaiting_max: usize,
+}
+
+/// What exists.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    pub(crate) instance: Option<ServiceInstance>,
+    /// How many instances wait for the catalog.
+    pub(crate) awaiting: usize,
 }
 
 pub(crate) async fn answer(
@@ -53,14 +71,24 @@ pub(crate) async fn answer(
         request: &request,
         asynchronous,
         identity: call.identity.as_ref(),
+        awaiting_max: desk.settings.awaiting_catalog_max,
     };
     let shelf = desk.shelf(call);
-    let read = || desk.objects.instance(call.scope.as_deref(), id);
+    let census = desk.offers.census();
+    let read = async || {
+        let instance = desk.objects.instance(call.scope.as_deref(), id).await?;
+        let awaiting = census.awaiting();
+        Ok(Live { instance, awaiting })
+    };
     let accepted = desk
-        .write(read, |live, fresh| {
-            decide(live.as_ref(), &ask, &shelf, fresh)
-        })
+        .write(read, |live, fresh| decide(live, &ask, &shelf, fresh))
         .await?;
+    if let Accepted::Created(instance) = &accepted {
+        census.expect(instance);
+        if let Some(revision) = &instance.spec.revision_ref {
+            confirm(desk, &shelf, instance, revision).await?;
+        }
+    }
     let (instance, status) = match accepted {
         Accepted::Done(instance) => {
             desk.contacts.note(&instance);
@@ -77,16 +105,71 @@ pub(crate) async fn answer(
     }
 }
 
+/// Looks once more at the bundle of an instance that was just created, and takes the instance back if the bundle is on its
+/// way out. If that cannot be found out, the platform is told so that it cleans up.
+async fn confirm(
+    desk: &Desk,
+    shelf: &Shelf<'_>,
+    instance: &ServiceInstance,
+    revision: &RevisionReference,
+) -> Result<(), Refusal> {
+    let Some(name) = shelf.bundle_of(revision) else {
+        return Ok(());
+    };
+    let unknown = |error: kube::Error| {
+        tracing::warn!(%error, bundle = name, "cannot tell whether a bundle is still there");
+        Refusal::Unavailable
+    };
+    let bundle = desk.objects.bundle(name).await.map_err(unknown)?;
+    if !is_leaving(bundle.as_ref()) {
+        return Ok(());
+    }
+    desk.objects.take_back(instance).await.map_err(unknown)?;
+    Err(shelf.withdrawn(&instance.spec.service_id))
+}
+
+/// Whether nothing may refer to a bundle any more. One that is only marked stays as long as something does.
+fn is_leaving(bundle: Option<&Bundle>) -> bool {
+    bundle.is_none_or(|bundle| {
+        let status = bundle.status.as_ref();
+        status.is_some_and(|status| status.phase == BundlePhase::Sweeping)
+    })
+}
+
 pub(crate) fn decide(
-    live: Option<&ServiceInstance>,
+    live: &Live,
     ask: &Ask<'_>,
     shelf: &Shelf<'_>,
     fresh: &Fresh,
 ) -> Result<Decision<ServiceInstance>, Refusal> {
-    match live {
+    match &live.instance {
         Some(instance) => decide_again(instance, ask, shelf, fresh),
+        None if shelf.is_awaited(&ask.request.service_id) => {
+            decide_awaited(live.awaiting, ask, shelf, fresh)
+        }
         None => decide_new(ask, shelf, fresh),
     }
+}
+
+/// Nobody knows the service, and a registry that may have it was not read yet: neither yes nor no can be said.
+fn decide_awaited(
+    awaiting: usize,
+    ask: &Ask<'_>,
+    shelf: &Shelf<'_>,
+    fresh: &Fresh,
+) -> Result<Decision<ServiceInstance>, Refusal> {
+    if !ask.asynchronous {
+        let what = format!("waiting for registry {}", shelf.unread().join(", "));
+        return Err(Refusal::AsyncRequired { what });
+    }
+    if awaiting >= ask.awaiting_max {
+        return Err(Refusal::Crowded(format!(
+            "service {} is not known yet, and {awaiting} instances wait for registry {} already",
+            ask.request.service_id,
+            shelf.unread().join(", ")
+        )));
+    }
+    Ok(Decision::Create(Box::new(made(ask, None, fresh))))
 }
 
 fn decide_again(
@@ -105,7 +188,8 @@ fn decide_again(
             attribute,
         });
     }
-    let found = shelf.find(&instance.spec.service_id, &instance.spec.plan_id);
+    let spec = &instance.spec;
+    let found = shelf.find_in(spec.revision_ref.as_ref(), &spec.service_id, &spec.plan_id);
     let plan = found.map(|(_, plan)| plan);
     let paced = || {
         check_pace(plan.map(|plan| plan.instances), ask.asynchronous, || {
@@ -148,15 +232,29 @@ fn decide_new(
     check_pace(Some(plan.instances), ask.asynchronous, || {
         format!("making {}", title::<ServiceInstance>(ask.id))
     })?;
-    Ok(Decision::Create(Box::new(made(ask, plan, fresh))))
+    Ok(Decision::Create(Box::new(made(ask, Some(plan), fresh))))
 }
 
-/// The instance as it is asked for.
-fn made(ask: &Ask<'_>, plan: &Plan, fresh: &Fresh) -> ServiceInstance {
+/// The instance as it is asked for, pinned to what stands behind its plan. Without one, it is for its controller to find.
+fn made(ask: &Ask<'_>, plan: Option<&Plan>, fresh: &Fresh) -> ServiceInstance {
     let request = ask.request;
-    let Backing::Application {
-        name, service_id, ..
-    } = &plan.backing;
+    let (application, revision_ref) = match plan.map(|plan| &plan.backing) {
+        Some(Backing::Application {
+            name, service_id, ..
+        }) => {
+            let pinned = ApplicationService {
+                name: name.clone(),
+                service_id: service_id.clone(),
+            };
+            (Some(pinned), None)
+        }
+        Some(Backing::Bundle { revision, .. }) => (None, Some(revision.clone())),
+        None => (None, None),
+    };
+    let version = match plan {
+        Some(plan) => plan.maintenance_version.as_ref(),
+        None => request.maintenance_version.as_ref(),
+    };
     let spec = ServiceInstanceSpec {
         instance_id: ask.id.to_owned(),
         service_id: request.service_id.clone(),
@@ -166,19 +264,10 @@ fn made(ask: &Ask<'_>, plan: &Plan, fresh: &Fresh) -> ServiceInstance {
         organization_guid: Some(request.organization_guid.clone()),
         space_guid: Some(request.space_guid.clone()),
         originating_identity: ask.identity.cloned(),
-        maintenance_info: plan
-            .maintenance_version
-            .clone()
-            .map(|version| MaintenanceInfo { version }),
-        application: Some(ApplicationService {
-            name: name.clone(),
-            service_id: service_id.clone(),
-        }),
-        operation: Some(fresh.operation(
-            OperationKind::Provision,
-            request_hash(request),
-            Some(plan),
-        )),
+        maintenance_info: version.cloned().map(|version| MaintenanceInfo { version }),
+        application,
+        revision_ref,
+        operation: Some(fresh.operation(OperationKind::Provision, request_hash(request), plan)),
         ..ServiceInstanceSpec::default()
     };
     let mut instance = ServiceInstance::new(&names::instance(ask.id), spec);

@@ -128,7 +128,8 @@ pub(crate) fn catalog() -> Catalog {
         ..Offering::default()
     };
     Catalog {
-        offerings: vec![svc, fixed, old],
+        offerings: [svc, fixed, old].map(Arc::new).into(),
+        ..Catalog::default()
     }
 }
 

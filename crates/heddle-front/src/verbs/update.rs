@@ -2,17 +2,22 @@
 //!
 //! What a request leaves away stays as it is. Parameters are laid over those in force, member by member at the top; `null`
 //! takes a member away. After a failed change, what is in force is what was before it.
+//!
+//! An instance of a bundle is changed by the revision that it is pinned to, which may be withdrawn. It moves to the current
+//! revision when the platform asks for that, by the version it names or by another plan, and never in passing.
 
-use heddle_api::operation::{MaintenanceInfo, OperationKind, OriginatingIdentity};
+use heddle_api::operation::{
+    MaintenanceInfo, OperationKind, OriginatingIdentity, RevisionReference,
+};
 use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, Value, json};
 
 use super::provision::check_maintenance;
 use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy, unfinished};
-use crate::catalog::{Offering, Plan};
+use crate::catalog::{Backing, Offering, Plan};
 use crate::compare::{hash, same_object};
 use crate::contact;
-use crate::error::Refusal;
+use crate::error::{Lapse, Refusal};
 use crate::offers::{Shelf, check_pace};
 use crate::parameters::{Action, merged};
 use crate::standing::{Provisioned as _, Standing, title};
@@ -70,6 +75,7 @@ struct Shape {
     plan_id: String,
     parameters: Map<String, Value>,
     maintenance: Option<MaintenanceInfo>,
+    revision: Option<RevisionReference>,
 }
 
 impl Shape {
@@ -84,11 +90,13 @@ impl Shape {
                 plan_id: applied.plan_id.clone(),
                 parameters: applied.parameters.clone(),
                 maintenance: applied.maintenance_info.clone(),
+                revision: applied.revision_ref.clone(),
             },
             None => Self {
                 plan_id: instance.spec.plan_id.clone(),
                 parameters: instance.spec.parameters.clone(),
                 maintenance: instance.spec.maintenance_info.clone(),
+                revision: instance.spec.revision_ref.clone(),
             },
         }
     }
@@ -96,6 +104,7 @@ impl Shape {
     fn is(&self, other: &Self) -> bool {
         self.plan_id == other.plan_id
             && self.maintenance == other.maintenance
+            && self.revision == other.revision
             && same_object(&self.parameters, &other.parameters)
     }
 }
@@ -152,6 +161,7 @@ pub(crate) fn decide(
     wanted.spec.plan_id = after.plan_id;
     wanted.spec.parameters = after.parameters;
     wanted.spec.maintenance_info = after.maintenance;
+    wanted.spec.revision_ref = after.revision;
     if let Some(context) = &request.context {
         wanted.spec.context = context.clone();
     }
@@ -172,13 +182,46 @@ fn target<'a>(
         );
         return Err(Refusal::Invalid(text));
     }
+    let service_id = &request.service_id;
     match &request.plan_id {
         Some(plan_id) if *plan_id != before.plan_id && *plan_id != instance.spec.plan_id => {
-            shelf.offered(&request.service_id, plan_id).map(Some)
+            offered(instance, before, plan_id, shelf).map(Some)
         }
-        Some(plan_id) => Ok(shelf.find(&request.service_id, plan_id)),
-        None => Ok(shelf.find(&request.service_id, &before.plan_id)),
+        plan_id => {
+            let plan_id = plan_id.as_ref().unwrap_or(&before.plan_id);
+            // A version is one of the catalog's; everything else is about what the instance has.
+            let now = shelf
+                .find(service_id, plan_id)
+                .filter(|(_, plan)| !plan.withdrawn);
+            let upgrade = now.filter(|_| request.maintenance_version.is_some());
+            let pinned = || shelf.find_in(before.revision.as_ref(), service_id, plan_id);
+            Ok(upgrade.or_else(pinned))
+        }
     }
+}
+
+/// A plan that an instance may change to. That a bundle has withdrawn it is no mistake in the request.
+fn offered<'a>(
+    instance: &ServiceInstance,
+    before: &Shape,
+    plan_id: &str,
+    shelf: &'a Shelf<'_>,
+) -> Result<(&'a Offering, &'a Plan), Refusal> {
+    let service_id = &instance.spec.service_id;
+    shelf
+        .offered(service_id, plan_id)
+        .map_err(|refusal| match refusal {
+            Refusal::OutOfSync {
+                lapse: Lapse::ServiceWithdrawn | Lapse::PlanWithdrawn,
+                text,
+            } => Refusal::PlanChange {
+                instance: instance.spec.instance_id.clone(),
+                from: before.plan_id.clone(),
+                to: plan_id.to_owned(),
+                why: text,
+            },
+            other => other,
+        })
 }
 
 fn check_plan_change(
@@ -190,19 +233,25 @@ fn check_plan_change(
     let Some(to) = request.plan_id.as_ref().filter(|to| **to != before.plan_id) else {
         return Ok(());
     };
-    let from = shelf.find(&request.service_id, &before.plan_id);
+    let from = shelf.find_in(
+        before.revision.as_ref(),
+        &request.service_id,
+        &before.plan_id,
+    );
+    let leaves = |offering: &Offering, plan: &Plan| match &plan.backing {
+        Backing::Application { .. } => plan.plan_updateable.unwrap_or(offering.plan_updateable),
+        Backing::Bundle { updates_to, .. } => updates_to.contains(to),
+    };
     let why = match from {
-        Some((offering, plan)) if plan.plan_updateable.unwrap_or(offering.plan_updateable) => {
-            return Ok(());
-        }
-        Some(_) => "the plan it has cannot be left; make a new instance",
+        Some((offering, plan)) if leaves(offering, plan) => return Ok(()),
+        Some(_) => "the plan it has cannot be left for that one; make a new instance",
         None => "the plan it has is not known any more",
     };
     Err(Refusal::PlanChange {
         instance: instance.spec.instance_id.clone(),
         from: before.plan_id.clone(),
         to: to.clone(),
-        why,
+        why: why.to_owned(),
     })
 }
 
@@ -224,6 +273,10 @@ fn shape_after(before: &Shape, request: &Update, plan: Option<&Plan>) -> Shape {
             current.map(|version| MaintenanceInfo { version })
         } else {
             before.maintenance.clone()
+        },
+        revision: match plan.and_then(|plan| plan.backing.revision()) {
+            Some(revision) if moves => Some(revision.clone()),
+            _ => before.revision.clone(),
         },
         plan_id,
     }

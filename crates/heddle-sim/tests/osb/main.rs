@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
 
 mod bindings;
+mod bundles;
 mod door;
 mod instances;
 mod races;

@@ -106,6 +106,21 @@ pub(crate) fn client(server: &ApiServer, group: &str) -> Client {
 
 /// A front as one of several: it shares nothing with others but the API server.
 pub(crate) fn front(client: Client, clock: &Clock, settings: Settings) -> Front {
+    front_of(
+        client,
+        clock,
+        settings,
+        Arc::new(Fixed(Arc::new(catalog()))),
+    )
+}
+
+/// The same with another catalog.
+pub(crate) fn front_of(
+    client: Client,
+    clock: &Clock,
+    settings: Settings,
+    offers: Arc<dyn Offers>,
+) -> Front {
     let credentials = Credentials::new(|headers| {
         headers
             .get(http::header::AUTHORIZATION)
@@ -121,7 +136,7 @@ pub(crate) fn front(client: Client, clock: &Clock, settings: Settings) -> Front 
         clock: clock.clone(),
         chance: Chance::seeded(3),
         tasks: Tasks::new("front"),
-        offers: Arc::new(Fixed(Arc::new(catalog()))),
+        offers,
         credentials,
         settings,
     })
@@ -178,14 +193,15 @@ fn catalog() -> Catalog {
         },
     };
     Catalog {
-        offerings: vec![Offering {
+        offerings: vec![Arc::new(Offering {
             id: "svc".to_owned(),
             name: "orders".to_owned(),
             bindable: true,
             plan_updateable: true,
             plans: vec![plan("prompt", Pace::Prompt), plan("patient", Pace::Patient)],
             ..Offering::default()
-        }],
+        })],
+        ..Catalog::default()
     }
 }
 

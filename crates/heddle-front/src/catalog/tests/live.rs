@@ -23,8 +23,17 @@ fn shop() -> Application {
     )
 }
 
+/// Lists everything but Applications and mappings, of which there is nothing.
+fn list_no_bundles(offers: &LiveOffers) {
+    offers.take_bundles(list(&[]));
+    offers.take_revisions(list(&[]));
+    offers.take_registries(list(&[]));
+    offers.take_tombstones(list(&[]));
+}
+
 fn offers() -> LiveOffers {
     let offers = LiveOffers::new(PER_SERVICE);
+    list_no_bundles(&offers);
     offers.take_applications(list(&[shop()]));
     offers.take_mappings(list(&[
         mapping("all", "shop", None),
@@ -49,8 +58,9 @@ fn is_same(one: &Document, other: &Document) -> bool {
 }
 
 #[test]
-fn it_is_ready_once_both_kinds_were_listed_whole() {
+fn it_is_ready_once_all_kinds_were_listed_whole() {
     let offers = LiveOffers::new(PER_SERVICE);
+    list_no_bundles(&offers);
     offers.take_mappings(list(&[]));
     let mut applications = list(&[shop()]);
     let done = applications.pop().unwrap();
@@ -168,6 +178,7 @@ fn a_younger_application_takes_over_when_the_older_is_gone() {
     offers.take_applications(vec![Event::Apply(younger)]);
     let owner = || match &offers.catalog().find("a", "a-plan").unwrap().1.backing {
         Backing::Application { name, .. } => name.clone(),
+        Backing::Bundle { .. } => unreachable!("there are no bundles"),
     };
     assert_eq!(owner(), "shop");
     offers.take_applications(vec![Event::Apply(leaving(shop()))]);

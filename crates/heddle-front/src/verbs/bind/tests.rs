@@ -1,9 +1,12 @@
 //! The table of `PUT` of a binding, the order of its checks, and rotation.
 
 use super::*;
+use crate::catalog::testing as bundles;
+use crate::parameters::Validators;
 use crate::verbs::testing::{
     Fixed, STANDINGS, binding, fresh, instance, instance_of, members, now, told, with_shelf,
 };
+use heddle_api::bundle::BundlePhase;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 fn request(plan_id: &str) -> Bind {
@@ -111,7 +114,7 @@ fn every_state_of_an_instance_meets_a_new_binding() {
 #[test]
 fn the_checks_come_in_one_order() {
     let absent = Live::default();
-    check(&absent, &request("nothing"), false, "400 NotOffered");
+    check(&absent, &request("nothing"), false, "400 PlanUnknown");
     check(&absent, &request("patient"), false, "404 NotFound");
     let live = on(instance("prompt", Standing::Making));
     check(&live, &request("patient"), false, "400 BadRequest");
@@ -275,4 +278,44 @@ fn only_a_binding_in_force_of_the_same_instance_and_of_a_plan_that_allows_it_is_
     let (mut live, request) = rotation();
     live.instance = None;
     check(&live, &request, true, "404 NotFound");
+}
+
+#[test]
+fn a_binding_has_the_revision_in_force_and_its_schema() {
+    let offers = bundles::offers(bundles::marked(
+        bundles::bundle("db", 1, "db-2"),
+        BundlePhase::Marked,
+    ));
+    let plan_id = bundles::plan_id("old");
+    let mut instance = instance_of("id-of-db", &plan_id, Standing::ChangeFailed);
+    let reference = |name: &str| RevisionReference {
+        name: name.to_owned(),
+        digest: format!("sha256:{name}"),
+        bundle_version: None,
+    };
+    // An upgrade failed: what is asked for is not what is there.
+    instance.spec.revision_ref = Some(reference("db-2"));
+    let status = instance.status.as_mut().unwrap();
+    status.applied.as_mut().unwrap().revision_ref = Some(reference("db-1"));
+    let live = on(instance);
+    let decided = |role: &str| {
+        let mut request = request(&plan_id);
+        request.service_id = Some("id-of-db".to_owned());
+        request.parameters = members(json!({"role": role}));
+        let ask = Ask {
+            instance: "i",
+            id: "b",
+            request: &request,
+            asynchronous: true,
+            identity: None,
+        };
+        let validators = Validators::default();
+        let shelf = Shelf::new(&offers, None, &validators);
+        decide(&live, &ask, &shelf, &fresh())
+    };
+    let Ok(Decision::Create(made)) = decided("reader") else {
+        unreachable!("a withdrawn bundle can be bound");
+    };
+    assert_eq!(made.spec.revision_ref, Some(reference("db-1")));
+    assert_eq!(told(decided("nobody")), "400 BadRequest");
 }

@@ -1,7 +1,13 @@
 //! The table of `PUT`, and the order of its checks.
 
 use super::*;
-use crate::verbs::testing::{Fixed, STANDINGS, fresh, instance, members, told, with_shelf};
+use crate::catalog::LiveOffers;
+use crate::catalog::testing as bundles;
+use crate::parameters::Validators;
+use crate::verbs::testing::{
+    Fixed, STANDINGS, fresh, instance, instance_of, members, told, with_shelf,
+};
+use heddle_api::bundle::BundlePhase;
 use serde_json::json;
 
 fn request(plan_id: &str) -> Provision {
@@ -26,9 +32,14 @@ fn decided(
         request,
         asynchronous,
         identity: None,
+        awaiting_max: 2,
+    };
+    let live = Live {
+        instance: live.cloned(),
+        awaiting: 0,
     };
     with_shelf(&Fixed::default(), |shelf| {
-        decide(live, &ask, shelf, &fresh())
+        decide(&live, &ask, shelf, &fresh())
     })
 }
 
@@ -148,11 +159,11 @@ fn the_catalog_comes_before_parameters_and_these_before_maintenance_and_pace() {
         maintenance_version: Some("9.9.9".to_owned()),
         ..request("patient")
     };
-    check(None, &wrong, false, "400 NotOffered");
+    check(None, &wrong, false, "400 ServiceUnknown");
     wrong.service_id = "svc".to_owned();
-    check(None, &wrong, false, "400 NotOffered");
+    check(None, &wrong, false, "400 PlanUnknown");
     wrong.plan_id = "fixed-one".to_owned();
-    check(None, &wrong, false, "400 NotOffered");
+    check(None, &wrong, false, "400 PlanUnknown");
     wrong.plan_id = "patient".to_owned();
     check(None, &wrong, false, "400 BadRequest");
     wrong.parameters = members(json!({"size": 1}));
@@ -197,8 +208,10 @@ fn nothing_is_called_unknown_before_the_catalog_was_read() {
         request: &request,
         asynchronous: true,
         identity: None,
+        awaiting_max: 2,
     };
-    let decision = with_shelf(&offers, |shelf| decide(None, &ask, shelf, &fresh()));
+    let live = Live::default();
+    let decision = with_shelf(&offers, |shelf| decide(&live, &ask, shelf, &fresh()));
     assert_eq!(told(decision), "422 ConcurrencyError");
 }
 
@@ -241,4 +254,236 @@ fn a_new_instance_carries_everything_that_later_requests_and_controllers_need() 
         acceptedAt: "2027-01-15T08:00:00Z"
         deadline: "2027-01-15T08:15:00Z"
     "#);
+}
+
+/// What becomes of a request for a bundle's plan, with nothing there.
+fn on_bundle(
+    offers: &LiveOffers,
+    request: &Provision,
+    asynchronous: bool,
+    awaiting: usize,
+) -> Result<Decision<ServiceInstance>, Refusal> {
+    let ask = Ask {
+        id: "i",
+        namespace: "team-a",
+        request,
+        asynchronous,
+        identity: None,
+        awaiting_max: 2,
+    };
+    let live = Live {
+        instance: None,
+        awaiting,
+    };
+    let validators = Validators::default();
+    let shelf = Shelf::new(offers, None, &validators);
+    decide(&live, &ask, &shelf, &fresh())
+}
+
+fn of_service(service_id: &str, plan_id: &str) -> Provision {
+    Provision {
+        service_id: service_id.to_owned(),
+        parameters: members(json!({"size": 20})),
+        ..request(plan_id)
+    }
+}
+
+#[test]
+fn an_instance_of_a_bundle_is_pinned_when_it_is_accepted() {
+    let offers = bundles::offers(bundles::bundle("db", 1, "db-2"));
+    let request = of_service("id-of-db", &bundles::plan_id("small"));
+    let Ok(Decision::Create(made)) = on_bundle(&offers, &request, true, 0) else {
+        unreachable!("it is created");
+    };
+    let revision = made.spec.revision_ref.as_ref().unwrap();
+    assert_eq!(
+        (revision.name.as_str(), revision.digest.as_str()),
+        ("db-2", "sha256:db-2")
+    );
+    assert_eq!(revision.bundle_version.as_deref(), Some("2.0.0"));
+    assert_eq!(
+        made.spec.maintenance_info.as_ref().unwrap().version,
+        "2.0.0"
+    );
+    assert_eq!(made.spec.application, None);
+    assert_eq!(
+        told(on_bundle(&offers, &request, false, 0)),
+        "422 AsyncRequired"
+    );
+    let small = Provision {
+        parameters: members(json!({"size": 2})),
+        ..request.clone()
+    };
+    assert_eq!(told(on_bundle(&offers, &small, true, 0)), "400 BadRequest");
+    let unheard = Provision {
+        parameters: members(json!({"other": 2})),
+        ..request.clone()
+    };
+    assert_eq!(
+        told(on_bundle(&offers, &unheard, true, 0)),
+        "400 BadRequest"
+    );
+    let stale = Provision {
+        maintenance_version: Some("1.0.0".to_owned()),
+        ..request
+    };
+    assert_eq!(
+        told(on_bundle(&offers, &stale, true, 0)),
+        "422 MaintenanceInfoConflict"
+    );
+}
+
+#[test]
+fn a_platform_with_an_old_catalog_is_told_what_happened_and_what_to_do() {
+    let db = || bundles::bundle("db", 1, "db-2");
+    let small = bundles::plan_id("small");
+    let check = |offers: &LiveOffers, service: &str, plan: &str, word: &str, texts: &[&str]| {
+        for asynchronous in [true, false] {
+            let refusal =
+                on_bundle(offers, &of_service(service, plan), asynchronous, 0).unwrap_err();
+            assert_eq!((refusal.status().as_u16(), refusal.word()), (400, word));
+            assert!(refusal.is_out_of_sync());
+            let text = refusal.to_string();
+            for part in texts {
+                assert!(text.contains(part), "{part:?} in {text:?}");
+            }
+        }
+    };
+    let again = "fetch the catalog again";
+    for phase in [BundlePhase::Marked, BundlePhase::Sweeping] {
+        let offers = bundles::offers(bundles::marked(db(), phase));
+        let parts = [
+            "hub-db",
+            "id-of-db",
+            "registry hub",
+            "2027-01-15T08:00:00Z",
+            "its tag is gone",
+            again,
+        ];
+        check(&offers, "id-of-db", &small, "ServiceWithdrawn", &parts);
+        check(&offers, "id-of-db", "any", "ServiceWithdrawn", &parts);
+    }
+    let offers = bundles::offers(db());
+    check(
+        &offers,
+        "id-of-gone",
+        "any",
+        "ServiceWithdrawn",
+        &["hub-id-of-gone", "its repository is gone", again],
+    );
+    check(
+        &offers,
+        "id-of-db",
+        &bundles::plan_id("old"),
+        "PlanWithdrawn",
+        &["plan old", "hub-db", "registry hub", again],
+    );
+    check(
+        &offers,
+        "id-of-db",
+        "never",
+        "PlanUnknown",
+        &["hub-db", "never", again],
+    );
+    check(&offers, "never", "any", "ServiceUnknown", &["never", again]);
+}
+
+#[test]
+fn what_a_registry_may_yet_have_is_waited_for_within_bounds() {
+    let offers = bundles::offers(bundles::bundle("db", 1, "db-2"));
+    let unread = bundles::registry("slow", false);
+    offers.take_registries(vec![kube::runtime::watcher::Event::Apply(unread)]);
+    let unknown = Provision {
+        maintenance_version: Some("3.0.0".to_owned()),
+        ..of_service("later", "any")
+    };
+    let Ok(Decision::Create(made)) = on_bundle(&offers, &unknown, true, 1) else {
+        unreachable!("it is accepted");
+    };
+    assert_eq!(
+        (&made.spec.application, &made.spec.revision_ref),
+        (&None, &None)
+    );
+    assert_eq!(
+        made.spec.maintenance_info.as_ref().unwrap().version,
+        "3.0.0"
+    );
+    assert!(made.is_unresolved());
+    assert_eq!(
+        told(on_bundle(&offers, &unknown, false, 0)),
+        "422 AsyncRequired"
+    );
+    let crowded = on_bundle(&offers, &unknown, true, 2)
+        .unwrap_err()
+        .into_answer(crate::version::Version::NEWEST);
+    assert_eq!(crowded.status.as_u16(), 429);
+    assert!(crowded.retry_seconds.is_some());
+    // What is known is served as ever, and so is what is known to be gone.
+    let known = of_service("id-of-db", &bundles::plan_id("small"));
+    assert_eq!(
+        told(on_bundle(&offers, &known, true, 9)),
+        "create provision-new"
+    );
+    assert_eq!(
+        told(on_bundle(&offers, &of_service("id-of-gone", "x"), true, 0)),
+        "400 ServiceWithdrawn"
+    );
+    assert_eq!(
+        told(on_bundle(&offers, &of_service("id-of-db", "x"), true, 0)),
+        "400 PlanUnknown"
+    );
+}
+
+#[test]
+fn a_repeated_request_is_answered_from_the_instance_whatever_became_of_the_bundle() {
+    let offers = bundles::offers(bundles::marked(
+        bundles::bundle("db", 1, "db-2"),
+        BundlePhase::Sweeping,
+    ));
+    for (service, plan) in [
+        ("id-of-db", bundles::plan_id("small")),
+        ("id-of-gone", "x".to_owned()),
+        ("never", "x".to_owned()),
+    ] {
+        for (standing, expected) in [(Standing::Making, "pending"), (Standing::Ready, "done")] {
+            let request = Provision {
+                parameters: members(json!({"size": 1})),
+                ..of_service(service, &plan)
+            };
+            let ask = Ask {
+                id: "i",
+                namespace: "team-a",
+                request: &request,
+                asynchronous: true,
+                identity: None,
+                awaiting_max: 2,
+            };
+            let live = Live {
+                instance: Some(instance_of(service, &plan, standing)),
+                awaiting: 0,
+            };
+            let validators = Validators::default();
+            let shelf = Shelf::new(&offers, None, &validators);
+            assert_eq!(
+                told(decide(&live, &ask, &shelf, &fresh())),
+                expected,
+                "{service}"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_what_is_being_swept_or_gone_takes_an_instance_back() {
+    let db = || bundles::bundle("db", 1, "db-2");
+    assert!(is_leaving(None));
+    assert!(is_leaving(Some(&bundles::marked(
+        db(),
+        BundlePhase::Sweeping
+    ))));
+    assert!(
+        !is_leaving(Some(&bundles::marked(db(), BundlePhase::Marked))),
+        "it was pinned before"
+    );
+    assert!(!is_leaving(Some(&db())));
 }

@@ -1,9 +1,12 @@
 //! The table of `PATCH`, and the order of its checks.
 
 use super::*;
+use crate::catalog::testing::{self as bundles, plan_id};
+use crate::parameters::Validators;
 use crate::verbs::testing::{
     Fixed, STANDINGS, fresh, instance, instance_of, members, told, with_shelf,
 };
+use heddle_api::bundle::BundlePhase;
 
 fn request() -> Update {
     Update {
@@ -110,7 +113,7 @@ fn pace_comes_before_everything_that_depends_on_the_content() {
     };
     check(Some(&live), &wrong, false, "400 BadRequest");
     wrong.service_id = "svc".to_owned();
-    check(Some(&live), &wrong, false, "400 NotOffered");
+    check(Some(&live), &wrong, false, "400 PlanUnknown");
     wrong.plan_id = None;
     check(Some(&live), &wrong, false, "422 AsyncRequired");
     check(Some(&live), &wrong, true, "400 BadRequest");
@@ -224,4 +227,160 @@ fn a_context_alone_is_remembered_without_an_operation_where_that_is_allowed() {
         true,
         "done",
     );
+}
+
+/// An instance of `db`'s plan, pinned to its first revision.
+fn of_bundle(plan: &str, standing: Standing) -> ServiceInstance {
+    let mut live = instance_of("id-of-db", &plan_id(plan), standing);
+    let reference = RevisionReference {
+        name: "db-1".to_owned(),
+        digest: "sha256:db-1".to_owned(),
+        bundle_version: Some("1.0.0".to_owned()),
+    };
+    let version = Some(MaintenanceInfo {
+        version: "1.0.0".to_owned(),
+    });
+    live.spec.revision_ref = Some(reference.clone());
+    live.spec.maintenance_info.clone_from(&version);
+    let applied = live
+        .status
+        .as_mut()
+        .and_then(|status| status.applied.as_mut());
+    if let Some(applied) = applied {
+        applied.revision_ref = Some(reference);
+        applied.maintenance_info = version;
+    }
+    live
+}
+
+fn on_bundle(
+    db: heddle_api::Bundle,
+    live: &ServiceInstance,
+    change: impl FnOnce(&mut Update),
+) -> Result<Decision<ServiceInstance>, Refusal> {
+    let offers = bundles::offers(db);
+    let mut request = Update {
+        service_id: "id-of-db".to_owned(),
+        ..Update::default()
+    };
+    change(&mut request);
+    let ask = Ask {
+        id: "i",
+        request: &request,
+        asynchronous: true,
+        identity: None,
+    };
+    let validators = Validators::default();
+    let shelf = Shelf::new(&offers, None, &validators);
+    decide(Some(live), &ask, &shelf, &fresh())
+}
+
+#[test]
+fn an_instance_of_a_bundle_is_changed_by_the_revision_it_has_also_when_that_is_withdrawn() {
+    let live = of_bundle("small", Standing::Ready);
+    let sized = |size: i64| {
+        move |request: &mut Update| request.parameters = Some(members(json!({"size": size})))
+    };
+    for db in [
+        bundles::bundle("db", 1, "db-2"),
+        bundles::marked(bundles::bundle("db", 1, "db-2"), BundlePhase::Marked),
+    ] {
+        // The current revision would not take a size below 10.
+        let Ok(Decision::Replace(wanted)) = on_bundle(db.clone(), &live, sized(2)) else {
+            unreachable!("it may change");
+        };
+        assert_eq!(wanted.spec.revision_ref, live.spec.revision_ref);
+        assert_eq!(wanted.spec.maintenance_info, live.spec.maintenance_info);
+        let fixed =
+            |request: &mut Update| request.parameters = Some(members(json!({"secret": "x"})));
+        assert_eq!(
+            told(on_bundle(db, &live, fixed)),
+            "400 BadRequest",
+            "it is not updatable"
+        );
+    }
+    let old = of_bundle("old", Standing::Ready);
+    assert_eq!(
+        told(on_bundle(bundles::bundle("db", 1, "db-2"), &old, sized(2))),
+        "replace update-new",
+        "a plan that is no more can be changed where it is"
+    );
+}
+
+#[test]
+fn a_version_that_is_asked_for_moves_an_instance_to_the_current_revision() {
+    let live = of_bundle("small", Standing::Ready);
+    let version = |version: &'static str| {
+        move |request: &mut Update| request.maintenance_version = Some(version.to_owned())
+    };
+    let db = || bundles::bundle("db", 1, "db-2");
+    let Ok(Decision::Replace(wanted)) = on_bundle(db(), &live, version("2.0.0")) else {
+        unreachable!("it is an upgrade");
+    };
+    assert_eq!(wanted.spec.revision_ref.unwrap().name, "db-2");
+    assert_eq!(wanted.spec.maintenance_info.unwrap().version, "2.0.0");
+    assert_eq!(
+        told(on_bundle(db(), &live, version("1.0.0"))),
+        "422 MaintenanceInfoConflict"
+    );
+    assert_eq!(
+        told(on_bundle(db(), &live, version("9.0.0"))),
+        "422 MaintenanceInfoConflict"
+    );
+    // What is withdrawn has no newer version, and its own is the one it has.
+    let gone = || bundles::marked(db(), BundlePhase::Marked);
+    assert_eq!(
+        told(on_bundle(gone(), &live, version("2.0.0"))),
+        "422 MaintenanceInfoConflict"
+    );
+    assert_eq!(told(on_bundle(gone(), &live, version("1.0.0"))), "done");
+    // After a failed upgrade the same request tries again, and what is in force is the old one.
+    let mut failed = of_bundle("small", Standing::ChangeFailed);
+    failed.spec.revision_ref.as_mut().unwrap().name = "db-2".to_owned();
+    let Ok(Decision::Replace(wanted)) = on_bundle(db(), &failed, |request| {
+        request.parameters = Some(members(json!({"size": 2})));
+    }) else {
+        unreachable!("it may change");
+    };
+    assert_eq!(wanted.spec.revision_ref.unwrap().name, "db-1");
+}
+
+#[test]
+fn plans_of_a_bundle_are_changed_only_as_its_author_allows() {
+    let to = |plan: &str| {
+        let plan_id = plan_id(plan);
+        move |request: &mut Update| request.plan_id = Some(plan_id)
+    };
+    let db = || bundles::bundle("db", 1, "db-2");
+    let small = of_bundle("small", Standing::Ready);
+    let Ok(Decision::Replace(wanted)) = on_bundle(db(), &small, to("large")) else {
+        unreachable!("it is allowed");
+    };
+    assert_eq!(wanted.spec.plan_id, plan_id("large"));
+    assert_eq!(
+        wanted.spec.revision_ref.unwrap().name,
+        "db-2",
+        "a new plan is the current one"
+    );
+    let large = of_bundle("large", Standing::Ready);
+    assert_eq!(
+        told(on_bundle(db(), &large, to("small"))),
+        "422 PlanChangeNotSupported"
+    );
+    assert_eq!(
+        told(on_bundle(db(), &small, to("old"))),
+        "422 PlanChangeNotSupported",
+        "it is withdrawn"
+    );
+    assert_eq!(
+        told(on_bundle(db(), &small, to("never"))),
+        "400 PlanUnknown"
+    );
+    let gone = bundles::marked(db(), BundlePhase::Marked);
+    let refusal = on_bundle(gone, &small, to("large")).unwrap_err();
+    assert_eq!(
+        (refusal.status().as_u16(), refusal.word()),
+        (422, "PlanChangeNotSupported")
+    );
+    assert!(refusal.to_string().contains("hub-db"), "{refusal}");
 }
