@@ -77,7 +77,8 @@ fn a_description_of_the_usual_kind_is_understood() {
 
 #[test]
 fn what_is_wrong_is_named_with_its_place() {
-    let table: [(fn(&mut Value), &str); 22] = [
+    type Change = fn(&mut Value);
+    let table: [(Change, &str); 22] = [
         (
             |d| d["name"] = json!(" "),
             "the description has an empty name",

@@ -267,7 +267,8 @@ impl LiveOffers {
         &self.0.census
     }
 
-    /// Whether everything that the catalog is made from has been listed once. Until then nothing is known, rather than nothing offered.
+    /// Whether everything that the catalog is made from has been listed once. Until then nothing is known, rather than nothing
+    /// offered.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         *self.0.ready.borrow()
