@@ -1,16 +1,18 @@
 //! Whom to believe: the certificates that servers are verified against.
 //!
-//! The system's roots always count. A destination may bring [`Roots`] of its own, which count for it alone. Nothing here
-//! turns verification off.
+//! The system's roots always count. A destination may bring [`Roots`] of its own, which count for it alone. Verification is
+//! on unless somebody says [`Roots::unverified`] for one destination, in so many words.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustls::pki_types::CertificateDer;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::sync::OnceCell;
 
 use super::rustls;
@@ -22,6 +24,7 @@ const CONFIGS_MAX: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Roots {
     extra: Arc<[CertificateDer<'static>]>,
+    unverified: bool,
 }
 
 /// Text that does not hold certificates.
@@ -36,6 +39,16 @@ pub enum BadRoots {
 }
 
 impl Roots {
+    /// Believes every certificate. The connection is encrypted, to nobody knows whom: only for a destination whose owner
+    /// asked for it.
+    #[must_use]
+    pub fn unverified() -> Self {
+        Self {
+            extra: Arc::default(),
+            unverified: true,
+        }
+    }
+
     /// As what clients are verified against: these and no others.
     #[must_use]
     pub fn only(&self) -> RootCertStore {
@@ -62,6 +75,7 @@ impl Roots {
         }
         Ok(Self {
             extra: extra.into(),
+            unverified: false,
         })
     }
 }
@@ -79,15 +93,21 @@ impl Trust {
         if let Some(config) = self.configs.lock().get(roots) {
             return Ok(config.clone());
         }
-        let mut store = RootCertStore::clone(&*self.system().await?);
-        let (_, ignored) = store.add_parsable_certificates(roots.extra.iter().cloned());
-        debug_assert_eq!(ignored, 0, "checked when they were read");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .expect("ring speaks the default versions")
-            .with_root_certificates(store)
-            .with_no_client_auth();
+            .expect("ring speaks the default versions");
+        let builder = if roots.unverified {
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+        } else {
+            let mut store = RootCertStore::clone(&*self.system().await?);
+            let (_, ignored) = store.add_parsable_certificates(roots.extra.iter().cloned());
+            debug_assert_eq!(ignored, 0, "checked when they were read");
+            builder.with_root_certificates(store)
+        };
+        let mut config = builder.with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let config = Arc::new(config);
         let mut configs = self.configs.lock();
@@ -115,5 +135,46 @@ impl Trust {
             Ok(Arc::new(store))
         };
         self.system.get_or_try_init(load).await.cloned()
+    }
+}
+
+/// Believes every certificate; that its owner is at the other end is still checked.
+#[derive(Debug)]
+struct Credulous(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Credulous {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _chain: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
