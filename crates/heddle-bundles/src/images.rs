@@ -20,7 +20,7 @@ mod digest;
 mod hold;
 mod layer;
 pub mod manifest;
-mod tree;
+pub(crate) mod tree;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -187,6 +187,11 @@ impl Store {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.inner.dir
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.inner.limits
     }
 
     /// Bytes in use, and how many may be.

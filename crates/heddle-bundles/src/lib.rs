@@ -12,3 +12,4 @@
 pub mod images;
 pub mod registries;
 pub mod sandbox;
+mod threads;

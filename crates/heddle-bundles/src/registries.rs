@@ -1,1 +1,425 @@
 //! Registries, and what their answers prove.
+//!
+//! ```text
+//!   settings ── admission ──> questions ──> source (distribution, layout) ── answers ── evidence ──> verdicts
+//! ```
+//! A reading ends in bounded time and always with an answer: what could not be found out is part of it. It changes nothing,
+//! neither there nor here. What follows from it is decided by whoever asked.
+
+mod address;
+mod admission;
+mod auth;
+mod client;
+mod distribution;
+pub mod evidence;
+mod keep;
+pub mod label;
+mod layout;
+mod listing;
+mod pool;
+pub mod push;
+mod source;
+mod upload;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use heddle_api::bundle::MarkReason;
+use heddle_api::evidence::{Credentials, ImageName, Known, Reading, Sighting, Trouble, Verdict};
+use heddle_api::registry::{RegistrySpec, RegistryType};
+use heddle_rt::net::dial::Connect;
+use heddle_rt::{Chance, Clock, Tasks};
+use tracing::Instrument as _;
+
+use self::address::Address;
+use self::admission::{Admission, Question};
+use self::client::{Client, Means};
+use self::distribution::{Distribution, Strangers};
+use self::evidence::{Answer, Circumstances, classify};
+use self::layout::Layout;
+use self::listing::{Kind, Lister};
+use self::push::Shelf;
+use self::source::{Listing, Source};
+use crate::images::{Digest, Image, Store};
+
+pub use self::client::Patience;
+pub use self::keep::KeepError;
+pub use self::upload::PushError;
+
+/// A reading takes no longer, whatever a registry does.
+const READING_TIME_MAX: Duration = Duration::from_secs(20 * 60);
+
+/// What reading takes.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Owns the connections and threads of readings.
+    pub tasks: Tasks,
+    pub clock: Clock,
+    pub chance: Chance,
+    /// The network, with its policy.
+    pub connect: Arc<dyn Connect>,
+    /// Where images are kept.
+    pub store: Store,
+    /// What was pushed to heddle itself.
+    pub shelf: Shelf,
+    pub patience: Patience,
+    /// Names on one page of a listing.
+    pub page: usize,
+}
+
+/// As many names as every registry gives at once.
+pub const PAGE: usize = 100;
+
+/// Reads registries. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Registries {
+    options: Arc<Options>,
+    strangers: Strangers,
+}
+
+/// Which registry to read, and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Name of the Registry.
+    pub registry: String,
+    pub spec: Arc<RegistrySpec>,
+    pub credentials: Credentials,
+    /// Every bundle of the registry. Each gets a sighting.
+    pub known: Vec<Known>,
+    /// Name of the SyncRun, for logs.
+    pub run: String,
+}
+
+/// Which image to keep.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    pub registry: String,
+    pub spec: Arc<RegistrySpec>,
+    pub credentials: Credentials,
+    /// The repository, with its organisation.
+    pub repository: String,
+    pub manifest_digest: String,
+}
+
+/// Where to push to.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    pub url: String,
+    pub repository: String,
+    pub tag: String,
+    pub credentials: Credentials,
+    pub skip_verify_tls: bool,
+}
+
+/// A place that is ready to be asked.
+#[derive(Debug)]
+enum Opened {
+    Distribution(Box<Distribution>),
+    Layout(Layout),
+}
+
+impl Registries {
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self {
+            options: Arc::new(options),
+            strangers: Strangers::default(),
+        }
+    }
+
+    /// Reads a registry.
+    pub async fn read(&self, request: Request) -> Reading {
+        let span = tracing::info_span!("reading", registry = %request.registry, run = %request.run);
+        let clock = &self.options.clock;
+        let reading = clock
+            .timeout(READING_TIME_MAX, self.read_all(&request))
+            .instrument(span);
+        Box::pin(reading).await.unwrap_or_else(|late| {
+            troubled(
+                &request,
+                Trouble::Unreachable(format!("the registry was not read within {:?}", late.0)),
+            )
+        })
+    }
+
+    async fn read_all(&self, request: &Request) -> Reading {
+        let admission = match Admission::new(&request.spec) {
+            Ok(admission) => admission,
+            Err(why) => return troubled(request, Trouble::Misconfigured(why)),
+        };
+        match self.open(&request.spec, &request.credentials).await {
+            Ok(Opened::Distribution(source)) => read_from(&*source, &admission, request).await,
+            Ok(Opened::Layout(source)) => read_from(&source, &admission, request).await,
+            Err(trouble) => troubled(request, trouble),
+        }
+    }
+
+    /// Keeps all of an image.
+    pub async fn keep(&self, fetch: Fetch) -> Result<(), KeepError> {
+        let digest = Digest::parse(&fetch.manifest_digest)
+            .map_err(|bad| KeepError::Refused(bad.to_string()))?;
+        let Options { store, tasks, .. } = &*self.options;
+        if store.is_kept(digest.as_str()) {
+            return Ok(());
+        }
+        if !address::is_repository(&fetch.repository) {
+            return Err(KeepError::Refused(format!(
+                "{:?} cannot be a repository",
+                fetch.repository
+            )));
+        }
+        let span = tracing::info_span!("keeping", registry = %fetch.registry, repository = %fetch.repository, %digest);
+        let keeping = async {
+            match self.open(&fetch.spec, &fetch.credentials).await {
+                Ok(Opened::Distribution(source)) => {
+                    keep::keep(&*source, store, tasks, &fetch.repository, &digest).await
+                }
+                Ok(Opened::Layout(source)) => {
+                    keep::keep(&source, store, tasks, &fetch.repository, &digest).await
+                }
+                Err(trouble) => Err(KeepError::Unavailable(trouble.message().to_owned())),
+            }
+        };
+        Box::pin(keeping.instrument(span)).await
+    }
+
+    /// Pushes an image to somebody's registry. Gives the digest of its manifest.
+    pub async fn push_to(&self, to: &Destination, image: &Image) -> Result<String, PushError> {
+        let base = Address::configured(&to.url).map_err(PushError::Invalid)?;
+        let client = Client::new(
+            &self.means(),
+            &base,
+            to.credentials.clone(),
+            to.skip_verify_tls,
+        );
+        let name = ImageName {
+            repository: to.repository.clone(),
+            track: to.tag.clone(),
+        };
+        Box::pin(upload::upload(&client, &base, &name, image)).await
+    }
+
+    /// What was pushed to heddle itself.
+    #[must_use]
+    pub fn shelf(&self) -> &Shelf {
+        &self.options.shelf
+    }
+
+    fn means(&self) -> Means {
+        Means {
+            tasks: self.options.tasks.clone(),
+            clock: self.options.clock.clone(),
+            chance: self.options.chance.clone(),
+            connect: self.options.connect.clone(),
+            patience: self.options.patience,
+        }
+    }
+
+    async fn open(
+        &self,
+        spec: &RegistrySpec,
+        credentials: &Credentials,
+    ) -> Result<Opened, Trouble> {
+        let tasks = &self.options.tasks;
+        let kind = match spec.type_ {
+            RegistryType::Push => {
+                let dir = self.options.shelf.dir().to_owned();
+                return Layout::open(tasks, dir, "push".to_owned())
+                    .await
+                    .map(Opened::Layout);
+            }
+            RegistryType::OciLayout => {
+                let url = spec.url.as_deref().unwrap_or_default();
+                let dir = PathBuf::from(url.strip_prefix("file://").unwrap_or(url));
+                if !dir.is_absolute() {
+                    let why = format!("url {url:?} must be the absolute path of a directory");
+                    return Err(Trouble::Misconfigured(why));
+                }
+                let name = dir.display().to_string();
+                return Layout::open(tasks, dir, name).await.map(Opened::Layout);
+            }
+            RegistryType::Helm => {
+                let why = "charts have no program that heddle could run as an action; registries of charts are not read";
+                return Err(Trouble::Misconfigured(why.to_owned()));
+            }
+            RegistryType::ApiV2 => Kind::Catalog,
+            RegistryType::DockerHub => Kind::DockerHub,
+            RegistryType::Quay => Kind::Quay,
+            RegistryType::Rhcc => Kind::Rhcc,
+        };
+        let opened = self.open_distribution(kind, spec, credentials).await?;
+        Ok(Opened::Distribution(Box::new(opened)))
+    }
+
+    async fn open_distribution(
+        &self,
+        kind: Kind,
+        spec: &RegistrySpec,
+        credentials: &Credentials,
+    ) -> Result<Distribution, Trouble> {
+        let url = spec.url.as_deref().or(match kind {
+            Kind::Catalog => None,
+            Kind::DockerHub => Some("https://registry-1.docker.io"),
+            Kind::Quay => Some("https://quay.io"),
+            Kind::Rhcc => Some("https://registry.access.redhat.com"),
+        });
+        let url = url.ok_or_else(|| Trouble::Misconfigured("url is missing".to_owned()))?;
+        let base = Address::configured(url).map_err(Trouble::Misconfigured)?;
+        if matches!(kind, Kind::DockerHub | Kind::Quay)
+            && spec.org.is_none()
+            && !spec.white_list.is_empty()
+        {
+            let why = "org is missing: this registry lists the repositories of one organisation";
+            return Err(Trouble::Misconfigured(why.to_owned()));
+        }
+        let means = self.means();
+        let elsewhere = match kind {
+            Kind::DockerHub => Some(self.open_hub(&means, spec, &base, credentials).await?),
+            _ => None,
+        };
+        Ok(Distribution {
+            client: Client::new(&means, &base, credentials.clone(), spec.skip_verify_tls),
+            kind,
+            lister: Lister {
+                kind,
+                org: spec.org.clone(),
+                page: self.options.page,
+                elsewhere,
+            },
+            strangers: self.strangers.clone(),
+            base,
+        })
+    }
+
+    /// Docker Hub lists at another server than it serves, and with other credentials.
+    async fn open_hub(
+        &self,
+        means: &Means,
+        spec: &RegistrySpec,
+        base: &Address,
+        credentials: &Credentials,
+    ) -> Result<(Client, Address), Trouble> {
+        let hub = match spec.url {
+            Some(_) => base.clone(),
+            None => {
+                Address::configured("https://hub.docker.com").map_err(Trouble::Misconfigured)?
+            }
+        };
+        let anonymous = Client::new(means, &hub, Credentials::None, spec.skip_verify_tls);
+        let session = listing::open_hub(&anonymous, &hub, credentials).await;
+        let session = session
+            .map_err(|failure| Trouble::AuthenticationFailed(format!("Docker Hub: {failure}")))?;
+        Ok((Client::new(means, &hub, session, spec.skip_verify_tls), hub))
+    }
+}
+
+/// A reading that came to nothing: everything that is known is unknown.
+fn troubled(request: &Request, trouble: Trouble) -> Reading {
+    tracing::warn!(registry = %request.registry, run = %request.run, why = %trouble.message(), "a registry cannot be read");
+    let unknown = |known: &Known| Sighting {
+        image: known.image.clone(),
+        verdict: Verdict::Unknown {
+            why: trouble.message().to_owned(),
+        },
+    };
+    Reading {
+        sightings: request.known.iter().map(unknown).collect(),
+        trouble: Some(trouble),
+        requests: 0,
+    }
+}
+
+async fn read_from<S: Source>(source: &S, admission: &Admission, request: &Request) -> Reading {
+    let mut listing = if admission.wants_listing() {
+        source.list().await
+    } else {
+        Listing::default()
+    };
+    if listing.silent
+        && let Some(trouble) = listing.trouble.take()
+    {
+        return Reading {
+            requests: source.requests(),
+            ..troubled(request, trouble)
+        };
+    }
+    if admission.wants_listing() && !listing.exists && !admission.names_images() {
+        let why = "the registry has no listing; name what to look at in images or tags.named";
+        listing.trouble = Some(Trouble::ListingIncomplete(why.to_owned()));
+    }
+    let plan = admission.plan(&listing.repositories, &request.known);
+    let listing = &listing;
+    let asked = stream::iter(plan.questions).map(|question| async move {
+        let answer = if source.has_given_up() {
+            Answer::Failed("not asked, because the registry does not answer any more".to_owned())
+        } else {
+            source
+                .look(&question.image, question.known.as_deref())
+                .await
+        };
+        (question, answer)
+    });
+    let answers: Vec<(Question, Answer)> = asked.buffer_unordered(pool::OPEN_MAX).collect().await;
+    let trouble = listing
+        .trouble
+        .clone()
+        .or_else(|| trouble_of(source, &answers));
+    let mut sightings: Vec<Sighting> = plan.filtered.into_iter().map(filtered).collect();
+    for (question, answer) in answers {
+        let verdict = classify(
+            answer,
+            Circumstances {
+                image: &question.image,
+                location: &source.location(&question.image.repository),
+                listing_complete: listing.trouble.is_none(),
+                listed: listing
+                    .exists
+                    .then(|| listing.repositories.contains(&question.image.repository)),
+            },
+        );
+        // A repository without the tag that is looked for is not worth a word, nor is one that holds something else.
+        if question.expected || !matches!(verdict, Verdict::Absent { .. }) {
+            sightings.push(Sighting {
+                image: question.image,
+                verdict,
+            });
+        }
+    }
+    Reading {
+        sightings,
+        trouble,
+        requests: source.requests(),
+    }
+}
+
+fn filtered(image: ImageName) -> Sighting {
+    let why = "the registry's settings do not admit it any more".to_owned();
+    Sighting {
+        image,
+        verdict: Verdict::Absent {
+            reason: MarkReason::Filtered,
+            why,
+        },
+    }
+}
+
+/// What the answers together say about the registry, when its listing said nothing.
+fn trouble_of<S: Source>(source: &S, answers: &[(Question, Answer)]) -> Option<Trouble> {
+    if source.has_given_up() {
+        let why = "the registry stopped answering while it was read";
+        return Some(Trouble::Unreachable(why.to_owned()));
+    }
+    let denied = |answer: &Answer| {
+        matches!(
+            answer,
+            Answer::Refusal {
+                status: 401 | 403,
+                ..
+            }
+        )
+    };
+    let every = !answers.is_empty() && answers.iter().all(|(_, answer)| denied(answer));
+    every.then(|| Trouble::AuthenticationFailed("the registry refuses every image".to_owned()))
+}

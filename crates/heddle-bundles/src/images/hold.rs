@@ -3,11 +3,6 @@
 //! While a [`Hold`] lives, nothing that was written through it or found through it is let go. A blob is written under
 //! another name, hashed on its way, and gets its own name when its content is what the digest says.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a blob comes in pieces, which the port to files would keep in memory"
-)]
-
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write as _;

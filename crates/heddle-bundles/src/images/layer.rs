@@ -5,11 +5,6 @@
 //! or run what anybody may. Links that stay inside are made, a symlink is only a text until somebody follows it, which
 //! happens where this root is all there is. Whatever an archive claims, what it can take is metered as it is read.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "modes and symlinks, which the port to files knows nothing of"
-)]
-
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -222,7 +217,7 @@ impl Unpacking<'_> {
     /// Makes sure that everything above a path is a real directory.
     fn parents(&self, path: &Path) -> Result<(), Error> {
         let mut target = self.root.to_owned();
-        let parent = path.parent().unwrap_or(Path::new(""));
+        let parent = path.parent().unwrap_or_else(|| Path::new(""));
         for part in parent.components() {
             target.push(part);
             match fs::symlink_metadata(&target) {
@@ -288,7 +283,7 @@ impl Unpacking<'_> {
     /// Takes away what a layer below brought.
     fn white_out(&self, path: &Path) -> Result<(), Error> {
         let name = path.file_name().unwrap_or_default().as_bytes();
-        let parent = path.parent().unwrap_or(Path::new(""));
+        let parent = path.parent().unwrap_or_else(|| Path::new(""));
         if !self.is_real_directory(parent)? {
             return Ok(());
         }

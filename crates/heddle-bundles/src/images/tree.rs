@@ -11,6 +11,8 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use bytes::Bytes;
+
 /// The names in a directory.
 pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
@@ -90,4 +92,21 @@ pub(crate) fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
     }
     Ok(bytes)
+}
+
+/// Hands a file on piece by piece, until `take` wants no more.
+pub(crate) fn pieces(
+    path: &Path,
+    bytes: usize,
+    mut take: impl FnMut(Bytes) -> bool,
+) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    loop {
+        let mut piece = vec![0; bytes];
+        let read = file.read(&mut piece)?;
+        piece.truncate(read);
+        if read == 0 || !take(piece.into()) {
+            return Ok(());
+        }
+    }
 }

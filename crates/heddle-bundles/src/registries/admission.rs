@@ -1,0 +1,239 @@
+//! Which images are looked at: the registry's settings against what is listed and what is known. Pure.
+//!
+//! A repository is admitted when a white list matches all of its name, with or without the organisation, and no black list
+//! does. Without a white list nothing is. The registry's default tag is followed in every admitted repository; named tags
+//! need no white list. What is known and not admitted any more is absent, without a question.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use heddle_api::evidence::{ImageName, Known};
+use heddle_api::registry::RegistrySpec;
+use regex::{Regex, RegexBuilder};
+
+use super::address::{is_repository, is_tag};
+
+/// A compiled expression is not larger; they are compiled anew for every reading.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// The settings, compiled.
+#[derive(Debug)]
+pub(super) struct Admission {
+    org: Option<String>,
+    white: Vec<Regex>,
+    black: Vec<Regex>,
+    default_tag: String,
+    /// Repositories to look at beside the listed ones.
+    images: Vec<String>,
+    /// Repository and tag.
+    named: Vec<(String, String)>,
+}
+
+/// What is to be asked, and what need not be.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) questions: Vec<Question>,
+    /// Known, and not admitted any more.
+    pub(super) filtered: Vec<ImageName>,
+}
+
+/// An image to ask about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) image: ImageName,
+    /// The digest that was seen last.
+    pub(super) known: Option<String>,
+    /// Whether somebody counts on it: it is known, or was asked for by name. That it is not there is then worth telling.
+    pub(super) expected: bool,
+}
+
+impl Admission {
+    /// Checks and compiles the settings. An error names what is wrong with them.
+    pub(super) fn new(spec: &RegistrySpec) -> Result<Self, String> {
+        let org = spec
+            .org
+            .as_deref()
+            .map(|org| org.trim_matches('/').to_owned());
+        let org = org.filter(|org| !org.is_empty());
+        if let Some(org) = &org
+            && !is_repository(org)
+        {
+            return Err(format!(
+                "org {org:?} cannot be a part of a repository's name"
+            ));
+        }
+        let with_org = |field: &str, name: &str| {
+            let whole = match &org {
+                Some(org) if !name.starts_with(&format!("{org}/")) => format!("{org}/{name}"),
+                _ => name.to_owned(),
+            };
+            if is_repository(&whole) {
+                Ok(whole)
+            } else {
+                Err(format!(
+                    "{field} {name:?} cannot be the name of a repository"
+                ))
+            }
+        };
+        let tag = |field: &str, tag: &str| {
+            if is_tag(tag) {
+                Ok(tag.to_owned())
+            } else {
+                Err(format!("{field} {tag:?} cannot be a tag"))
+            }
+        };
+        let images = spec.images.iter().map(|name| with_org("images:", name));
+        let named = spec.tags.named.iter().map(|named| {
+            let repository = with_org("tags.named: image", &named.image)?;
+            Ok((repository, tag("tags.named: tag", &named.tag)?))
+        });
+        Ok(Self {
+            white: compile("whiteList", &spec.white_list)?,
+            black: compile("blackList", &spec.black_list)?,
+            default_tag: tag("tags.default", &spec.tags.default)?,
+            images: images.collect::<Result<_, String>>()?,
+            named: named.collect::<Result<_, String>>()?,
+            org,
+        })
+    }
+
+    /// Whether a listing could tell anything.
+    pub(super) fn wants_listing(&self) -> bool {
+        !self.white.is_empty()
+    }
+
+    /// Whether there is something to look at without a listing.
+    pub(super) fn names_images(&self) -> bool {
+        !self.images.is_empty() || !self.named.is_empty()
+    }
+
+    /// What to ask, given what is listed and known. In order, each image once.
+    pub(super) fn plan(&self, listed: &BTreeSet<String>, known: &[Known]) -> Plan {
+        let mut questions: BTreeMap<ImageName, Question> = BTreeMap::new();
+        let mut ask = |repository: &str, track: &str, expected: bool| {
+            let image = ImageName {
+                repository: repository.to_owned(),
+                track: track.to_owned(),
+            };
+            let question = Question {
+                image: image.clone(),
+                known: None,
+                expected,
+            };
+            questions.entry(image).or_insert(question).expected |= expected;
+        };
+        for repository in listed
+            .iter()
+            .chain(&self.images)
+            .filter(|it| self.admits(it))
+        {
+            ask(repository, &self.default_tag, false);
+        }
+        for (name, tag) in &self.named {
+            // Without an organisation in the settings, a name without one means every repository of that name.
+            let meant = listed
+                .iter()
+                .filter(|repository| self.is_called(repository, name));
+            let mut meant: Vec<&String> = meant.collect();
+            let known_as = known.iter().map(|known| &known.image.repository);
+            meant.extend(known_as.filter(|repository| self.is_called(repository, name)));
+            if meant.is_empty() {
+                meant.push(name);
+            }
+            for repository in meant.into_iter().filter(|it| !self.is_black(it)) {
+                ask(repository, tag, true);
+            }
+        }
+        let mut plan = Plan::default();
+        for known in known {
+            if !self.admits_image(&known.image) {
+                plan.filtered.push(known.image.clone());
+                continue;
+            }
+            ask(&known.image.repository, &known.image.track, true);
+        }
+        plan.questions = questions.into_values().collect();
+        for known in known {
+            let found = plan
+                .questions
+                .binary_search_by(|it| it.image.cmp(&known.image));
+            if let Ok(index) = found {
+                plan.questions[index].known.clone_from(&known.digest);
+            }
+        }
+        plan
+    }
+
+    fn admits_image(&self, image: &ImageName) -> bool {
+        let by_name = |(name, tag): &(String, String)| {
+            *tag == image.track && self.is_called(&image.repository, name)
+        };
+        let is_default = image.track == self.default_tag;
+        let named = self.named.iter().any(by_name) && !self.is_black(&image.repository);
+        (is_default && self.admits(&image.repository)) || named
+    }
+
+    /// Whether the default tag of a repository is followed.
+    fn admits(&self, repository: &str) -> bool {
+        self.is_of_org(repository)
+            && matches(&self.white, repository, self.short(repository))
+            && !self.is_black(repository)
+    }
+
+    fn is_black(&self, repository: &str) -> bool {
+        matches(&self.black, repository, self.short(repository))
+    }
+
+    fn is_of_org(&self, repository: &str) -> bool {
+        let org = self.org.as_deref();
+        org.is_none_or(|org| strip(repository, org).is_some())
+    }
+
+    /// Whether a repository is meant by a name, with or without its organisation.
+    fn is_called(&self, repository: &str, name: &str) -> bool {
+        repository == name || (self.is_of_org(repository) && self.short(repository) == name)
+    }
+
+    /// A repository without its organisation.
+    fn short<'a>(&self, repository: &'a str) -> &'a str {
+        let without = match &self.org {
+            Some(org) => strip(repository, org),
+            None => repository.split_once('/').map(|(_, name)| name),
+        };
+        without.unwrap_or(repository)
+    }
+}
+
+fn strip<'a>(repository: &'a str, org: &str) -> Option<&'a str> {
+    repository.strip_prefix(org)?.strip_prefix('/')
+}
+
+fn matches(expressions: &[Regex], repository: &str, short: &str) -> bool {
+    expressions
+        .iter()
+        .any(|it| it.is_match(repository) || it.is_match(short))
+}
+
+fn compile(field: &str, expressions: &[String]) -> Result<Vec<Regex>, String> {
+    let one = |text: &String| {
+        // The text must be sound by itself, or it could reach out of the parentheses.
+        let alone = RegexBuilder::new(text).size_limit(REGEX_BYTES_MAX).build();
+        let whole = alone.and_then(|_| {
+            RegexBuilder::new(&format!("^(?:{text})$"))
+                .size_limit(REGEX_BYTES_MAX)
+                .build()
+        });
+        whole.map_err(|error| {
+            let error = error.to_string();
+            let reason = error
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_start_matches("error: ");
+            format!("{field} {text:?} is not a regular expression: {reason}")
+        })
+    };
+    expressions.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests;

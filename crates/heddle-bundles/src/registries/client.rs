@@ -1,0 +1,606 @@
+//! Asking a registry: one question, one answer, in bounded time and memory.
+//!
+//! A client lives as long as one reading, and its connections with it. It knows how to prove who asks, follows redirects a
+//! few times without showing secrets to whoever they lead to, and leaves a registry alone for as long as that asks for.
+//! What an answer means is left to others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use heddle_api::evidence::Credentials;
+use heddle_rt::net::dial::Connect;
+use heddle_rt::{Backoff, Chance, Clock, Tasks, backoff};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT,
+    WWW_AUTHENTICATE,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::address::{Address, Origin};
+use super::auth::{Auth, Challenge, challenge};
+use super::pool::{Age, Line, Pool};
+
+/// How often a redirect is followed.
+const REDIRECTS_MAX: usize = 3;
+/// How often a question is asked when the answer is to ask later.
+const ATTEMPTS_MAX: usize = 3;
+/// After so many questions in a row without any answer, nothing more is asked.
+const SILENCE_MAX: u32 = 4;
+/// What a token server or an error may say.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
+
+/// How long a registry may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Until there is a connection.
+    pub connect: Duration,
+    /// From the question to the last byte of the answer; with layers, to the next piece of it.
+    pub answer: Duration,
+    /// For the whole of a layer.
+    pub layer: Duration,
+    /// The longest wait that a registry may ask for. Beyond it, the reading does without.
+    pub wait_max: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(30),
+            layer: Duration::from_secs(900),
+            wait_max: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What clients are made of.
+#[derive(Clone, Debug)]
+pub(super) struct Means {
+    pub(super) tasks: Tasks,
+    pub(super) clock: Clock,
+    pub(super) chance: Chance,
+    pub(super) connect: Arc<dyn Connect>,
+    pub(super) patience: Patience,
+}
+
+/// Asks one registry.
+#[derive(Debug)]
+pub(super) struct Client {
+    means: Means,
+    /// Whom secrets may be shown to.
+    home: Origin,
+    unverified: bool,
+    auth: Auth,
+    pools: Mutex<HashMap<Origin, Arc<Pool>>>,
+    /// Until when servers asked to be left alone.
+    paused: Mutex<HashMap<Origin, Duration>>,
+    requests: AtomicU64,
+    silence: AtomicU32,
+}
+
+/// A question. It may carry a password in its body, so it cannot be printed.
+#[derive(Clone)]
+pub(super) struct Ask {
+    pub(super) method: Method,
+    pub(super) address: Address,
+    pub(super) accept: Option<&'static str>,
+    /// What a token has to allow.
+    pub(super) scope: String,
+    pub(super) content_type: Option<String>,
+    pub(super) body: Bytes,
+    /// The answer must not be larger.
+    pub(super) bytes_max: u64,
+}
+
+impl Ask {
+    pub(super) fn new(method: Method, address: Address, scope: &str) -> Self {
+        Self {
+            method,
+            address,
+            accept: None,
+            scope: scope.to_owned(),
+            content_type: None,
+            body: Bytes::new(),
+            bytes_max: SMALL_BYTES_MAX,
+        }
+    }
+
+    pub(super) fn get(address: Address, scope: &str) -> Self {
+        Self::new(Method::GET, address, scope)
+    }
+}
+
+/// An answer, whatever it says.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// No answer, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failure {
+    /// Nothing was heard.
+    #[error("{0}")]
+    Silent(String),
+    /// Something was heard that is no whole answer.
+    #[error("{0}")]
+    Garbled(String),
+}
+
+/// The head of an answer whose body is to be read.
+struct Opened {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Incoming,
+    line: Line,
+    pool: Arc<Pool>,
+    /// Held until the body is read.
+    turn: OwnedSemaphorePermit,
+}
+
+/// An error with its causes, which hold what people want to know.
+pub(super) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+impl Client {
+    pub(super) fn new(
+        means: &Means,
+        home: &Address,
+        credentials: Credentials,
+        unverified: bool,
+    ) -> Self {
+        let mut means = means.clone();
+        // Its own group, so that its connections end with it.
+        means.tasks = means.tasks.child("registry");
+        Self {
+            means,
+            home: home.origin.clone(),
+            unverified,
+            auth: Auth::new(credentials),
+            pools: Mutex::default(),
+            paused: Mutex::default(),
+            requests: AtomicU64::new(0),
+            silence: AtomicU32::new(0),
+        }
+    }
+
+    /// How many requests were sent.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Whether the registry does not answer any more, so that asking on only takes time.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.silence.load(Ordering::Relaxed) >= SILENCE_MAX
+    }
+
+    /// Asks, and reads the whole answer.
+    pub(super) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
+        let limits = backoff::Limits {
+            min: Duration::from_millis(200),
+            max: Duration::from_secs(5),
+        };
+        let mut backoff = Backoff::new(limits, self.means.chance.clone());
+        let mut attempt = 1;
+        loop {
+            if self.has_given_up() {
+                return Err(Failure::Silent(
+                    "the registry does not answer any more".to_owned(),
+                ));
+            }
+            self.wait(&ask.address.origin).await?;
+            let answered = self.proven(ask).await;
+            match &answered {
+                Err(Failure::Silent(_)) => {
+                    self.silence.fetch_add(1, Ordering::Relaxed);
+                }
+                _ => self.silence.store(0, Ordering::Relaxed),
+            }
+            let answer = answered?;
+            if !matches!(answer.status.as_u16(), 429 | 502 | 503 | 504) {
+                return Ok(answer);
+            }
+            match self.asked_wait(&answer.headers) {
+                Some(wait) => self.pause(&ask.address.origin, wait),
+                None if attempt < ATTEMPTS_MAX => self.means.clock.sleep(backoff.failed()).await,
+                None => {}
+            }
+            if attempt == ATTEMPTS_MAX {
+                return Ok(answer);
+            }
+            attempt += 1;
+        }
+    }
+
+    /// What `Retry-After` asks for.
+    fn asked_wait(&self, headers: &HeaderMap) -> Option<Duration> {
+        let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+        if let Ok(seconds) = text.parse() {
+            return Some(Duration::from_secs(seconds));
+        }
+        let date = httpdate::parse_http_date(text).ok()?;
+        let now = SystemTime::from(self.means.clock.now());
+        Some(date.duration_since(now).unwrap_or_default())
+    }
+
+    fn pause(&self, origin: &Origin, wait: Duration) {
+        let until = self.means.clock.monotonic().saturating_add(wait);
+        let mut paused = self.paused.lock();
+        let known = paused.entry(origin.clone()).or_default();
+        *known = until.max(*known);
+    }
+
+    /// Leaves a server alone for as long as it asked for, if that is bearable.
+    async fn wait(&self, origin: &Origin) -> Result<(), Failure> {
+        loop {
+            let until = self.paused.lock().get(origin).copied().unwrap_or_default();
+            let wait = until.saturating_sub(self.means.clock.monotonic());
+            if wait.is_zero() {
+                return Ok(());
+            }
+            if wait > self.means.patience.wait_max {
+                let seconds = wait.as_secs();
+                return Err(Failure::Garbled(format!(
+                    "{} asked to be left alone for {seconds} more seconds",
+                    origin.authority()
+                )));
+            }
+            self.means.clock.sleep(wait).await;
+        }
+    }
+
+    /// Asks, and proves who asks if that is wanted.
+    async fn proven(&self, ask: &Ask) -> Result<Answer, Failure> {
+        let opened = self.opened(ask).await?;
+        self.whole(opened, ask).await
+    }
+
+    async fn opened(&self, ask: &Ask) -> Result<Opened, Failure> {
+        let now = self.means.clock.monotonic();
+        let mut header = self.auth.header(&ask.scope, now);
+        if header.is_none()
+            && let Some((realm, service)) = self.auth.server()
+        {
+            header = self
+                .token(&realm, service.as_deref(), &ask.scope, &ask.scope)
+                .await?;
+        }
+        let opened = self.followed(ask, header.as_ref()).await?;
+        if opened.status != StatusCode::UNAUTHORIZED {
+            return Ok(opened);
+        }
+        let wants = opened.headers.get_all(WWW_AUTHENTICATE).iter();
+        let wants: Vec<Challenge> = wants
+            .filter_map(|it| it.to_str().ok())
+            .filter_map(challenge)
+            .collect();
+        self.auth.forget(&ask.scope);
+        for wanted in wants {
+            let answer = match wanted {
+                // Refused once is refused.
+                Challenge::Basic if header.is_none() => self.auth.use_basic(),
+                Challenge::Basic => None,
+                Challenge::Bearer { .. } if self.auth.is_given() => None,
+                Challenge::Bearer {
+                    realm,
+                    service,
+                    scope,
+                } => {
+                    let realm = self.realm(&ask.address, &realm)?;
+                    let wanted = scope.as_deref().unwrap_or(&ask.scope).to_owned();
+                    self.auth.remember_server(realm.clone(), service.clone());
+                    self.token(&realm, service.as_deref(), &wanted, &ask.scope)
+                        .await?
+                }
+            };
+            if let Some(header) = answer {
+                return self.followed(ask, Some(&header)).await;
+            }
+        }
+        Ok(opened)
+    }
+
+    /// The token server that the registry names, if secrets may be sent there.
+    fn realm(&self, asked: &Address, realm: &str) -> Result<Address, Failure> {
+        let address = asked
+            .follow(realm)
+            .map_err(|why| Failure::Garbled(format!("the token server {why}")))?;
+        let safe = address.origin.tls
+            || address.origin.host == self.home.host
+            || self.auth.basic().is_none();
+        if (self.home.tls && !address.origin.tls) || !safe {
+            let text = format!("the registry sends to a token server without TLS: {address}");
+            return Err(Failure::Garbled(text));
+        }
+        Ok(address)
+    }
+
+    /// Asks the token server. `None` when it refuses; then the registry's own refusal stands.
+    async fn token(
+        &self,
+        realm: &Address,
+        service: Option<&str>,
+        wanted: &str,
+        scope: &str,
+    ) -> Result<Option<HeaderValue>, Failure> {
+        let mut address = realm.clone();
+        if let Some(service) = service {
+            address = address.with("service", service);
+        }
+        if !wanted.is_empty() {
+            address = address.with("scope", wanted);
+        }
+        let ask = Ask::get(address, "");
+        self.wait(&ask.address.origin).await?;
+        let opened = self
+            .once(&ask, &ask.address, self.auth.basic().as_ref())
+            .await?;
+        let answer = self.whole(opened, &ask).await?;
+        match answer.status.as_u16() {
+            200 => {
+                let now = self.means.clock.monotonic();
+                let header = self.auth.grant(scope, &answer.body, now);
+                header.map(Some).map_err(Failure::Garbled)
+            }
+            401 | 403 => Ok(None),
+            429 | 503 => {
+                let wait = self
+                    .asked_wait(&answer.headers)
+                    .unwrap_or(Duration::from_secs(1));
+                self.pause(&ask.address.origin, wait);
+                Err(Failure::Garbled(
+                    "the token server asked to be left alone".to_owned(),
+                ))
+            }
+            status => Err(Failure::Garbled(format!(
+                "the token server answered {status}"
+            ))),
+        }
+    }
+
+    /// Asks, and asks again where the answer says it is.
+    async fn followed(&self, ask: &Ask, secret: Option<&HeaderValue>) -> Result<Opened, Failure> {
+        let mut address = ask.address.clone();
+        for _ in 0..=REDIRECTS_MAX {
+            // Whoever a redirect leads to has no business with what opens the registry.
+            let secret = secret.filter(|_| address.origin == self.home);
+            let opened = self.once(ask, &address, secret).await?;
+            let moved = matches!(opened.status.as_u16(), 301 | 302 | 303 | 307 | 308);
+            if !moved || !matches!(ask.method, Method::GET | Method::HEAD) {
+                return Ok(opened);
+            }
+            let link = opened
+                .headers
+                .get(LOCATION)
+                .and_then(|link| link.to_str().ok());
+            let next = address
+                .follow(link.unwrap_or_default())
+                .map_err(Failure::Garbled)?;
+            if address.origin.tls && !next.origin.tls {
+                return Err(Failure::Garbled(
+                    "a redirect leads from HTTPS to HTTP".to_owned(),
+                ));
+            }
+            address = next;
+        }
+        Err(Failure::Garbled(format!(
+            "redirected more than {REDIRECTS_MAX} times"
+        )))
+    }
+
+    /// One request, up to the head of its answer.
+    async fn once(
+        &self,
+        ask: &Ask,
+        address: &Address,
+        secret: Option<&HeaderValue>,
+    ) -> Result<Opened, Failure> {
+        let pool = self.pool(&address.origin);
+        let turn = pool.turn().await;
+        let late = |what: &str, after: Duration| {
+            Failure::Silent(format!(
+                "{what} of {} within {after:?}",
+                address.origin.authority()
+            ))
+        };
+        let Patience {
+            connect: patience,
+            answer,
+            ..
+        } = self.means.patience;
+        let mut rested = pool.rested().await;
+        loop {
+            let mut line = match rested.take() {
+                Some(line) => line,
+                None => {
+                    let connecting = pool.fresh(&*self.means.connect);
+                    let connected = self.means.clock.timeout(patience, connecting).await;
+                    connected
+                        .map_err(|_| late("no connection", patience))?
+                        .map_err(|error| Failure::Silent(in_words(&error)))?
+                }
+            };
+            let request = request(ask, address, secret, &line);
+            self.requests.fetch_add(1, Ordering::Relaxed);
+            let age = line.age();
+            match self.means.clock.timeout(answer, line.send(request)).await {
+                Err(_) => return Err(late("no answer", answer)),
+                Ok(Err(_)) if age == Age::Used => {}
+                Ok(Err(error)) => return Err(Failure::Silent(in_words(&error))),
+                Ok(Ok(response)) => {
+                    let (head, body) = response.into_parts();
+                    return Ok(Opened {
+                        status: head.status,
+                        headers: head.headers,
+                        body,
+                        line,
+                        pool,
+                        turn,
+                    });
+                }
+            }
+        }
+    }
+
+    fn pool(&self, origin: &Origin) -> Arc<Pool> {
+        let mut pools = self.pools.lock();
+        let pool = pools.entry(origin.clone()).or_insert_with(|| {
+            // Only the registry itself was said to be believed.
+            let unverified = self.unverified && *origin == self.home;
+            Arc::new(Pool::new(
+                self.means.tasks.clone(),
+                origin.place(unverified),
+            ))
+        });
+        pool.clone()
+    }
+
+    /// Reads the rest of an answer.
+    async fn whole(&self, opened: Opened, ask: &Ask) -> Result<Answer, Failure> {
+        let limit = self.means.patience.answer;
+        let Opened {
+            status,
+            headers,
+            mut body,
+            line,
+            pool,
+            turn,
+        } = opened;
+        let reading = async {
+            let mut bytes = BytesMut::new();
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|error| {
+                    Failure::Garbled(format!("the answer broke off: {}", in_words(&error)))
+                })?;
+                let Ok(data) = frame.into_data() else {
+                    continue;
+                };
+                if (bytes.len() + data.len()) as u64 > ask.bytes_max {
+                    return Err(Failure::Garbled(format!(
+                        "the answer has more than {} bytes",
+                        ask.bytes_max
+                    )));
+                }
+                bytes.extend_from_slice(&data);
+            }
+            Ok(bytes.freeze())
+        };
+        let read = self.means.clock.timeout(limit, reading).await;
+        let read =
+            read.map_err(|_| Failure::Silent(format!("the answer did not end within {limit:?}")))?;
+        let body = read?;
+        pool.rest(line);
+        drop(turn);
+        Ok(Answer {
+            status,
+            headers,
+            body,
+        })
+    }
+
+    /// Asks for something large and hands it on piece by piece. An answer other than 200 comes back as it is. Stops when
+    /// nobody takes the pieces any more.
+    pub(super) async fn stream(
+        &self,
+        ask: &Ask,
+        into: mpsc::Sender<Bytes>,
+    ) -> Result<StatusCode, Failure> {
+        self.wait(&ask.address.origin).await?;
+        let Patience { answer, layer, .. } = self.means.patience;
+        let whole = async {
+            let mut opened = self.opened(ask).await?;
+            if opened.status != StatusCode::OK {
+                return Ok(opened.status);
+            }
+            loop {
+                let next = self.means.clock.timeout(answer, opened.body.frame()).await;
+                let next =
+                    next.map_err(|_| Failure::Silent(format!("nothing came for {answer:?}")))?;
+                let Some(frame) = next else { break };
+                let frame = frame.map_err(|error| {
+                    Failure::Garbled(format!("the answer broke off: {}", in_words(&error)))
+                })?;
+                if let Ok(data) = frame.into_data()
+                    && into.send(data).await.is_err()
+                {
+                    return Ok(opened.status);
+                }
+            }
+            opened.pool.rest(opened.line);
+            Ok(opened.status)
+        };
+        let ended = self.means.clock.timeout(layer, whole).await;
+        ended.map_err(|_| Failure::Silent(format!("not all of it came within {layer:?}")))?
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.means.tasks.cancel();
+    }
+}
+
+fn request(
+    ask: &Ask,
+    address: &Address,
+    secret: Option<&HeaderValue>,
+    line: &Line,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(ask.body.clone()));
+    *request.method_mut() = ask.method.clone();
+    let uri = match line {
+        Line::Single(..) => address.path.clone(),
+        Line::Shared(..) => address.to_string(),
+    };
+    // Both were taken from a URI, or made of names that were checked.
+    *request.uri_mut() = uri.parse().unwrap_or_default();
+    let headers = request.headers_mut();
+    headers.insert(USER_AGENT, HeaderValue::from_static("heddle"));
+    if let Line::Single(..) = line
+        && let Ok(host) = HeaderValue::from_str(&address.origin.authority())
+    {
+        headers.insert(HOST, host);
+    }
+    if let Some(accept) = ask.accept {
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    }
+    if let Some(content_type) = ask
+        .content_type
+        .as_deref()
+        .and_then(|it| HeaderValue::from_str(it).ok())
+    {
+        headers.insert(CONTENT_TYPE, content_type);
+    }
+    if !matches!(ask.method, Method::GET | Method::HEAD) {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(ask.body.len()));
+    }
+    if let Some(secret) = secret {
+        headers.insert(AUTHORIZATION, secret.clone());
+    }
+    request
+}
