@@ -8,6 +8,7 @@
 
 mod address;
 mod admission;
+mod ask;
 mod auth;
 mod client;
 mod distribution;
@@ -35,6 +36,7 @@ use tracing::Instrument as _;
 
 use self::address::Address;
 use self::admission::{Admission, Question};
+use self::ask::Failure;
 use self::client::{Client, Means};
 use self::distribution::{Distribution, Strangers};
 use self::evidence::{Answer, Circumstances, classify};
@@ -309,8 +311,10 @@ impl Registries {
         };
         let anonymous = Client::new(means, &hub, Credentials::None, spec.skip_verify_tls);
         let session = listing::open_hub(&anonymous, &hub, credentials).await;
-        let session = session
-            .map_err(|failure| Trouble::AuthenticationFailed(format!("Docker Hub: {failure}")))?;
+        let session = session.map_err(|failure| match failure {
+            Failure::Silent(why) => Trouble::Unreachable(format!("Docker Hub: {why}")),
+            Failure::Garbled(why) => Trouble::AuthenticationFailed(format!("Docker Hub: {why}")),
+        })?;
         Ok((Client::new(means, &hub, session, spec.skip_verify_tls), hub))
     }
 }

@@ -13,17 +13,15 @@ use bytes::{Bytes, BytesMut};
 use heddle_api::evidence::Credentials;
 use heddle_rt::net::dial::Connect;
 use heddle_rt::{Backoff, Chance, Clock, Tasks, backoff};
-use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT,
-    WWW_AUTHENTICATE,
-};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http::header::{LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::address::{Address, Origin};
+use super::ask::{Answer, Ask, Failure, in_words, request};
 use super::auth::{Auth, Challenge, challenge};
 use super::pool::{Age, Line, Pool};
 
@@ -33,8 +31,6 @@ const REDIRECTS_MAX: usize = 3;
 const ATTEMPTS_MAX: usize = 3;
 /// After so many questions in a row without any answer, nothing more is asked.
 const SILENCE_MAX: u32 = 4;
-/// What a token server or an error may say.
-const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// How long a registry may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,63 +81,6 @@ pub(super) struct Client {
     silence: AtomicU32,
 }
 
-/// A question. It may carry a password in its body, so it cannot be printed.
-#[derive(Clone)]
-pub(super) struct Ask {
-    pub(super) method: Method,
-    pub(super) address: Address,
-    pub(super) accept: Option<&'static str>,
-    /// What a token has to allow.
-    pub(super) scope: String,
-    pub(super) content_type: Option<String>,
-    pub(super) body: Bytes,
-    /// The answer must not be larger.
-    pub(super) bytes_max: u64,
-}
-
-impl Ask {
-    pub(super) fn new(method: Method, address: Address, scope: &str) -> Self {
-        Self {
-            method,
-            address,
-            accept: None,
-            scope: scope.to_owned(),
-            content_type: None,
-            body: Bytes::new(),
-            bytes_max: SMALL_BYTES_MAX,
-        }
-    }
-
-    pub(super) fn get(address: Address, scope: &str) -> Self {
-        Self::new(Method::GET, address, scope)
-    }
-}
-
-/// An answer, whatever it says.
-#[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
-}
-
-impl Answer {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-}
-
-/// No answer, and why.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Failure {
-    /// Nothing was heard.
-    #[error("{0}")]
-    Silent(String),
-    /// Something was heard that is no whole answer.
-    #[error("{0}")]
-    Garbled(String),
-}
-
 /// The head of an answer whose body is to be read.
 struct Opened {
     status: StatusCode,
@@ -151,20 +90,6 @@ struct Opened {
     pool: Arc<Pool>,
     /// Held until the body is read.
     turn: OwnedSemaphorePermit,
-}
-
-/// An error with its causes, which hold what people want to know.
-pub(super) fn in_words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 impl Client {
@@ -563,44 +488,4 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.means.tasks.cancel();
     }
-}
-
-fn request(
-    ask: &Ask,
-    address: &Address,
-    secret: Option<&HeaderValue>,
-    line: &Line,
-) -> Request<Full<Bytes>> {
-    let mut request = Request::new(Full::new(ask.body.clone()));
-    *request.method_mut() = ask.method.clone();
-    let uri = match line {
-        Line::Single(..) => address.path.clone(),
-        Line::Shared(..) => address.to_string(),
-    };
-    // Both were taken from a URI, or made of names that were checked.
-    *request.uri_mut() = uri.parse().unwrap_or_default();
-    let headers = request.headers_mut();
-    headers.insert(USER_AGENT, HeaderValue::from_static("heddle"));
-    if let Line::Single(..) = line
-        && let Ok(host) = HeaderValue::from_str(&address.origin.authority())
-    {
-        headers.insert(HOST, host);
-    }
-    if let Some(accept) = ask.accept {
-        headers.insert(ACCEPT, HeaderValue::from_static(accept));
-    }
-    if let Some(content_type) = ask
-        .content_type
-        .as_deref()
-        .and_then(|it| HeaderValue::from_str(it).ok())
-    {
-        headers.insert(CONTENT_TYPE, content_type);
-    }
-    if !matches!(ask.method, Method::GET | Method::HEAD) {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(ask.body.len()));
-    }
-    if let Some(secret) = secret {
-        headers.insert(AUTHORIZATION, secret.clone());
-    }
-    request
 }

@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 
 use super::KeepError;
 use super::address::{Address, is_repository, is_tag};
-use super::client::{Ask, Client, Failure};
+use super::ask::{Ask, Failure};
+use super::client::Client;
 use super::evidence::{self, Answer};
 use super::label::DESCRIPTIONS;
 use super::listing::{self, Kind};

@@ -8,7 +8,8 @@ use http::Method;
 use serde::Deserialize;
 
 use super::address::{Address, is_repository};
-use super::client::{Answer, Ask, Client, Failure};
+use super::ask::{Answer, Ask, Failure};
+use super::client::Client;
 use super::evidence;
 use super::source::Listing;
 

@@ -5,7 +5,8 @@ use heddle_api::evidence::ImageName;
 use http::{Method, StatusCode};
 
 use super::address::Address;
-use super::client::{Answer, Ask, Client, Failure};
+use super::ask::{Answer, Ask, Failure};
+use super::client::Client;
 use super::{evidence, push};
 use crate::images::manifest::OCI_MANIFEST;
 use crate::images::{Digest, Image};

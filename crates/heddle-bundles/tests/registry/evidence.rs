@@ -135,12 +135,15 @@ async fn no_answer_but_a_registrys_own_word_proves_absence() {
 
 #[tokio::test]
 async fn a_body_that_is_cut_or_is_not_what_its_digest_says_proves_nothing() {
-    let (_registry, reader, proxy, spec) = stage().await;
+    let (registry, reader, proxy, spec) = stage().await;
+    // All of the other image is there, so that nothing but its digest gives it away.
+    let evil = bundle("evil", "6.6.6");
+    registry.put("org/hello", "evil", &evil).await;
     let known = [
         known("org/hello:latest", "sha256:00"),
         known("org/other:latest", ""),
     ];
-    let other = String::from_utf8(bundle("evil", "6.6.6").manifest.to_vec()).unwrap();
+    let other = String::from_utf8(evil.manifest.to_vec()).unwrap();
     for (path, fault) in [
         ("/v2/org/hello/manifests/latest", Fault::Truncate),
         ("/v2/org/hello/manifests/latest", Fault::Swap(other)),
