@@ -10,6 +10,7 @@
 //! outcomes is decided by controllers, which know this crate only through a port.
 
 pub mod images;
+pub mod pack;
 pub mod registries;
 pub mod sandbox;
 mod threads;
