@@ -1,0 +1,66 @@
+use heddle_api::action::Outcome;
+
+use super::*;
+
+fn run() -> (tempfile::TempDir, RunFiles) {
+    let directory = tempfile::tempdir().unwrap();
+    let files = RunFiles {
+        directory: directory.path().to_owned(),
+    };
+    (directory, files)
+}
+
+#[test]
+fn the_files_of_a_run_tell_how_it_stands() {
+    let (_directory, files) = run();
+    assert_eq!(files.standing().unwrap(), Standing::Fresh);
+    let lock = Lock::take(&files.lock()).unwrap().unwrap();
+    assert_eq!(files.standing().unwrap(), Standing::Running);
+    write_whole(&files.started(), b"").unwrap();
+    assert_eq!(files.standing().unwrap(), Standing::Running);
+    drop(lock);
+    assert_eq!(files.standing().unwrap(), Standing::Abandoned);
+    let end = RunEnd {
+        outcome: Outcome::Succeeded,
+        dashboard_url: None,
+        log_tail: String::new(),
+    };
+    files.write_ended(&end).unwrap();
+    assert_eq!(files.standing().unwrap(), Standing::Ended);
+    assert_eq!(files.read_ended().unwrap(), end);
+}
+
+#[test]
+fn a_lock_is_held_by_one_and_looking_does_not_take_it() {
+    let (_directory, files) = run();
+    assert!(!is_locked(&files.lock()).unwrap());
+    let lock = Lock::take(&files.lock()).unwrap().unwrap();
+    lock.note("7\n").unwrap();
+    assert!(is_locked(&files.lock()).unwrap());
+    assert!(Lock::take(&files.lock()).unwrap().is_none());
+    drop(lock);
+    assert!(!is_locked(&files.lock()).unwrap());
+    assert!(Lock::take(&files.lock()).unwrap().is_some());
+}
+
+#[test]
+fn what_is_too_large_or_a_link_is_not_read() {
+    let (directory, files) = run();
+    write_whole(&files.log(), &[b'x'; 11]).unwrap();
+    assert!(read_bounded(&files.log(), 10).is_err());
+    assert_eq!(read_bounded(&files.log(), 11).unwrap().len(), 11);
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(files.log(), &link).unwrap();
+    assert!(read_bounded(&link, 11).is_err());
+}
+
+#[test]
+fn a_tree_with_closed_directories_is_removed() {
+    let (directory, _files) = run();
+    let tree = directory.path().join("tree");
+    make_private(&tree.join("a/b")).unwrap();
+    fs::set_permissions(tree.join("a"), Permissions::from_mode(0o000)).unwrap();
+    remove_tree(&tree).unwrap();
+    assert!(!tree.exists());
+    remove_tree(&tree).unwrap();
+}

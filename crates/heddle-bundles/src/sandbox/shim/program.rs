@@ -1,0 +1,160 @@
+//! The last process before the program, which it becomes: takes its place in the world, gives up everything, executes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use heddle_api::action::Limits;
+use nix::sys::prctl::set_no_new_privs;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::stat::{Mode, umask};
+use serde_json::Value;
+
+use super::super::cgroup;
+use super::super::files::{RunFiles, read_bounded};
+use super::super::order::Order;
+use super::report::{Report, Reporter};
+use super::{is_dedicated, mounts, user};
+
+/// Open files of one process.
+const FILES_MAX: u64 = 1024;
+
+/// One file, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// The kernel takes at most 128 KiB for one argument. More is told by the name of a file, which Ansible understands.
+const ARGUMENT_BYTES_MAX: usize = 120 << 10;
+
+/// Where programs are looked for when the image does not say.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+pub(super) fn run(directory: &Path) -> ExitCode {
+    let Ok(reporter) = Reporter::on_stdin() else {
+        return ExitCode::FAILURE;
+    };
+    let Err(why) = become_program(directory);
+    reporter.tell(&Report::Failed(why)).ok();
+    ExitCode::FAILURE
+}
+
+fn become_program(directory: &Path) -> Result<std::convert::Infallible, String> {
+    let order =
+        Order::read(directory).map_err(|error| format!("cannot read the order: {error}"))?;
+    let mut command = command(&order)?;
+    let grouped = join_groups(directory)
+        .map_err(|error| format!("cannot join the control group: {error}"))?;
+    prefer_to_be_killed();
+    mounts::make_root(&order.root)?;
+    if is_dedicated() {
+        user::become_user(order.user)
+            .map_err(|error| format!("cannot give up privileges: {error}"))?;
+    }
+    user::enter_own_namespace()
+        .map_err(|error| format!("cannot enter a user namespace: {error}"))?;
+    limit(order.run.limits, grouped).map_err(|error| format!("cannot set limits: {error}"))?;
+    set_no_new_privs().map_err(|error| format!("cannot give up privileges for good: {error}"))?;
+    umask(Mode::from_bits_truncate(0o022));
+    let error = command.exec();
+    Err(format!(
+        "cannot execute {}: {error}",
+        command.get_program().display()
+    ))
+}
+
+/// Whether there is a group to limit all processes together.
+fn join_groups(directory: &Path) -> io::Result<bool> {
+    let files = RunFiles {
+        directory: directory.to_owned(),
+    };
+    let listed = String::from_utf8_lossy(&read_bounded(&files.cgroups(), 1 << 16)?).into_owned();
+    for group in listed.lines() {
+        cgroup::join(&PathBuf::from(group))?;
+    }
+    Ok(!listed.is_empty())
+}
+
+/// When the machine runs out of memory, a run goes before the server does.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this file is a switch of the kernel"
+)]
+fn prefer_to_be_killed() {
+    std::fs::write("/proc/self/oom_score_adj", "500").ok();
+}
+
+fn limit(limits: Limits, grouped: bool) -> nix::Result<()> {
+    set(Resource::RLIMIT_CORE, 0)?;
+    set(Resource::RLIMIT_NOFILE, FILES_MAX)?;
+    set(Resource::RLIMIT_FSIZE, FILE_BYTES_MAX)?;
+    if !grouped {
+        set(Resource::RLIMIT_AS, limits.memory_bytes)?;
+        set(Resource::RLIMIT_NPROC, u64::from(limits.processes))?;
+    }
+    Ok(())
+}
+
+/// What is limited further already stays so.
+fn set(resource: Resource, limit: u64) -> nix::Result<()> {
+    let (_, hard) = getrlimit(resource)?;
+    let limit = limit.min(hard);
+    setrlimit(resource, limit, limit)
+}
+
+/// The program with what it is told. Its arguments are those that Ansible playbook bundles get.
+fn command(order: &Order) -> Result<Command, String> {
+    let program = &order.program;
+    let words = if program.entrypoint.is_empty() {
+        &program.cmd
+    } else {
+        &program.entrypoint
+    };
+    let (first, more) = words
+        .split_first()
+        .ok_or("the image does not say which program to execute")?;
+    let mut command = Command::new(first);
+    command
+        .args(more)
+        .arg(order.run.action.word())
+        .arg("--extra-vars")
+        .arg(extra_vars(order))
+        .env_clear()
+        .envs(environment(order))
+        .current_dir(if program.working_dir.is_empty() {
+            "/"
+        } else {
+            &program.working_dir
+        })
+        .stdin(Stdio::null());
+    Ok(command)
+}
+
+fn extra_vars(order: &Order) -> String {
+    let text = Value::Object(order.run.variables.clone()).to_string();
+    if text.len() > ARGUMENT_BYTES_MAX {
+        "@/run/bundle/variables.json".to_owned()
+    } else {
+        text
+    }
+}
+
+/// What the contract promises wins over what the image says, except for where programs are looked for.
+fn environment(order: &Order) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::from([("PATH".to_owned(), PATH.to_owned())]);
+    let of_image = order
+        .program
+        .env
+        .iter()
+        .filter_map(|pair| pair.split_once('='));
+    all.extend(of_image.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let version = order.run.bundle_version.clone().unwrap_or_default();
+    let ours = [
+        ("BUNDLE_ACTION", order.run.action.word().to_owned()),
+        ("BUNDLE_VERSION", version),
+        ("BUNDLE_DATA_PATH", order.data.display().to_string()),
+        ("HOME", "/tmp".to_owned()),
+    ];
+    all.extend(ours.map(|(name, value)| (name.to_owned(), value)));
+    all
+}
