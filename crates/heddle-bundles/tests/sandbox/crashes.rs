@@ -1,5 +1,6 @@
 //! Servers and shims that die, and callers that do not know of each other.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,6 +13,7 @@ pub(crate) const PROMISES: &[Promise] = promises![
     a_run_outlives_the_server_that_started_it,
     a_shim_that_is_killed_takes_everything_with_it_and_the_run_is_interrupted,
     a_run_is_executed_once_however_many_start_it,
+    a_shim_that_comes_late_leaves_a_run_that_is_over_alone,
     a_run_that_was_prepared_and_not_begun_can_be_started,
 ];
 
@@ -112,6 +114,32 @@ fn a_run_is_executed_once_however_many_start_it() {
     succeeded(&stage.end(&asked.id));
     stage.start(&asked);
     succeeded(&stage.end(&asked.id));
+    assert_eq!(
+        std::fs::read_to_string(stage.data("starts")).unwrap(),
+        "x\n"
+    );
+    assert!(!stage.run_file(&asked.id, "run.json").exists());
+}
+
+/// Whoever looked before another one's run began and ended starts a shim all the same.
+fn a_shim_that_comes_late_leaves_a_run_that_is_over_alone() {
+    let stage = Stage::with(WAITING);
+    let asked = run();
+    stage.start(&asked);
+    let order = std::fs::read(stage.run_file(&asked.id, "run.json")).unwrap();
+    std::fs::write(stage.data("go"), "").unwrap();
+    succeeded(&stage.end(&asked.id));
+    let mut late = Command::new(std::env::current_exe().unwrap())
+        .arg("sandbox-run")
+        .arg(stage.run_file(&asked.id, ""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It need not listen.
+    late.stdin.take().unwrap().write_all(&order).ok();
+    let answer = late.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(answer.stdout).unwrap(), "known\n");
     assert_eq!(
         std::fs::read_to_string(stage.data("starts")).unwrap(),
         "x\n"
