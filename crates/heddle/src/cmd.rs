@@ -3,6 +3,7 @@
 mod apply;
 mod bench;
 mod bind;
+mod bundle;
 mod catalog;
 mod completions;
 mod config;
@@ -19,6 +20,7 @@ mod osb;
 mod osb_check;
 mod provision;
 mod publish;
+mod registry;
 mod serve;
 #[cfg(test)]
 mod testing;
@@ -70,6 +72,8 @@ enum Command {
     Bind(bind::Args),
     Unbind(unbind::Args),
     Inventory(inventory::Args),
+    Registry(Box<registry::Args>),
+    Bundle(bundle::Args),
     Publish(Box<publish::Args>),
     Trace(trace::Args),
     DeadLetters(dead_letters::Args),
@@ -110,12 +114,14 @@ async fn dispatch(
         Command::Apply(args) => apply::run(args, world, terminal).await,
         Command::Get(args) => get::run(args, world, terminal).await,
         Command::Delete(args) => delete::run(args, world, terminal).await,
-        Command::Catalog(args) => catalog::run(args, terminal).await,
+        Command::Catalog(args) => catalog::run(args, world, terminal).await,
         Command::Provision(args) => provision::run(args, world, terminal).await,
         Command::Deprovision(args) => deprovision::run(args, world, terminal).await,
         Command::Bind(args) => bind::run(args, world, terminal).await,
         Command::Unbind(args) => unbind::run(args, world, terminal).await,
         Command::Inventory(args) => inventory::run(args, world, terminal).await,
+        Command::Registry(args) => Box::pin(registry::run(*args, world, terminal)).await,
+        Command::Bundle(args) => bundle::run(args, world, terminal).await,
         Command::Publish(args) => Box::pin(publish::run(*args, world, terminal)).await,
         Command::Trace(args) => trace::run(args, world, terminal).await,
         Command::DeadLetters(args) => dead_letters::run(args, world, terminal).await,

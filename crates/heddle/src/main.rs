@@ -3,6 +3,7 @@
 //! What each command does lives in `cmd/`; who knows whom lives in `wire.rs`; the exit codes are
 //! listed in `failure.rs` and in `heddle --help`.
 
+mod asb;
 mod client;
 mod cmd;
 mod config;

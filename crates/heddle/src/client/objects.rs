@@ -1,12 +1,14 @@
-//! All objects of a kind, page by page, so that no answer is larger than it has to be.
+//! Objects as the commands know them: one, or all of a kind, page by page, so that no answer is larger than it has to be.
 
 use anyhow::Context as _;
+use http::StatusCode;
 use kube::Resource;
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::params::GetParams;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::Remote;
+use super::{FIELD_MANAGER, Remote};
 
 const PAGE_OBJECTS_MAX: u32 = 500;
 
@@ -36,4 +38,54 @@ pub(crate) async fn below(remote: &Remote, path: &str, kind: &str) -> anyhow::Re
             _ => return Ok(found),
         }
     }
+}
+
+/// One object, if there is one of that name. Who asked for the name checked that it is one.
+pub(crate) async fn one<K>(
+    remote: &Remote,
+    namespace: Option<&str>,
+    name: &str,
+) -> anyhow::Result<Option<K>>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let request = kube::core::Request::new(K::url_path(&(), namespace));
+    let answer = remote
+        .send(request.get(name, &GetParams::default())?)
+        .await?;
+    if answer.code == StatusCode::NOT_FOUND {
+        return Ok(None);
+    }
+    let object = shown::<K>(name);
+    let found = serde_json::from_value(answer.ok(&object)?);
+    found
+        .map(Some)
+        .with_context(|| format!("cannot read {object}"))
+}
+
+/// Sets an annotation, or takes it away, and answers with the object.
+pub(crate) async fn annotate<K>(
+    remote: &Remote,
+    name: &str,
+    key: &str,
+    value: Option<&str>,
+) -> anyhow::Result<K>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let request = kube::core::Request::new(K::url_path(&(), None));
+    let patch = json!({"metadata": {"annotations": {key: value}}});
+    let params = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let request = request.patch(name, &params, &Patch::Merge(&patch))?;
+    let object = shown::<K>(name);
+    let found = remote.send(request).await?.ok(&object)?;
+    serde_json::from_value(found).with_context(|| format!("cannot read {object}"))
+}
+
+/// `registry/dh`.
+fn shown<K: Resource<DynamicType = ()>>(name: &str) -> String {
+    format!("{}/{name}", K::kind(&()).to_lowercase())
 }

@@ -1,4 +1,6 @@
-//! `heddle catalog`: what can be provisioned here.
+//! `heddle catalog`: what can be provisioned here, and why something can or cannot (`explain.rs`).
+
+mod explain;
 
 use serde_json::Value;
 
@@ -7,19 +9,25 @@ use crate::client::osb::Osb;
 use crate::client::{ClientArgs, Remote};
 use crate::output::{ReportFormat, Table, harmless};
 use crate::terminal::Terminal;
+use crate::wire::World;
 
 const EXAMPLES: &str = "\
 Examples:
   heddle catalog -n team-a        what team-a's ApplicationMappings enable
   heddle catalog -A               everything, whoever may use it
   heddle catalog -n team-a -o json | jq '.[].name'
+  heddle catalog explain hello-apb
+                                  why a bundle's offering is as it is
 
 Provision one with `heddle provision NAME -n NAMESPACE --wait`.";
 
-/// Show what can be provisioned
+/// Show what can be provisioned, or explain one offering
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     #[command(flatten)]
     namespace: NamespaceArgs,
 
@@ -31,7 +39,17 @@ pub(super) struct Args {
     client: ClientArgs,
 }
 
-pub(super) async fn run(args: Args, terminal: &mut Terminal) -> anyhow::Result<()> {
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Explain why a bundle is offered or not, and what would change it
+    Explain(explain::Args),
+}
+
+pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    if let Some(Command::Explain(args)) = &args.command {
+        let remote = Remote::connect(&args.client).await?;
+        return explain::explain(args, &remote, world, terminal).await;
+    }
     let remote = Remote::connect(&args.client).await?;
     show(&args, &remote, terminal).await
 }
@@ -102,6 +120,7 @@ mod tests {
         server.answers("GET /osb/team-a/v2/catalog", 200, &body);
         server.answers("GET /v2/catalog", 200, &body);
         let args = Args {
+            command: None,
             namespace: NamespaceArgs {
                 namespace: (!all).then(|| "team-a".to_owned()),
                 all_namespaces: all,

@@ -1,4 +1,6 @@
-//! `heddle config`: what is in effect, and where it comes from.
+//! `heddle config`: what is in effect, and where it comes from; and what another broker's configuration would be here.
+
+mod import;
 
 use clap::ArgMatches;
 
@@ -12,9 +14,11 @@ const EXAMPLES: &str = "\
 Examples:
   heddle config show                         what `heddle serve` would run with
   export KUBECONFIG=$(heddle config path)    point kubectl at the local server
-  heddle config kubeconfig > shop.kubeconfig give access to somebody";
+  heddle config kubeconfig > shop.kubeconfig give access to somebody
+  heddle config import config.yaml > registries.yaml
+                                             registries of an Automation Service Broker, as manifests";
 
-/// Show the configuration in effect, or the way to the local server
+/// Show the configuration in effect, the way to the local server, or another broker's configuration
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -30,6 +34,8 @@ enum What {
     Path(ClientArgs),
     /// The kubeconfig in effect, with its credentials
     Kubeconfig(ClientArgs),
+    /// The configuration of an Automation Service Broker, as manifests for `heddle apply`
+    Import(import::Args),
 }
 
 pub(super) fn run(args: Args, matches: &ArgMatches, terminal: &mut Terminal) -> anyhow::Result<()> {
@@ -46,6 +52,7 @@ pub(super) fn run(args: Args, matches: &ArgMatches, terminal: &mut Terminal) -> 
             let joined = std::env::join_paths(paths)?;
             terminal.say(&joined.to_string_lossy())?;
         }
+        What::Import(args) => import::import(&args, files::read_bytes, terminal)?,
         What::Kubeconfig(args) => {
             for path in args.kubeconfig_paths() {
                 if !path.exists() {

@@ -3,6 +3,8 @@
 //! The Open Service Broker API has no list, so a platform that lost an answer, a restore or a whole cluster leaves things
 //! behind that it will never remove. Suspicion is a reason to look, not to delete: what raises it stands beside it.
 
+mod by_version;
+
 use heddle_api::operation::OperationState;
 use heddle_api::well_known::LAST_CONTACT_ANNOTATION;
 use heddle_api::{ServiceBinding, ServiceInstance};
@@ -20,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   heddle inventory -A                     everything that platforms have asked for
   heddle inventory -A --suspects          only what may have been forgotten
+  heddle inventory -A --by-version        which versions of bundles are in use, and which are behind
   heddle inventory -A -o json | jq -r '.[] | select(.suspicions != []) | .id'
 
 Compare it with what the platform believes to have. `heddle deprovision ID` removes an instance
@@ -35,6 +38,10 @@ pub(super) struct Args {
     /// Only what may have been forgotten
     #[arg(long)]
     suspects: bool,
+
+    /// Instances of bundles by registry, bundle and version, and which are behind the catalog
+    #[arg(long, conflicts_with_all = ["suspects", "silent_days"])]
+    by_version: bool,
 
     /// Nobody asking for so many days is suspicious
     #[arg(long, default_value_t = 30, value_name = "DAYS")]
@@ -75,6 +82,9 @@ async fn show(
 ) -> anyhow::Result<()> {
     let namespace = args.namespace.chosen(&remote.namespace)?;
     let instances: Vec<ServiceInstance> = objects::all(remote, namespace).await?;
+    if args.by_version {
+        return by_version::show(&instances, args.output, remote, terminal).await;
+    }
     let bindings: Vec<ServiceBinding> = objects::all(remote, namespace).await?;
     let now = world.clock.now();
     let mut entries = entries(&instances, &bindings, now, args.silent_days);

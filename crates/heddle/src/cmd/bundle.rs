@@ -1,0 +1,71 @@
+//! `heddle bundle`: what registries hold, one offering each, and taking one out of the catalog by hand.
+//!
+//! A bundle goes in two steps: it is withdrawn, and swept when nothing uses it any more. Only `delete --force` goes faster,
+//! and says what it costs.
+
+mod delete;
+mod list;
+pub(super) mod shelf;
+mod withdraw;
+
+use crate::client::{ClientArgs, Remote};
+use crate::terminal::Terminal;
+use crate::wire::World;
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle bundle ls                           every bundle, and whether it is offered
+  heddle bundle ls --registry dh --marked    what was withdrawn, and why
+  heddle bundle withdraw hello-apb           no new instances; existing ones go on
+  heddle bundle offer hello-apb              and back again
+  heddle bundle delete hello-apb --force     away with it, if nothing uses it
+
+A bundle is named by its offering, the offering's id or its first characters, its image (org/hello-apb:v1.0), or the
+name of its object. `heddle catalog explain` tells all about one.";
+
+/// Look at bundles, and take them out of the catalog
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List bundles, and whether they are offered
+    #[command(visible_alias = "list")]
+    Ls(list::Args),
+    /// Take a bundle out of the catalog, whatever its registry says; its instances go on
+    Withdraw(withdraw::Args),
+    /// Put a bundle back into the catalog that was withdrawn by hand
+    Offer(withdraw::Args),
+    /// Delete a bundle without waiting until it is swept
+    Delete(delete::Args),
+}
+
+pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    let connect = async |client: &ClientArgs| Remote::connect(client).await;
+    match args.command {
+        Command::Ls(args) => {
+            let remote = connect(&args.client).await?;
+            list::list(&args, &remote, world, terminal).await
+        }
+        Command::Withdraw(args) => {
+            let remote = connect(&args.client).await?;
+            withdraw::withdraw(&args, &remote, terminal).await
+        }
+        Command::Offer(args) => {
+            let remote = connect(&args.client).await?;
+            withdraw::offer(&args, &remote, terminal).await
+        }
+        Command::Delete(args) => {
+            args.check()?;
+            let remote = connect(&args.client).await?;
+            delete::delete(&args, &remote, terminal).await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! `heddle bundle delete --force`: away with a bundle, without waiting for the sweep.
+//!
+//! While an instance or binding refers to it, its finalizer holds it, and this command refuses. With `--orphan` it takes the
+//! finalizer away too, and names everything that loses its offering by that.
+
+use heddle_api::Bundle;
+use heddle_api::bundle::BundlePhase;
+use heddle_api::well_known::FINALIZER;
+use http::StatusCode;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::core::params::GetParams;
+use kube::{Resource as _, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::shelf::{Reference, Shelf, counted, image, phase, references};
+use crate::client::{ClientArgs, FIELD_MANAGER, Remote};
+use crate::failure::Failure;
+use crate::output::{ReportFormat, harmless};
+use crate::terminal::Terminal;
+
+/// How often a bundle that somebody else changes meanwhile is looked at again.
+const ATTEMPTS_MAX: usize = 5;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The bundle: name or id of its offering, image, or name of its object
+    #[arg(value_name = "BUNDLE")]
+    word: String,
+
+    /// Really; `heddle bundle withdraw` is the gentle way
+    #[arg(long)]
+    force: bool,
+
+    /// Even if instances or bindings refer to it, which cannot be operated any more then
+    #[arg(long, requires = "force")]
+    orphan: bool,
+
+    /// How to show the result
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
+    #[command(flatten)]
+    pub(super) client: ClientArgs,
+}
+
+impl Args {
+    /// Deleting is never an accident.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match self.force {
+            true => Ok(()),
+            false => Err(Failure::Usage(format!(
+                "a bundle that nothing uses is swept once it is withdrawn: `heddle bundle withdraw {}`; pass --force to \
+                 delete it now",
+                self.word
+            ))),
+        }
+    }
+}
+
+pub(super) async fn delete(
+    args: &Args,
+    remote: &Remote,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
+    args.check()?;
+    let shelf = Shelf::fetch(remote).await?;
+    let bundle = shelf.pick(&args.word, remote).await?;
+    let name = harmless(&format!("{} ({})", shelf.name(bundle), image(bundle)));
+    let used = references(&bundle.spec.service_id, remote).await?;
+    if !used.is_empty() && !args.orphan {
+        let text = format!(
+            "{} refer to {name}: {}; deprovision them, or pass --orphan to leave them without their offering",
+            counted(&used),
+            listed(&used)
+        );
+        return Err(Failure::Conflict(text).into());
+    }
+    let left = remove(bundle, remote).await?;
+    if let Some(left) = left.filter(|_| args.orphan) {
+        release(left, remote).await?;
+    }
+    let report = json!({
+        "bundle": bundle.name_any(), "serviceID": bundle.spec.service_id, "image": image(bundle), "state": "deleted",
+        "orphans": used.iter().map(Reference::to_json).collect::<Vec<_>>(),
+    });
+    let text = args.output.render(&report, |_| {
+        let mut text = format!("{name} is deleted\n");
+        for reference in &used {
+            text.push_str(&format!(
+                "  {} cannot be operated any more\n",
+                reference.shown()
+            ));
+        }
+        text
+    });
+    terminal.out.write_all(text.as_bytes())?;
+    terminal.out.flush()?;
+    if phase(bundle) == BundlePhase::Live {
+        let registry = harmless(&bundle.spec.registry);
+        terminal.warn(&format!(
+            "registry {registry} still has it, so it comes back with the next reading; deny it there, or withdraw it instead"
+        ));
+    }
+    Ok(())
+}
+
+fn listed(references: &[Reference]) -> String {
+    references
+        .iter()
+        .map(Reference::shown)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Asks for the deletion of exactly this bundle. Answers with what is left of it while its finalizer holds it.
+async fn remove(bundle: &Bundle, remote: &Remote) -> anyhow::Result<Option<Value>> {
+    let shown = format!("bundle/{}", bundle.name_any());
+    let params = DeleteParams::default().preconditions(Preconditions {
+        uid: bundle.uid(),
+        resource_version: None,
+    });
+    let request = requests().delete(&bundle.name_any(), &params)?;
+    let answer = remote.send(request).await?;
+    if answer.code == StatusCode::NOT_FOUND {
+        return Ok(None);
+    }
+    let object = answer.ok(&shown)?;
+    Ok(Some(object).filter(|object| object["kind"] == "Bundle"))
+}
+
+/// Takes the finalizer away that waits for references; those of others stay.
+async fn release(mut object: Value, remote: &Remote) -> anyhow::Result<()> {
+    let name = object["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    let uid = object["metadata"]["uid"].clone();
+    let shown = format!("bundle/{name}");
+    for _ in 0..ATTEMPTS_MAX {
+        let metadata = &object["metadata"];
+        let finalizers = metadata["finalizers"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        if metadata["uid"] != uid || !finalizers.iter().any(|held| held == FINALIZER) {
+            return Ok(());
+        }
+        let others: Vec<&Value> = finalizers
+            .iter()
+            .filter(|held| *held != FINALIZER)
+            .collect();
+        let patch = json!({"metadata": {
+            "uid": uid, "resourceVersion": metadata["resourceVersion"], "finalizers": others,
+        }});
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let request = requests().patch(&name, &params, &Patch::Merge(&patch))?;
+        let answer = remote.send(request).await?;
+        match answer.code {
+            StatusCode::NOT_FOUND => return Ok(()),
+            // Somebody wrote its status meanwhile.
+            StatusCode::CONFLICT => {
+                let request = requests().get(&name, &GetParams::default())?;
+                let answer = remote.send(request).await?;
+                if answer.code == StatusCode::NOT_FOUND {
+                    return Ok(());
+                }
+                object = answer.ok(&shown)?;
+            }
+            _ => {
+                answer.ok(&shown)?;
+                return Ok(());
+            }
+        }
+    }
+    let text = format!("{shown} is changed by somebody else all the time; try again");
+    Err(Failure::Conflict(text).into())
+}
+
+fn requests() -> kube::core::Request {
+    kube::core::Request::new(Bundle::url_path(&(), None))
+}

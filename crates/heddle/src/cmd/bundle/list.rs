@@ -1,0 +1,129 @@
+//! `heddle bundle ls`.
+
+use heddle_api::Bundle;
+use heddle_api::bundle::BundlePhase;
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use super::shelf::{Shelf, image, phase, reason, short};
+use crate::client::{ClientArgs, Remote};
+use crate::output::{ReportFormat, Table, age, harmless, span};
+use crate::terminal::Terminal;
+use crate::wire::World;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only bundles of this registry
+    #[arg(long, value_name = "NAME")]
+    registry: Option<String>,
+
+    /// Only bundles that are withdrawn
+    #[arg(long)]
+    marked: bool,
+
+    /// How to show them
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
+    #[command(flatten)]
+    pub(super) client: ClientArgs,
+}
+
+/// One bundle.
+#[derive(Debug, PartialEq)]
+struct Entry {
+    object: String,
+    name: String,
+    service: String,
+    registry: String,
+    image: String,
+    phase: BundlePhase,
+    version: Option<String>,
+    reason: Option<String>,
+    since: Option<Timestamp>,
+}
+
+pub(super) async fn list(
+    args: &Args,
+    remote: &Remote,
+    world: &World,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
+    let shelf = Shelf::fetch(remote).await?;
+    let mut entries: Vec<Entry> = shelf
+        .bundles
+        .iter()
+        .map(|bundle| Entry::of(bundle, &shelf))
+        .collect();
+    entries.retain(|entry| {
+        let asked = args
+            .registry
+            .as_ref()
+            .is_none_or(|name| *name == entry.registry);
+        asked && !(args.marked && entry.phase == BundlePhase::Live)
+    });
+    entries.sort_by(|a, b| (&a.registry, &a.name, &a.image).cmp(&(&b.registry, &b.name, &b.image)));
+    if entries.is_empty() && args.output == ReportFormat::Table {
+        terminal.note("no bundles; `heddle registry ls` says which registries are read");
+        return Ok(());
+    }
+    let report: Vec<Value> = entries.iter().map(Entry::to_json).collect();
+    let (now, colour) = (world.clock.now(), terminal.colour_out);
+    let text = (args.output).render(&report, |_| table(&entries, now, colour));
+    terminal.out.write_all(text.as_bytes())?;
+    Ok(terminal.out.flush()?)
+}
+
+impl Entry {
+    fn of(bundle: &Bundle, shelf: &Shelf) -> Self {
+        let (reason, since) = reason(bundle);
+        Self {
+            object: bundle.name_any(),
+            name: shelf.name(bundle),
+            service: bundle.spec.service_id.clone(),
+            registry: bundle.spec.registry.clone(),
+            image: image(bundle),
+            phase: phase(bundle),
+            version: bundle
+                .status
+                .as_ref()
+                .and_then(|s| s.bundle_version.clone()),
+            reason,
+            since,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "bundle": self.object, "name": self.name, "serviceID": self.service, "registry": self.registry,
+            "image": self.image, "phase": self.phase, "version": self.version, "reason": self.reason,
+            "since": self.since.map(|at| at.to_string()),
+        })
+    }
+}
+
+fn table(entries: &[Entry], now: Timestamp, colour: bool) -> String {
+    let headers = [
+        "NAME", "SERVICE", "REGISTRY", "IMAGE", "PHASE", "VERSION", "REASON", "SINCE",
+    ];
+    let or_none =
+        |text: Option<&String>| text.map_or_else(|| "<none>".to_owned(), |text| harmless(text));
+    let row = |entry: &Entry| {
+        vec![
+            harmless(&entry.name),
+            harmless(&short(&entry.service)),
+            harmless(&entry.registry),
+            harmless(&entry.image),
+            format!("{:?}", entry.phase),
+            or_none(entry.version.as_ref()),
+            or_none(entry.reason.as_ref()),
+            or_none(entry.since.map(|at| span(age(at, now))).as_ref()),
+        ]
+    };
+    let table = Table {
+        headers: headers.map(str::to_owned).to_vec(),
+        rows: entries.iter().map(row).collect(),
+    };
+    table.render(&table.widths(&[]), true, colour)
+}
