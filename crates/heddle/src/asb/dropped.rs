@@ -9,11 +9,11 @@ pub(super) fn text(key: &str) -> String {
     }
 }
 
-const STATE: &str = "state is kept in the data directory; `heddle serve --data-dir`";
+const STATE: &str = "state is kept in the data directory; `heddle serve --data-dir DIRECTORY`";
 const ISOLATION: &str =
     "actions run in a sandbox on this machine; `spec.actions` of a Registry says what they may use";
 const CERTIFICATE: &str =
-    "heddle makes its own certificate; `heddle serve --tls-name` adds names to it";
+    "heddle makes its own certificate; `heddle serve --tls-name NAME` adds a name to it";
 
 const KEYS: &[(&str, &str)] = &[
     (
@@ -35,10 +35,10 @@ const KEYS: &[(&str, &str)] = &[
         "log lines go to standard error; send them to a file from there",
     ),
     ("log.stdout", "log lines go to standard error"),
-    ("log.level", "use `heddle serve --log-filter`"),
+    ("log.level", "use `heddle serve --log debug`"),
     (
         "log.color",
-        "use `heddle serve --log-format`; colours appear on a terminal only",
+        "use `heddle serve --log-format human`; colours appear on a terminal only",
     ),
     ("openshift.host", ISOLATION),
     ("openshift.ca_file", ISOLATION),
@@ -70,7 +70,7 @@ const KEYS: &[(&str, &str)] = &[
         "registries are always read at the start, and nobody waits for it",
     ),
     ("broker.recovery", "operations always go on after a restart"),
-    ("broker.output_request", "use `heddle serve --log-filter`"),
+    ("broker.output_request", "use `heddle serve --log debug`"),
     ("broker.ssl_cert", CERTIFICATE),
     ("broker.ssl_cert_key", CERTIFICATE),
     (

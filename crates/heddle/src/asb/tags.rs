@@ -51,7 +51,7 @@ fn several(
         if images.is_empty() {
             let text = format!(
                 "is dropped: besides the default tag, `{tag}` can be followed for single images only; name them with \
-                 tag.named or `heddle registry add --named IMAGE:{tag}`"
+                 tag.named"
             );
             warnings.push(Warning { line, key, text });
             continue;

@@ -137,7 +137,7 @@ fn what_becomes_of_a_registry_is_said_key_by_key() {
     line 24: registry[1].tag[1] is replaced by a named tag `canary` of each of the registry's images
     line 25: registry[1].namespaces is dropped: only registries of type local_openshift had namespaces
     line 30: registry[2].runner is dropped: actions run with the bundle's own image; there is no runner
-    line 31: registry[2].tag[1] is dropped: besides the default tag, `old` can be followed for single images only; name them with tag.named or `heddle registry add --named IMAGE:old`
+    line 31: registry[2].tag[1] is dropped: besides the default tag, `old` can be followed for single images only; name them with tag.named
     line 36: registry[3].token is replaced by Secret `q-registry` of namespace heddle-system
     line 37: registry[3].user is dropped: the token is used
     line 43: registry[3].tag.newest is dropped: known are `default` and `named`

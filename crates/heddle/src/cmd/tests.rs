@@ -22,6 +22,20 @@ fn every_example_in_the_help_is_a_command_line() {
     assert!(seen > 40, "only {seen} examples were found");
 }
 
+#[test]
+fn every_command_that_an_import_advises_is_a_command_line() {
+    let imported = crate::asb::import(include_str!("../asb/example.yaml")).unwrap();
+    let mut seen = 0;
+    for warning in &imported.warnings {
+        let quoted = warning.text.split('`').skip(1).step_by(2);
+        for command in quoted.filter(|text| text.starts_with("heddle ")) {
+            check_example(command);
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "only {seen} commands were found");
+}
+
 /// The commands in a text: lines that begin with two spaces and `heddle`, without what is said about them.
 pub(super) fn examples(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("  "));

@@ -102,7 +102,7 @@ impl Group {
         let revision = shelf.revisions.get(&pin.name);
         let registry = bundle
             .map(|bundle| &bundle.spec.registry)
-            .or(revision.map(|revision| &revision.spec.registry));
+            .or_else(|| revision.map(|revision| &revision.spec.registry));
         let offered = bundle.filter(|bundle| phase(bundle) == BundlePhase::Live);
         let current = offered.and_then(|bundle| bundle.status.as_ref());
         let current_name = current.and_then(|status| status.current_revision.as_ref());

@@ -40,7 +40,7 @@ fn what_is_written_can_be_applied_and_says_what_changed() {
             insta::assert_snapshot!(screen.err(), @r"
             warning: config.yaml: line 3: registry[0].type openshift is replaced by apiv2, which speaks to all of these
             warning: config.yaml: line 3: registry[0].user is replaced by Secret `dh-registry` of namespace heddle-system
-            warning: config.yaml: line 4: log.level is dropped: use `heddle serve --log-filter`
+            warning: config.yaml: line 4: log.level is dropped: use `heddle serve --log debug`
             ");
         }
     }
