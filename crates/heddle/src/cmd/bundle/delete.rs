@@ -69,22 +69,26 @@ pub(super) async fn delete(
     let used = references(&bundle.spec.service_id, remote).await?;
     if !used.is_empty() && !args.orphan {
         let text = format!(
-            "{} refer to {name}: {}; deprovision them, or pass --orphan to leave them without their offering",
+            "{name} is in use by {}: {}; deprovision them, or pass --orphan to leave them without their offering",
             counted(&used),
             listed(&used)
         );
         return Err(Failure::Conflict(text).into());
     }
-    let left = remove(bundle, remote).await?;
-    if let Some(left) = left.filter(|_| args.orphan) {
-        release(left, remote).await?;
-    }
+    let state = match remove(bundle, remote).await? {
+        None => "deleted",
+        Some(left) if args.orphan => release(left, remote).await?,
+        Some(_) => "deleting",
+    };
     let report = json!({
-        "bundle": bundle.name_any(), "serviceID": bundle.spec.service_id, "image": image(bundle), "state": "deleted",
+        "bundle": bundle.name_any(), "serviceID": bundle.spec.service_id, "image": image(bundle), "state": state,
         "orphans": used.iter().map(Reference::to_json).collect::<Vec<_>>(),
     });
     let text = args.output.render(&report, |_| {
-        let mut text = format!("{name} is deleted\n");
+        let mut text = match state {
+            "deleted" => format!("{name} is deleted\n"),
+            _ => format!("{name} is being deleted; it goes when its finalizers are gone\n"),
+        };
         for reference in &used {
             text.push_str(&format!(
                 "  {} cannot be operated any more\n",
@@ -125,11 +129,15 @@ async fn remove(bundle: &Bundle, remote: &Remote) -> anyhow::Result<Option<Value
         return Ok(None);
     }
     let object = answer.ok(&shown)?;
-    Ok(Some(object).filter(|object| object["kind"] == "Bundle"))
+    let held = |object: &Value| {
+        let finalizers = object["metadata"]["finalizers"].as_array();
+        finalizers.is_some_and(|finalizers| !finalizers.is_empty())
+    };
+    Ok(Some(object).filter(held))
 }
 
-/// Takes the finalizer away that waits for references; those of others stay.
-async fn release(mut object: Value, remote: &Remote) -> anyhow::Result<()> {
+/// Takes the finalizer away that waits for references; those of others stay. Answers how far the deletion has come.
+async fn release(mut object: Value, remote: &Remote) -> anyhow::Result<&'static str> {
     let name = object["metadata"]["name"]
         .as_str()
         .unwrap_or_default()
@@ -142,8 +150,8 @@ async fn release(mut object: Value, remote: &Remote) -> anyhow::Result<()> {
             .as_array()
             .cloned()
             .unwrap_or_default();
-        if metadata["uid"] != uid || !finalizers.iter().any(|held| held == FINALIZER) {
-            return Ok(());
+        if metadata["uid"] != uid {
+            return Ok("deleted");
         }
         let others: Vec<&Value> = finalizers
             .iter()
@@ -159,19 +167,23 @@ async fn release(mut object: Value, remote: &Remote) -> anyhow::Result<()> {
         let request = requests().patch(&name, &params, &Patch::Merge(&patch))?;
         let answer = remote.send(request).await?;
         match answer.code {
-            StatusCode::NOT_FOUND => return Ok(()),
+            StatusCode::NOT_FOUND => return Ok("deleted"),
             // Somebody wrote its status meanwhile.
             StatusCode::CONFLICT => {
                 let request = requests().get(&name, &GetParams::default())?;
                 let answer = remote.send(request).await?;
                 if answer.code == StatusCode::NOT_FOUND {
-                    return Ok(());
+                    return Ok("deleted");
                 }
                 object = answer.ok(&shown)?;
             }
             _ => {
                 answer.ok(&shown)?;
-                return Ok(());
+                return Ok(if others.is_empty() {
+                    "deleted"
+                } else {
+                    "deleting"
+                });
             }
         }
     }

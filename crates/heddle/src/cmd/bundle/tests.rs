@@ -248,12 +248,12 @@ async fn a_bundle_in_use_is_deleted_only_with_its_orphans_named() {
     assert!(err.contains("--force"), "{err}");
     let (code, _, err) = run(&server, "delete bundle-1 --force").await;
     assert_eq!(code, 4);
-    assert!(err.contains("2 instances refer to hello (org/hello-apb:latest): instance team-a/orders, instance team-b/odd"), "{err}");
+    assert!(err.contains("hello (org/hello-apb:latest) is in use by 2 instances: instance team-a/orders, instance team-b/odd"), "{err}");
     assert!(!server.lines().iter().any(|line| line.starts_with("DELETE")));
     let (code, out, err) = run(&server, "delete bundle-1 --force --orphan").await;
     assert_eq!(code, 0, "{err}");
     insta::assert_snapshot!(out, @r"
-    hello (org/hello-apb:latest) is deleted
+    hello (org/hello-apb:latest) is being deleted; it goes when its finalizers are gone
       instance team-a/orders cannot be operated any more
       instance team-b/odd cannot be operated any more
     ");
@@ -273,6 +273,22 @@ async fn an_unused_bundle_is_deleted_and_its_finalizer_left_to_the_controller() 
     let server = server(&[marked("TagRemoved")], &[], &[]).await;
     let (code, out, err) = run(&server, "delete bundle-2 --force").await;
     assert_eq!((code, err.as_str()), (0, ""));
-    assert_eq!(out, "hello (org/hello-apb:v1.0) is deleted\n");
+    assert!(
+        out.starts_with("hello (org/hello-apb:v1.0) is being deleted"),
+        "{out}"
+    );
     assert_eq!(patches(&server), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_bundle_that_nothing_else_holds_is_gone_once_it_is_released() {
+    let mut held = live();
+    held["metadata"]["finalizers"] = json!([FINALIZER]);
+    let server = server(&[held], &[instance("orders", "aaaaaaaa-1111")], &[]).await;
+    let (code, out, _) = run(&server, "delete bundle-1 --force --orphan").await;
+    assert_eq!(code, 0);
+    assert!(
+        out.starts_with("hello (org/hello-apb:latest) is deleted\n"),
+        "{out}"
+    );
 }
