@@ -174,7 +174,11 @@ pub mod condition {
     pub const REVISION_ACCEPTED: ConditionType = ConditionType {
         name: "RevisionAccepted",
         meaning: "The newest image in the registry is the current revision.",
-        reasons: &[reason::REVISION_REJECTED, reason::VERSION_REUSED],
+        reasons: &[
+            reason::REVISION_REJECTED,
+            reason::VERSION_REUSED,
+            reason::NO_VALID_REVISION,
+        ],
     };
     /// The registry cannot be read.
     pub const STALE: ConditionType = ConditionType {
@@ -201,12 +205,12 @@ pub mod reason {
     /// No image of it could be used.
     pub const NO_VALID_REVISION: Reason = Reason {
         name: "NoValidRevision",
-        meaning: "No image of the bundle has a valid description yet.",
+        meaning: "No image of the bundle has a valid description yet, or the revision that had one is being removed.",
     };
     /// Another offering has its name.
     pub const NAME_TAKEN: Reason = Reason {
         name: "NameTaken",
-        meaning: "Another offering has the same name; rename one of them.",
+        meaning: "Another bundle has the same id, which comes from its name; rename one of them.",
     };
     /// The newest image cannot be used.
     pub const REVISION_REJECTED: Reason = Reason {

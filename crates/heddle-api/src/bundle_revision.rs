@@ -105,13 +105,16 @@ pub mod condition {
         reasons: &[
             reason::NOT_FETCHED,
             reason::DIGEST_MISMATCH,
+            reason::IMAGE_REFUSED,
             reason::FETCH_FAILED,
+            reason::NO_BUNDLES,
         ],
     };
 }
 
 /// Why a BundleRevision is not ready.
 pub mod reason {
+    pub use crate::conditions::NO_BUNDLES;
     use crate::conditions::Reason;
 
     /// Nobody needed it yet.
@@ -123,6 +126,11 @@ pub mod reason {
     pub const DIGEST_MISMATCH: Reason = Reason {
         name: "DigestMismatch",
         meaning: "The registry sent other content than the digest names; nothing of it is used.",
+    };
+    /// It may not be used.
+    pub const IMAGE_REFUSED: Reason = Reason {
+        name: "ImageRefused",
+        meaning: "The image is too large, of an unknown kind, or reaches outside of itself; push another.",
     };
     /// It could not be fetched.
     pub const FETCH_FAILED: Reason = Reason {

@@ -27,6 +27,12 @@ pub const NO_MESH: Reason = Reason {
     meaning: "No mesh runs beside these controllers, so nobody can tell; start the server with its listener for events.",
 };
 
+/// Why something that a registry or a runner decides is unknown where neither is served.
+pub const NO_BUNDLES: Reason = Reason {
+    name: "NoBundles",
+    meaning: "No store of bundles runs beside these controllers, so no registry is read and no image is kept.",
+};
+
 /// A condition that a kind may show, and the reasons it may give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConditionType {

@@ -68,6 +68,20 @@ pub fn revision(bundle: &str, manifest_digest: &str) -> String {
     hashed("revision", &[bundle, manifest_digest])
 }
 
+/// Name of the SyncRun for one reading of a registry, by when it began.
+pub fn sync_run(registry: &str, began_nanosecond: i128) -> String {
+    hashed("sync", &[registry, &began_nanosecond.to_string()])
+}
+
+/// The value of [`crate::well_known::REGISTRY_LABEL`] for a Registry. Names may be longer than labels.
+pub fn registry_label(registry: &str) -> String {
+    if registry.len() <= NAME_CHARS_MAX {
+        registry.to_owned()
+    } else {
+        hashed("registry", &[registry])
+    }
+}
+
 /// Id of the run of an action for one operation. The same operation gives the same run, however often it is looked at.
 pub fn run(uid: &str, operation: &str, action: &str, attempt: u32) -> String {
     hashed("run", &[uid, operation, action, &attempt.to_string()])

@@ -402,6 +402,7 @@ pub mod condition {
             reason::AUTHENTICATION_FAILED,
             reason::LISTING_INCOMPLETE,
             reason::MISCONFIGURED,
+            reason::NO_BUNDLES,
         ],
     };
     /// Everything in the registry is known.
@@ -413,18 +414,14 @@ pub mod condition {
     /// The catalog is older than it should be.
     pub const STALE: ConditionType = ConditionType {
         name: "Stale",
-        meaning: "The registry's offerings are those of an earlier reading.",
-        reasons: &[
-            reason::UNREACHABLE,
-            reason::AUTHENTICATION_FAILED,
-            reason::LISTING_INCOMPLETE,
-            reason::MISCONFIGURED,
-        ],
+        meaning: "The registry's offerings are those of an earlier reading; `Reachable` says why.",
+        reasons: &[reason::FRESH],
     };
 }
 
 /// Why a Registry is not ready, or stale.
 pub mod reason {
+    pub use crate::conditions::NO_BUNDLES;
     use crate::conditions::Reason;
 
     /// It does not answer.
@@ -446,6 +443,11 @@ pub mod reason {
     pub const MISCONFIGURED: Reason = Reason {
         name: "Misconfigured",
         meaning: "The settings of the registry make no sense; the message says which.",
+    };
+    /// It was read.
+    pub const FRESH: Reason = Reason {
+        name: "RegistryFresh",
+        meaning: "The last reading of the registry succeeded.",
     };
     /// It was never read.
     pub const NEVER_READ: Reason = Reason {

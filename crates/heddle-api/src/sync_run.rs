@@ -166,7 +166,7 @@ pub mod reason {
     /// The server stopped.
     pub const INTERRUPTED: Reason = Reason {
         name: "Interrupted",
-        meaning: "The server stopped during the reading; another one follows.",
+        meaning: "The server stopped during the reading, or could not write what came of it; another one follows.",
     };
     /// The registry could not be read.
     pub const FAILED: Reason = Reason {

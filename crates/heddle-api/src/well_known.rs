@@ -28,6 +28,9 @@ pub const RECORD_LABEL: &str = "heddle.dev/record";
 /// Annotation of an instance or binding: when its platform last asked about it. Coarse, so that polling writes nothing.
 pub const LAST_CONTACT_ANNOTATION: &str = "heddle.dev/last-contact";
 
+/// Label: the Registry that a Bundle, a BundleRevision or a SyncRun belongs to (see [`crate::names::registry_label`]).
+pub const REGISTRY_LABEL: &str = "heddle.dev/registry";
+
 /// Annotation of a Registry: any text that was not there before asks for a reading now.
 pub const SYNC_ANNOTATION: &str = "heddle.dev/sync";
 /// Annotation of a Registry: the id of a suspicion that somebody approved.

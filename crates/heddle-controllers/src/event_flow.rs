@@ -166,7 +166,7 @@ impl Beats for Flows {
         world.absorb(answer);
     }
 
-    async fn ask_mesh(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+    async fn reach_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
         leaving::give_up(ctx, world).await
     }
 

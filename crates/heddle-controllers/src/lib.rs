@@ -1,6 +1,7 @@
 //! The loops that make the world match what was asked.
 //!
-//! Every controller has the same four beats, and whoever has read one has read them all:
+//! Every controller has the same four beats, and whoever has read one has read them all (what no API server can do is
+//! asked for between steps and status):
 //!
 //! ```text
 //!  wake (a change, a timer)  ->  observe   gather into one value, by live reads
@@ -18,6 +19,8 @@
 mod application;
 mod application_mapping;
 mod broker;
+mod bundle;
+mod bundle_revision;
 mod bundles;
 mod channel;
 mod dataplane;
@@ -29,16 +32,19 @@ mod flow_model;
 mod http_source;
 mod leader;
 mod machine;
+mod numbers;
 mod operation;
 mod outlook;
 mod records;
 mod references;
+mod registry;
 mod resolve;
 mod routing;
 mod service_binding;
 mod service_instance;
 mod subscription;
 mod trigger;
+mod usage;
 mod wake;
 mod watch;
 
@@ -49,10 +55,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, future};
 use heddle_api::offer::Mode;
-use heddle_api::well_known::INTEGRATION_NAMESPACE;
+use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_api::{
-    Application, ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy,
-    HTTPSource, ServiceBinding, ServiceInstance, Subscription, Trigger,
+    Application, ApplicationMapping, Broker, Bundle, BundleRevision, Channel, EventActivation,
+    EventFlow, EventPolicy, HTTPSource, Registry, ServiceBinding, ServiceInstance, Subscription,
+    Trigger,
 };
 use heddle_rt::{Chance, Clock};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -61,7 +68,8 @@ use kube::Client;
 pub use bundles::{Bundles, Fetch, FetchTrouble, ReadRequest};
 pub use dataplane::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
 pub use leader::{Leadership, lead};
-pub use machine::{Beats, Ctx, Error, Step, Ticket};
+pub use machine::{Beats, Ctx, Error, News, Step, Ticket};
+pub use numbers::Numbers;
 
 use machine::Controller;
 use routing::{Feed, Gate};
@@ -83,6 +91,8 @@ pub struct Options {
     pub data_plane: Option<Arc<dyn DataPlane>>,
     /// Where bundles come from and run. Without it no registry is read and no action is run, and objects say so.
     pub bundles: Option<Arc<dyn Bundles>>,
+    /// Numbers about registries and bundles, for whoever serves metrics.
+    pub numbers: Numbers,
     /// How Applications become offerings, which decides what clashes. The front must be told the same.
     pub offers: Mode,
 }
@@ -97,6 +107,7 @@ impl Options {
             broker_linger: Duration::from_secs(600),
             data_plane: None,
             bundles: None,
+            numbers: Numbers::default(),
             offers: Mode::default(),
         }
     }
@@ -117,8 +128,13 @@ pub(crate) struct Hubs {
     flows: Hub<EventFlow>,
     instances: Hub<ServiceInstance>,
     bindings: Hub<ServiceBinding>,
+    registries: Hub<Registry>,
+    bundles: Hub<Bundle>,
+    revisions: Hub<BundleRevision>,
     /// Of the integration namespace.
     secrets: Hub<Secret>,
+    /// Of heddle's own namespace.
+    system_secrets: Hub<Secret>,
 }
 
 /// The futures that make up a run.
@@ -140,7 +156,11 @@ pub async fn run(client: Client, options: Options) {
         flows: Hub::new(&client),
         instances: Hub::new(&client),
         bindings: Hub::new(&client),
+        registries: Hub::new(&client),
+        bundles: Hub::new(&client),
+        revisions: Hub::new(&client),
         secrets: Hub::within(&client, INTEGRATION_NAMESPACE),
+        system_secrets: Hub::within(&client, SYSTEM_NAMESPACE),
     };
     let feed = options.data_plane.as_ref().map(|plane| {
         let (plane, clock) = (Arc::clone(plane), options.clock.clone());
@@ -164,6 +184,9 @@ pub async fn run(client: Client, options: Options) {
     event_flow::start(&start, &mut hubs, &mut parts);
     service_instance::start(&start, &mut hubs, &mut parts);
     service_binding::start(&start, &mut hubs, &mut parts);
+    registry::start(&start, &mut hubs, &mut parts);
+    bundle::start(&start, &mut hubs, &mut parts);
+    bundle_revision::start(&start, &mut hubs, &mut parts);
     parts.push(records::expire(start.client.clone(), options.clone()).boxed());
     event_policy::start(&start, &mut hubs, &mut parts);
     parts.extend(feed.map(|feed| feed.run().boxed()));
@@ -181,7 +204,11 @@ pub async fn run(client: Client, options: Options) {
         hubs.flows.run(options.clone()).boxed(),
         hubs.instances.run(options.clone()).boxed(),
         hubs.bindings.run(options.clone()).boxed(),
-        hubs.secrets.run(options).boxed(),
+        hubs.registries.run(options.clone()).boxed(),
+        hubs.bundles.run(options.clone()).boxed(),
+        hubs.revisions.run(options.clone()).boxed(),
+        hubs.secrets.run(options.clone()).boxed(),
+        hubs.system_secrets.run(options).boxed(),
     ]);
     future::join_all(parts).await;
 }

@@ -1,10 +1,11 @@
 //! The four beats, once, for every kind.
 //!
 //! ```text
-//!   wake -> live read -> observe -> plan -> [step]* -> status
-//!                |                            |          |
-//!            gone: forget              answers are folded into the world, so that the
-//!                                      status speaks of what the server has, not of what we sent
+//!   wake -> live read -> observe -> plan -> [step]* -> reach out -> conclude -> [step]* -> status
+//!                |                            |            |                      |
+//!            gone: forget                     |    what no API server can do      |
+//!                                      answers are folded into the world, so that the status speaks of what
+//!                                      the server has, not of what we sent
 //! ```
 //! Promises: at the fixpoint a round writes nothing; a failed round is tried again with a growing, jittered
 //! pause of its own, and harms no other key; a panic in one round is an error of that key; a status never claims
@@ -20,7 +21,7 @@ use heddle_rt::backoff::KeyedBackoff;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::NamespaceResourceScope;
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
@@ -30,13 +31,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{DataPlane, Options};
+use crate::{Bundles, DataPlane, Options};
 
 mod controller;
 mod news;
 mod step;
 
 pub(crate) use controller::{Controller, looks_different};
+pub use news::News;
 pub use step::{Step, Ticket};
 
 /// One controller: what differs between kinds.
@@ -54,6 +56,10 @@ pub trait Beats: Send + Sync + Sized + 'static {
 
     /// Field manager, event reporter and span of this controller.
     const NAME: &'static str;
+    /// Fields of the status that another controller writes.
+    const FOREIGN: &'static [&'static str] = &[];
+    /// What of a change of status people are told.
+    const NEWS: News = News::PLAIN;
 
     /// Gathers the world around an object that was just read.
     fn observe(
@@ -71,13 +77,19 @@ pub trait Beats: Send + Sync + Sized + 'static {
     /// Takes in what the server answered to a step: the world has moved.
     fn absorb(&self, _: &mut Self::World, _: Ticket, _: Option<DynamicObject>) {}
 
-    /// Asks the mesh for what no request to the API server can do, after the steps. Safe to repeat, like a step.
-    fn ask_mesh(
+    /// Asks others than the API server (the mesh, registries, runners) for what no request to it can do, after the
+    /// steps. Safe to repeat, like a step, and bounded by whoever is asked: the round waits for it.
+    fn reach_out(
         &self,
         _: &Ctx,
         _: &mut Self::World,
     ) -> impl Future<Output = Result<(), Error>> + Send {
         std::future::ready(Ok(()))
+    }
+
+    /// What is to be done about what [`Beats::reach_out`] brought. Pure, like the plan.
+    fn conclude(&self, _: &Self::World) -> Vec<Step> {
+        Vec::new()
     }
 
     /// Takes in that a step could not be done, so that the status can say so.
@@ -140,6 +152,32 @@ impl Ctx {
             .await?)
     }
 
+    /// The store of bundles, where there is one.
+    pub fn bundles(&self) -> Option<&dyn Bundles> {
+        self.options.bundles.as_deref()
+    }
+
+    /// A live read of one object that has no namespace; `None` when there is none.
+    pub async fn find_global<K>(&self, name: &str) -> Result<Option<K>, Error>
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug,
+    {
+        let api = Api::<K>::all(self.client.clone());
+        Ok(api.get_opt(name).await?)
+    }
+
+    /// A live read of all objects of a kind that `params` choose, in all namespaces.
+    pub async fn list_all<K>(&self, params: &ListParams) -> Result<Vec<K>, Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let api = Api::<K>::all(self.client.clone());
+        Ok(api.list(params).await?.items)
+    }
+
     /// A live read of all objects of a kind in a namespace that have these labels (`a=b,c=d`, or empty for all).
     pub async fn list<K>(&self, namespace: &str, labels: &str) -> Result<Vec<K>, Error>
     where
@@ -171,6 +209,9 @@ pub enum Error {
     /// The mesh could not do what it was asked for; it is asked again.
     #[error("the mesh cannot do its part: {0}")]
     Mesh(String),
+    /// What keeps images and runs actions could not do what it was asked for; it is asked again.
+    #[error("the store of bundles cannot do its part: {0}")]
+    Bundles(String),
     /// A bug of ours, confined to one object.
     #[error("the reconciler of {0} panicked")]
     Panicked(String),
@@ -219,28 +260,15 @@ async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<Option<
         what: wake.name_any(),
         source,
     };
-    let before = serde_json::to_value(&object)
+    let mut before = serde_json::to_value(&object)
         .map(|mut object| object["status"].take())
         .map_err(shape)?;
+    if let Some(fields) = before.as_object_mut() {
+        fields.retain(|name, _| !B::FOREIGN.contains(&name.as_str()));
+    }
     let reference = object.object_ref(&());
     let mut world = beats.observe(ctx, object).await?;
-    let mut trouble = None;
-    for step in beats.plan(&world) {
-        let ticket = step.ticket();
-        match step.carry_out(&ctx.client, B::NAME).await {
-            Ok(answer) => beats.absorb(&mut world, ticket, answer),
-            Err(error) => {
-                beats.stumble(&mut world, ticket, &error);
-                let failures = machine.backoff.lock().failures(&ObjectRef::from_obj(wake));
-                beats.tried(&mut world, failures.saturating_add(1));
-                trouble = Some(error);
-                break;
-            }
-        }
-    }
-    if trouble.is_none() {
-        trouble = beats.ask_mesh(ctx, &mut world).await.err();
-    }
+    let trouble = work(machine, wake, &mut world).await.err();
     if let Some(status) = beats.status(&world, ctx.options.clock.now())
         && status != before
     {
@@ -251,6 +279,41 @@ async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<Option<
         Some(error) => Err(error),
         None => Ok(beats.again(&world, ctx.options.clock.now())),
     }
+}
+
+/// Everything between looking and telling: the plan, what lies outside, and what follows from that.
+async fn work<B: Beats>(
+    machine: &Machine<B>,
+    wake: &B::Kind,
+    world: &mut B::World,
+) -> Result<(), Error> {
+    let beats = &machine.beats;
+    carry_out(machine, wake, world, beats.plan(world)).await?;
+    beats.reach_out(&machine.ctx, world).await?;
+    carry_out(machine, wake, world, beats.conclude(world)).await
+}
+
+/// Takes steps in order; the first that cannot be done is the last that is tried.
+async fn carry_out<B: Beats>(
+    machine: &Machine<B>,
+    wake: &B::Kind,
+    world: &mut B::World,
+    steps: Vec<Step>,
+) -> Result<(), Error> {
+    let (beats, ctx) = (&machine.beats, &machine.ctx);
+    for step in steps {
+        let ticket = step.ticket();
+        match step.carry_out(&ctx.client, B::NAME).await {
+            Ok(answer) => beats.absorb(world, ticket, answer),
+            Err(error) => {
+                beats.stumble(world, ticket, &error);
+                let failures = machine.backoff.lock().failures(&ObjectRef::from_obj(wake));
+                beats.tried(world, failures.saturating_add(1));
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// One request: this controller's fields of the status, and only of the object that was read.
@@ -277,7 +340,7 @@ async fn write_status<B: Beats>(
 
 /// Tells people what is news. Best effort: the status is the truth, an Event is news about it.
 async fn announce<B: Beats>(ctx: &Ctx, object: &ObjectReference, before: &Value, after: &Value) {
-    for event in news::news(before, after) {
+    for event in news::news(&B::NEWS, before, after) {
         if let Err(error) = ctx.recorder.publish(&event, object).await {
             tracing::debug!(controller = B::NAME, %error, "an event could not be recorded");
         }

@@ -1,4 +1,5 @@
-//! Records of what is gone: written before an object is let go, and removed when nobody asks any more.
+//! Records of what is gone: written before an object is let go, and removed when nobody asks any more. So are the
+//! tombstones of bundles, which are kept longer.
 //!
 //! Who removes an object writes its record in the same round, before the finalizer is released. A record that already
 //! speaks of the same operation is left as it is, so that a crash between the two writes does not change the story.
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use heddle_api::operation::OperationRequest;
 use heddle_api::record::{About, KEPT_SECONDS, Record};
+use heddle_api::tombstone::{self, Tombstone};
 use heddle_api::well_known::{RECORD_LABEL, SYSTEM_NAMESPACE};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -87,12 +89,19 @@ async fn sweep(api: &Api<ConfigMap>, now: Timestamp) -> Result<(), kube::Error> 
     }
 }
 
-/// Whether a record has been kept long enough. One that cannot be read counts from when it was made.
+/// Whether a record or a tombstone has been kept long enough. One that cannot be read counts from when it was made.
 fn is_old(object: &ConfigMap, now: Timestamp) -> bool {
-    let record = Record::from_config_map(object);
-    let gone_at = record.map(|record| record.gone_at);
+    let label = object.labels().get(RECORD_LABEL).map(String::as_str);
+    let (gone_at, kept) = if label == Some(tombstone::LABEL) {
+        let tombstone = Tombstone::from_config_map(object);
+        let gone_at = tombstone.map(|tombstone| tombstone.gone_at);
+        (gone_at, tombstone::KEPT_SECONDS)
+    } else {
+        let record = Record::from_config_map(object);
+        (record.map(|record| record.gone_at), KEPT_SECONDS)
+    };
     let since = gone_at.or_else(|| object.creation_timestamp());
-    since.is_some_and(|since| now.as_second() - since.0.as_second() > KEPT_SECONDS)
+    since.is_some_and(|since| now.as_second() - since.0.as_second() > kept)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ mod trial;
 pub use chaos::{EventFault, Fault, WriteFault};
 pub use oracle::{Ending, Verdict};
 pub use story::{Act, Story, bind, deprovision, provision, shop, shop_mapping, stories, unbind};
-pub use trial::{Controllers, RESYNC, Reference, run_trial};
+pub use trial::{Controllers, Outside, RESYNC, Reference, run_trial};
 
 use std::sync::Arc;
 

@@ -24,7 +24,7 @@ use heddle_controllers::{DataPlane, Options};
 use heddle_rt::{Chance, Clock, MemoryVfs};
 use heddle_sim::plane::TestPlane;
 use heddle_sim::sweep::{
-    Act, Story, bind, deprovision, provision, run_trial, shop, shop_mapping, unbind,
+    Act, Outside, Story, bind, deprovision, provision, run_trial, shop, shop_mapping, unbind,
 };
 use heddle_store::{Mode, Store};
 use jiff::{SignedDuration, Timestamp};
@@ -633,7 +633,7 @@ fn records_are_kept_for_a_week() {
     });
 }
 
-fn controllers(client: Client, clock: Clock, chance: Chance) -> BoxFuture<'static, ()> {
+fn controllers(client: Client, clock: Clock, chance: Chance, _: Outside) -> BoxFuture<'static, ()> {
     let options = Options {
         resync: heddle_sim::sweep::RESYNC,
         ..Options::new(clock, chance)

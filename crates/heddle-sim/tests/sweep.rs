@@ -9,10 +9,10 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use heddle_api::{Application, Channel};
 use heddle_apiserver::Registry;
-use heddle_controllers::{DataPlane, Options};
+use heddle_controllers::{Bundles, DataPlane, Options};
 use heddle_rt::{Chance, Clock};
 use heddle_sim::plane::TestPlane;
-use heddle_sim::sweep::{Controllers, Findings, RESYNC, Story, stories, sweep};
+use heddle_sim::sweep::{Controllers, Findings, Outside, RESYNC, Story, stories, sweep};
 use kube::api::{DeleteParams, PostParams};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
@@ -28,23 +28,31 @@ fn ours(story: &Story) -> Controllers {
     if story.meshed { meshed } else { alone }
 }
 
-fn alone(client: Client, clock: Clock, chance: Chance) -> BoxFuture<'static, ()> {
-    run(client, None, Options::new(clock, chance))
+fn alone(client: Client, clock: Clock, chance: Chance, outside: Outside) -> BoxFuture<'static, ()> {
+    run(client, None, outside, Options::new(clock, chance))
 }
 
 /// Each life of the controllers has a mesh of its own, since the two are one process.
-fn meshed(client: Client, clock: Clock, chance: Chance) -> BoxFuture<'static, ()> {
+fn meshed(
+    client: Client,
+    clock: Clock,
+    chance: Chance,
+    outside: Outside,
+) -> BoxFuture<'static, ()> {
     let plane: Arc<dyn DataPlane> = Arc::new(TestPlane::new(clock.clone()));
-    run(client, Some(plane), Options::new(clock, chance))
+    run(client, Some(plane), outside, Options::new(clock, chance))
 }
 
 fn run(
     client: Client,
     data_plane: Option<Arc<dyn DataPlane>>,
+    outside: Outside,
     options: Options,
 ) -> BoxFuture<'static, ()> {
+    let bundles: Arc<dyn Bundles> = Arc::new(outside.registries);
     let options = Options {
         data_plane,
+        bundles: Some(bundles),
         resync: RESYNC,
         // Shorter than a story rests, so that a Broker nobody needs goes within it.
         broker_linger: Duration::from_secs(20),
@@ -113,7 +121,7 @@ fn whatever_single_fault_strikes_the_end_is_the_same() {
 }
 
 /// Makes a child under a generated name unless the application says that it has one: a lost answer makes a second.
-fn generates_names(client: Client, _: Clock, _: Chance) -> BoxFuture<'static, ()> {
+fn generates_names(client: Client, _: Clock, _: Chance, _: Outside) -> BoxFuture<'static, ()> {
     async fn reconcile(
         application: Arc<Application>,
         client: Arc<Client>,
@@ -139,7 +147,7 @@ fn generates_names(client: Client, _: Clock, _: Chance) -> BoxFuture<'static, ()
 }
 
 /// Believes its cache: removes what an application that skips its installation should not have.
-fn trusts_its_cache(client: Client, _: Clock, _: Chance) -> BoxFuture<'static, ()> {
+fn trusts_its_cache(client: Client, _: Clock, _: Chance, _: Outside) -> BoxFuture<'static, ()> {
     async fn reconcile(
         application: Arc<Application>,
         client: Arc<Client>,

@@ -68,6 +68,7 @@ pub(super) fn plan(world: &World) -> Option<Step> {
             "data": {PUBLISHER_TOKEN_KEY: token},
         }),
         name,
+        of_status: false,
     })
 }
 

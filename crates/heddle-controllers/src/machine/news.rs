@@ -1,14 +1,58 @@
-//! What in a change of status is worth telling people: readiness that turns, and operations that begin and end.
+//! What in a change of status is worth telling people: readiness that turns, operations that begin and end, and what a
+//! kind names beyond that.
 
-use heddle_api::conditions::{Conditions, READY, Status};
+use heddle_api::conditions::{ConditionType, Conditions, READY, Reason, Status};
 use heddle_api::operation::{OperationProgress, OperationState};
 use kube::runtime::events::{Event, EventType};
 use serde_json::Value;
 
+/// What a kind's readers want to hear beyond readiness and operations, and what they do not.
+#[derive(Debug, Clone, Copy)]
+pub struct News {
+    /// Further conditions whose turn to `False` is told.
+    pub also: &'static [ConditionType],
+    /// Reasons for not being ready that are as it should be.
+    pub usual: &'static [Reason],
+    /// Phases (`status.phase`) whose beginning is told, and what they mean.
+    pub phases: &'static [(&'static str, &'static str)],
+}
+
+impl News {
+    /// Readiness and operations, and no more.
+    pub const PLAIN: Self = Self {
+        also: &[],
+        usual: &[],
+        phases: &[],
+    };
+}
+
 /// The Events that a change of status amounts to. Pure.
-pub(super) fn news(before: &Value, after: &Value) -> Vec<Event> {
-    let both = [operation(before, after), readiness(before, after)];
-    both.into_iter().flatten().collect()
+pub(super) fn news(wanted: &News, before: &Value, after: &Value) -> Vec<Event> {
+    let readiness = turn(READY, before, after).filter(|event| {
+        let mut usual = wanted.usual.iter();
+        !usual.any(|reason| reason.name == event.reason)
+    });
+    let also = wanted.also.iter();
+    let also = also.filter_map(|declared| turn(declared.name, before, after));
+    // That something is well again is told of readiness only.
+    let also = also.filter(|event| event.type_ == EventType::Warning);
+    operation(before, after)
+        .into_iter()
+        .chain(readiness)
+        .chain(also)
+        .chain(phase(wanted, before, after))
+        .collect()
+}
+
+fn phase(wanted: &News, before: &Value, after: &Value) -> Option<Event> {
+    let is = after.get("phase")?.as_str()?;
+    let mut told = wanted.phases.iter();
+    let (name, meaning) = told.find(|(name, _)| *name == is)?;
+    if before.get("phase").and_then(Value::as_str) == Some(is) {
+        return None;
+    }
+    let (name, meaning) = ((*name).to_owned(), (*meaning).to_owned());
+    Some(event(EventType::Normal, name, meaning))
 }
 
 fn event(type_: EventType, reason: String, note: String) -> Event {
@@ -21,11 +65,12 @@ fn event(type_: EventType, reason: String, note: String) -> Event {
     }
 }
 
-fn readiness(before: &Value, after: &Value) -> Option<Event> {
+/// A condition that is not what it was.
+fn turn(name: &str, before: &Value, after: &Value) -> Option<Event> {
     let ready = |status: &Value| -> Option<(Status, String, String)> {
         let conditions: Conditions =
             serde_json::from_value(status.get("conditions")?.clone()).ok()?;
-        let ready = conditions.find(READY)?;
+        let ready = conditions.find(name)?;
         Some((
             ready.status,
             ready.reason.clone().unwrap_or_default(),
@@ -41,9 +86,9 @@ fn readiness(before: &Value, after: &Value) -> Option<Event> {
     Some(match is {
         Status::True => {
             let note = "everything it needs is there".to_owned();
-            event(EventType::Normal, READY.to_owned(), note)
+            event(EventType::Normal, name.to_owned(), note)
         }
-        _ if reason.is_empty() => event(EventType::Warning, "NotReady".to_owned(), message),
+        _ if reason.is_empty() => event(EventType::Warning, format!("Not{name}"), message),
         _ => event(EventType::Warning, reason, message),
     })
 }
@@ -79,7 +124,11 @@ mod tests {
     use super::*;
 
     fn told(before: Value, after: Value) -> Vec<String> {
-        let news = news(&before, &after);
+        told_of(&News::PLAIN, before, after)
+    }
+
+    fn told_of(wanted: &News, before: Value, after: Value) -> Vec<String> {
+        let news = news(wanted, &before, &after);
         let line = |event: &Event| format!("{:?} {}", event.type_, event.reason);
         news.iter().map(line).collect()
     }
@@ -135,5 +184,41 @@ mod tests {
         assert_eq!(told(json!(null), ready("False")), ["Warning Because"]);
         assert_eq!(told(ready("True"), ready("Unknown")), ["Warning Because"]);
         assert_eq!(told(ready("False"), ready("True")), ["Normal Ready"]);
+    }
+
+    #[test]
+    fn a_kind_says_what_else_is_news_and_what_is_not() {
+        const ACCEPTED: ConditionType = ConditionType {
+            name: "Accepted",
+            meaning: "",
+            reasons: &[],
+        };
+        const IDLE: Reason = Reason {
+            name: "Idle",
+            meaning: "",
+        };
+        let wanted = News {
+            also: &[ACCEPTED],
+            usual: &[IDLE],
+            phases: &[("Over", "it is over")],
+        };
+        let state = |type_: &str, status: &str, reason: &str| json!({"conditions": [{"type": type_, "status": status, "reason": reason}]});
+        let nothing = Vec::<String>::new();
+        let ready = |reason: &str| told_of(&wanted, json!(null), state("Ready", "False", reason));
+        assert_eq!(ready("Idle"), nothing);
+        assert_eq!(ready("Broken"), ["Warning Broken"]);
+        let (good, bad) = (
+            state("Accepted", "True", ""),
+            state("Accepted", "False", "Rejected"),
+        );
+        assert_eq!(
+            told_of(&wanted, good.clone(), bad.clone()),
+            ["Warning Rejected"]
+        );
+        assert_eq!(told_of(&wanted, bad.clone(), bad.clone()), nothing);
+        assert_eq!(told_of(&wanted, bad, good), nothing);
+        let (on, over) = (json!({"phase": "On"}), json!({"phase": "Over"}));
+        assert_eq!(told_of(&wanted, on, over.clone()), ["Normal Over"]);
+        assert_eq!(told_of(&wanted, over.clone(), over), nothing);
     }
 }

@@ -6,7 +6,7 @@ use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams,
     Preconditions,
 };
-use kube::core::Request;
+use kube::core::{ClusterResourceScope, Request};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,6 +30,8 @@ pub enum Step {
         namespace: Option<String>,
         name: String,
         object: Value,
+        /// Whether these are fields of its status. The object then has to be there.
+        of_status: bool,
     },
     /// Creation of what must not exist yet: applying would take in what somebody else has made in the meantime.
     Create {
@@ -56,6 +58,8 @@ pub enum Step {
         name: String,
         /// A merge patch that names the uid and the version it expects.
         patch: Value,
+        /// Whether the fields are those of its status.
+        of_status: bool,
     },
     /// Deletion of exactly the object that was looked at.
     Delete {
@@ -99,7 +103,28 @@ impl Step {
                 .unwrap_or_default()
                 .to_owned(),
             object,
+            of_status: false,
         })
+    }
+
+    /// The step that states fields of the status of another object than the one that the round is about. What this
+    /// controller stated there before and does not state now is taken back.
+    pub fn state<K>(ticket: Ticket, name: &str, status: &Value) -> Self
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+    {
+        let object = json!({
+            "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name},
+            "status": status,
+        });
+        Self::Apply {
+            ticket,
+            resource: ApiResource::erase::<K>(&()),
+            namespace: None,
+            name: name.to_owned(),
+            object,
+            of_status: true,
+        }
     }
 
     /// The step that makes something new; `object` must name its apiVersion, kind and metadata.name.
@@ -180,7 +205,20 @@ impl Step {
             namespace: live.namespace(),
             name: live.name_any(),
             patch,
+            of_status: false,
         })
+    }
+
+    /// The same for fields of the status.
+    pub fn swap_status<K>(ticket: Ticket, live: &K, status: &Value) -> Option<Self>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let mut step = Self::swap(ticket, live, json!({"status": status}))?;
+        if let Self::Swap { of_status, .. } = &mut step {
+            *of_status = true;
+        }
+        Some(step)
     }
 
     /// The step that puts `finalizer` on `live`, or `None` if it is there, or if it is too late.
@@ -235,10 +273,18 @@ impl Step {
                 namespace,
                 name,
                 object,
+                of_status,
                 ..
             } => {
                 let api = api(client, &resource, namespace.as_deref());
                 let params = PatchParams::apply(manager).force();
+                if of_status {
+                    let answer = api
+                        .patch_status(&name, &params, &Patch::Apply(&object))
+                        .await;
+                    let what = format!("{} {name}", resource.kind);
+                    return answer.map(Some).map_err(|error| unless_gone(error, what));
+                }
                 Ok(Some(
                     api.patch(&name, &params, &Patch::Apply(&object)).await?,
                 ))
@@ -282,6 +328,7 @@ impl Step {
                 namespace,
                 name,
                 patch,
+                of_status,
                 ..
             } => {
                 let api = api(client, &resource, namespace.as_deref());
@@ -289,16 +336,15 @@ impl Step {
                     field_manager: Some(manager.to_owned()),
                     ..PatchParams::default()
                 };
-                match api.patch(&name, &params, &Patch::Merge(&patch)).await {
-                    Ok(object) => Ok(Some(object)),
-                    // Gone is changed as well: steps that rely on this one must not follow.
-                    Err(kube::Error::Api(status))
-                        if status.is_conflict() || status.is_not_found() =>
-                    {
-                        Err(Error::Moved(format!("{} {name}", resource.kind)))
-                    }
-                    Err(error) => Err(error.into()),
-                }
+                let patch = Patch::Merge(&patch);
+                let answer = if of_status {
+                    api.patch_status(&name, &params, &patch).await
+                } else {
+                    api.patch(&name, &params, &patch).await
+                };
+                // Gone is changed as well: steps that rely on this one must not follow.
+                let what = format!("{} {name}", resource.kind);
+                answer.map(Some).map_err(|error| unless_gone(error, what))
             }
             Self::Delete {
                 resource,
@@ -340,6 +386,16 @@ impl Step {
 fn unless_moved(error: kube::Error, what: String) -> Error {
     match error {
         kube::Error::Api(status) if status.code == 409 => Error::Moved(what),
+        other => other.into(),
+    }
+}
+
+/// The same where having gone counts as well.
+fn unless_gone(error: kube::Error, what: String) -> Error {
+    match error {
+        kube::Error::Api(status) if status.is_conflict() || status.is_not_found() => {
+            Error::Moved(what)
+        }
         other => other.into(),
     }
 }

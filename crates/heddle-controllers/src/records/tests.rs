@@ -42,6 +42,22 @@ fn a_record_is_kept_for_a_week_and_not_longer() {
 }
 
 #[test]
+fn a_tombstone_is_kept_for_a_month_and_not_longer() {
+    let tombstone = Tombstone {
+        service_id: "s".to_owned(),
+        name: "n".to_owned(),
+        registry: "hub".to_owned(),
+        image: "r:latest".to_owned(),
+        reason: heddle_api::bundle::MarkReason::TagRemoved,
+        withdrawn_at: Time(at(500)),
+        gone_at: Time(at(1_000)),
+    };
+    let object = tombstone.to_config_map();
+    assert!(!is_old(&object, at(1_000 + tombstone::KEPT_SECONDS)));
+    assert!(is_old(&object, at(1_001 + tombstone::KEPT_SECONDS)));
+}
+
+#[test]
 fn a_record_of_the_same_operation_is_left_as_it_is() {
     let request = |id: &str| OperationRequest {
         id: id.to_owned(),

@@ -87,7 +87,7 @@ pub(super) fn snapshot(server: &ApiServer) -> BTreeMap<String, Value> {
     for resource in server.registry().stored() {
         if matches!(
             resource.kind.as_str(),
-            "Event" | "Lease" | "CustomResourceDefinition"
+            "Event" | "Lease" | "CustomResourceDefinition" | "SyncRun"
         ) {
             continue;
         }
@@ -104,7 +104,7 @@ pub(super) fn snapshot(server: &ApiServer) -> BTreeMap<String, Value> {
 /// Uids, versions, times and what was drawn by chance differ between runs; ownership is kept, but not when it was recorded. Generations
 /// count how often something was mended on the way.
 fn forget_identity(value: &mut Value) {
-    const VOLATILE: [&str; 11] = [
+    const VOLATILE: [&str; 16] = [
         "uid",
         "resourceVersion",
         "creationTimestamp",
@@ -115,7 +115,13 @@ fn forget_identity(value: &mut Value) {
         "since",
         "finishedAt",
         "goneAt",
+        "withdrawnAt",
         "token",
+        // Which reading it was, and when.
+        "syncRun",
+        "lastSyncRun",
+        "lastReading",
+        "lastSuccess",
     ];
     match value {
         Value::Object(fields) => {
@@ -123,11 +129,13 @@ fn forget_identity(value: &mut Value) {
             if fields.contains_key("state") {
                 fields.remove("description");
             }
-            // A record is an object that is kept as text.
-            if let Some(Value::String(text)) = fields.get("record")
-                && let Ok(record) = serde_json::from_str(text)
-            {
-                fields.insert("record".to_owned(), record);
+            // A record and a tombstone are objects that are kept as text.
+            for key in ["record", "tombstone"] {
+                if let Some(Value::String(text)) = fields.get(key)
+                    && let Ok(record) = serde_json::from_str(text)
+                {
+                    fields.insert(key.to_owned(), record);
+                }
             }
             fields.retain(|name, _| {
                 !VOLATILE.contains(&name.as_str()) && !name.starts_with("k:{\"uid\"")

@@ -1,6 +1,7 @@
 //! Stories: what users do, step by step, while the controllers do their part.
 
 mod broker;
+mod registries;
 
 use heddle_api::{
     Application, ApplicationMapping, Broker, Channel, HTTPSource, Subscription, Trigger,
@@ -9,6 +10,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
+
+use crate::bundles::registry::Event;
 
 pub use broker::{bind, deprovision, provision, shop, shop_mapping, unbind};
 
@@ -32,6 +35,11 @@ pub enum Act {
         resource: ApiResource,
         namespace: Option<&'static str>,
         name: &'static str,
+    },
+    /// Something happens to a registry.
+    Elsewhere {
+        registry: &'static str,
+        event: Event,
     },
     /// Nothing for a while: let everything come to rest.
     Rest,
@@ -113,6 +121,7 @@ pub fn stories() -> Vec<Story> {
     stories.extend(stories_of_routes());
     stories.extend(broker::stories_of_instances());
     stories.extend(broker::stories_of_flows());
+    stories.extend(registries::stories_of_registries());
     stories
 }
 
@@ -344,7 +353,7 @@ impl Act {
             }
         };
         let outcome = match self {
-            Self::Rest => Ok(()),
+            Self::Rest | Self::Elsewhere { .. } => Ok(()),
             Self::Apply {
                 resource,
                 namespace,

@@ -18,9 +18,16 @@ use parking_lot::Mutex;
 use super::chaos::{Chaos, EVENT_FAULTS, Fault, Layer, write_faults};
 use super::oracle::{Ending, snapshot};
 use super::story::{Act, BEGINNING, Story};
+use crate::bundles::registry::TestRegistries;
 
-/// How the controllers under test are started: on this client, in this time, by this chance.
-pub type Controllers = fn(Client, Clock, Chance) -> BoxFuture<'static, ()>;
+/// How the controllers under test are started: on this client, in this time, by this chance, beside what outlives them.
+pub type Controllers = fn(Client, Clock, Chance, Outside) -> BoxFuture<'static, ()>;
+
+/// What is neither the API server nor the controllers, and survives them: one per run of a story.
+#[derive(Debug, Clone)]
+pub struct Outside {
+    pub registries: TestRegistries,
+}
 
 /// How often controllers under test are to look at everything again. Shorter than in production, so that a run is mostly
 /// about what happens in it and less about waiting.
@@ -100,12 +107,18 @@ async fn play(
         "default",
     );
     let chaos = Chaos::new(server.clone(), clock.clone(), fault);
+    let outside = Outside {
+        registries: TestRegistries::new(clock.clone()),
+    };
     let changes = Changes::default();
     let stale = matches!(chaos.fault(), Some(Fault::StaleRestart { .. }));
     let world = async {
         for act in &story.acts {
             match act {
                 Act::Rest => clock.sleep(LONG).await,
+                Act::Elsewhere { registry, event } => {
+                    outside.registries.happen(registry, event.clone());
+                }
                 act => {
                     act.perform(&users).await.expect("users are not disturbed");
                     chaos.remember();
@@ -125,7 +138,7 @@ async fn play(
     };
     let noise = tokio::select! {
         noise = world => noise,
-        () = lives(&server, &chaos, &clock, controllers) => unreachable!("controllers run for ever"),
+        () = lives(&server, &chaos, &clock, controllers, &outside) => unreachable!("controllers run for ever"),
         () = server.run_janitor() => unreachable!("the janitor runs for ever"),
         () = changes.count(&server) => unreachable!("watching runs for ever"),
     };
@@ -156,7 +169,13 @@ async fn open(registry: Arc<Registry>, clock: &Clock) -> ApiServer {
 }
 
 /// Runs the controllers; each crash ends one life and begins the next, with empty caches.
-async fn lives(server: &ApiServer, chaos: &Arc<Chaos>, clock: &Clock, controllers: Controllers) {
+async fn lives(
+    server: &ApiServer,
+    chaos: &Arc<Chaos>,
+    clock: &Clock,
+    controllers: Controllers,
+    outside: &Outside,
+) {
     for life in 0.. {
         let inner = server.in_process(Identity::new("controllers", &[CONTROLLERS]));
         let client = Client::new(
@@ -167,7 +186,7 @@ async fn lives(server: &ApiServer, chaos: &Arc<Chaos>, clock: &Clock, controller
             "default",
         );
         tokio::select! {
-            () = controllers(client, clock.clone(), Chance::seeded(life)) => {}
+            () = controllers(client, clock.clone(), Chance::seeded(life), outside.clone()) => {}
             () = chaos.crash.notified() => {}
         }
     }
@@ -195,7 +214,9 @@ impl Changes {
             let change = change.expect("a short run stays within the history");
             let mut seen = self.0.lock();
             seen.0 += 1;
-            if change.kind == ChangeKind::Deleted {
+            // Runs are bookkeeping under names of their own, and there are more of them after a crash.
+            let is_run = change.object.key.to_string().contains("syncruns");
+            if change.kind == ChangeKind::Deleted && !is_run {
                 *seen.1.entry(change.object.key.to_string()).or_default() += 1;
             }
         }

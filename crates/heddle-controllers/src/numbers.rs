@@ -1,0 +1,326 @@
+//! Numbers about registries and bundles, for Prometheus.
+//!
+//! They are taken from what is watched and from readings as they end, and cost a lock and a few words each. Whoever serves
+//! metrics renders them with [`Numbers::text`].
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use heddle_api::bundle::BundlePhase;
+use heddle_api::registry::condition;
+use heddle_api::{Bundle, Registry};
+use kube::ResourceExt as _;
+use parking_lot::Mutex;
+
+/// Upper bounds in seconds: an unchanged registry is read in a second, a new one in minutes.
+const SYNC_BOUNDS: [f64; 9] = [0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
+
+/// The numbers. Clones are the same numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Numbers(Arc<Mutex<All>>);
+
+#[derive(Debug, Default)]
+struct All {
+    /// By name.
+    registries: BTreeMap<String, OfRegistry>,
+    /// Registry, and phase, of every bundle by name.
+    bundles: BTreeMap<String, (String, &'static str)>,
+    syncs: BTreeMap<(String, &'static str), u64>,
+    durations: BTreeMap<String, Histogram>,
+    deleted: u64,
+    marked: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct OfRegistry {
+    is_up: bool,
+    failures: i32,
+    last_success: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Histogram {
+    counts: [u64; SYNC_BOUNDS.len() + 1],
+    sum: Duration,
+}
+
+impl Numbers {
+    /// A Registry as it is now.
+    pub(crate) fn registry(&self, registry: &Registry) {
+        let status = registry.status.as_ref();
+        let of = OfRegistry {
+            is_up: status
+                .is_some_and(|status| status.conditions.is_true(condition::REACHABLE.name)),
+            failures: status
+                .and_then(|status| status.consecutive_failures)
+                .unwrap_or_default(),
+            last_success: status
+                .and_then(|status| status.last_success.as_ref())
+                .map(|time| time.0.as_second()),
+        };
+        let name = registry.name_any();
+        self.0.lock().registries.insert(name, of);
+    }
+
+    pub(crate) fn forget_registry(&self, name: &str) {
+        let mut all = self.0.lock();
+        all.registries.remove(name);
+        all.durations.remove(name);
+        all.syncs.retain(|(registry, _), _| registry != name);
+    }
+
+    /// A reading has ended.
+    pub(crate) fn synced(&self, registry: &str, success: bool, took: Duration) {
+        let mut all = self.0.lock();
+        let result = if success { "success" } else { "failure" };
+        *all.syncs.entry((registry.to_owned(), result)).or_default() += 1;
+        let histogram = all.durations.entry(registry.to_owned()).or_default();
+        let bucket = SYNC_BOUNDS.partition_point(|bound| *bound < took.as_secs_f64());
+        histogram.counts[bucket] += 1;
+        histogram.sum += took;
+    }
+
+    /// A Bundle as it is now, and as it was if it has just changed.
+    pub(crate) fn bundle(&self, before: Option<&Bundle>, now: &Bundle) {
+        let phase = phase_of(now);
+        let mark = now.status.as_ref().and_then(|status| status.mark.as_ref());
+        let mut all = self.0.lock();
+        if let (Some(before), Some(mark)) = (before, mark)
+            && phase_of(before) == BundlePhase::Live
+            && phase != BundlePhase::Live
+        {
+            *all.marked.entry(format!("{:?}", mark.reason)).or_default() += 1;
+        }
+        let entry = (now.spec.registry.clone(), word(phase));
+        all.bundles.insert(now.name_any(), entry);
+    }
+
+    /// A Bundle is gone.
+    pub(crate) fn bundle_gone(&self, bundle: &Bundle) {
+        let mut all = self.0.lock();
+        if all.bundles.remove(&bundle.name_any()).is_some() {
+            all.deleted += 1;
+        }
+    }
+
+    /// All numbers, in the text format of OpenMetrics and without its end mark.
+    pub fn text(&self) -> String {
+        let all = self.0.lock();
+        let mut out = String::new();
+        let head = |out: &mut String, name: &str, type_: &str, help: &str| {
+            writeln!(out, "# HELP {name} {help}\n# TYPE {name} {type_}").ok();
+        };
+        let name = "heddle_registry_up";
+        head(
+            &mut out,
+            name,
+            "gauge",
+            "Whether the last reading of a registry succeeded.",
+        );
+        for (registry, of) in &all.registries {
+            writeln!(
+                out,
+                "{name}{{registry=\"{registry}\"}} {}",
+                u8::from(of.is_up)
+            )
+            .ok();
+        }
+        let name = "heddle_registry_consecutive_failures";
+        head(
+            &mut out,
+            name,
+            "gauge",
+            "Readings of a registry that failed since the last that did not.",
+        );
+        for (registry, of) in &all.registries {
+            writeln!(out, "{name}{{registry=\"{registry}\"}} {}", of.failures).ok();
+        }
+        let name = "heddle_registry_last_success_timestamp";
+        head(
+            &mut out,
+            name,
+            "gauge",
+            "When a registry was last read completely, in seconds since 1970.",
+        );
+        for (registry, of) in &all.registries {
+            if let Some(second) = of.last_success {
+                writeln!(out, "{name}{{registry=\"{registry}\"}} {second}").ok();
+            }
+        }
+        let name = "heddle_registry_sync";
+        head(
+            &mut out,
+            name,
+            "counter",
+            "Readings of a registry, by how they ended.",
+        );
+        for ((registry, result), count) in &all.syncs {
+            writeln!(
+                out,
+                "{name}_total{{registry=\"{registry}\",result=\"{result}\"}} {count}"
+            )
+            .ok();
+        }
+        let name = "heddle_registry_sync_duration_seconds";
+        head(
+            &mut out,
+            name,
+            "histogram",
+            "Time that a reading of a registry took.",
+        );
+        for (registry, histogram) in &all.durations {
+            histogram.write(&mut out, name, registry);
+        }
+        all.write_bundles(&mut out, head);
+        out
+    }
+}
+
+impl All {
+    fn write_bundles(&self, out: &mut String, head: impl Fn(&mut String, &str, &str, &str)) {
+        let name = "heddle_specs";
+        head(
+            out,
+            name,
+            "gauge",
+            "Bundles of a registry, by where they are in their life.",
+        );
+        let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for (registry, phase) in self.bundles.values() {
+            *counts.entry((registry, phase)).or_default() += 1;
+        }
+        for ((registry, phase), count) in counts {
+            writeln!(
+                out,
+                "{name}{{registry=\"{registry}\",phase=\"{phase}\"}} {count}"
+            )
+            .ok();
+        }
+        let name = "heddle_specs_deleted";
+        head(out, name, "counter", "Bundles that were removed.");
+        writeln!(out, "{name}_total {}", self.deleted).ok();
+        let name = "heddle_specs_marked";
+        head(out, name, "counter", "Bundles that were withdrawn, by why.");
+        for (reason, count) in &self.marked {
+            writeln!(out, "{name}_total{{reason=\"{reason}\"}} {count}").ok();
+        }
+    }
+}
+
+impl Histogram {
+    fn write(&self, out: &mut String, name: &str, registry: &str) {
+        let mut total = 0;
+        for (bound, count) in SYNC_BOUNDS.iter().zip(&self.counts) {
+            total += count;
+            writeln!(
+                out,
+                "{name}_bucket{{registry=\"{registry}\",le=\"{bound}\"}} {total}"
+            )
+            .ok();
+        }
+        total += self.counts[SYNC_BOUNDS.len()];
+        writeln!(
+            out,
+            "{name}_bucket{{registry=\"{registry}\",le=\"+Inf\"}} {total}"
+        )
+        .ok();
+        let sum = self.sum.as_secs_f64();
+        writeln!(out, "{name}_sum{{registry=\"{registry}\"}} {sum}").ok();
+        writeln!(out, "{name}_count{{registry=\"{registry}\"}} {total}").ok();
+    }
+}
+
+fn phase_of(bundle: &Bundle) -> BundlePhase {
+    let status = bundle.status.as_ref();
+    status.map(|status| status.phase).unwrap_or_default()
+}
+
+fn word(phase: BundlePhase) -> &'static str {
+    match phase {
+        BundlePhase::Live => "live",
+        BundlePhase::Marked => "marked",
+        BundlePhase::Sweeping => "sweeping",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_api::registry::RegistrySpec;
+    use serde_json::json;
+
+    use super::*;
+
+    fn bundle(phase: &str) -> Bundle {
+        let mark = json!({"reason": "TagRemoved", "since": "2026-01-01T00:00:00Z"});
+        serde_json::from_value(json!({
+            "apiVersion": "heddle.dev/v1alpha1", "kind": "Bundle", "metadata": {"name": "b"},
+            "spec": {"registry": "hub", "repository": "r", "track": "latest", "serviceID": "s"},
+            "status": {"phase": phase, "mark": (phase != "Live").then_some(mark)},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn counters_only_grow_and_gauges_follow() {
+        let numbers = Numbers::default();
+        let (live, marked) = (bundle("Live"), bundle("Marked"));
+        numbers.bundle(None, &live);
+        assert!(
+            numbers
+                .text()
+                .contains("heddle_specs{registry=\"hub\",phase=\"live\"} 1\n")
+        );
+        numbers.bundle(Some(&live), &marked);
+        numbers.bundle(Some(&marked), &marked);
+        // Whoever starts finds it marked; it was counted when it was.
+        numbers.bundle(None, &marked);
+        let text = numbers.text();
+        assert!(
+            text.contains("heddle_specs_marked_total{reason=\"TagRemoved\"} 1\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("heddle_specs{registry=\"hub\",phase=\"marked\"} 1\n"),
+            "{text}"
+        );
+        assert!(!text.contains("phase=\"live\""), "{text}");
+        numbers.bundle_gone(&marked);
+        numbers.bundle_gone(&marked);
+        let text = numbers.text();
+        assert!(text.contains("heddle_specs_deleted_total 1\n"), "{text}");
+        assert!(!text.contains("heddle_specs{"), "{text}");
+    }
+
+    #[test]
+    fn readings_are_counted_by_how_they_ended() {
+        let numbers = Numbers::default();
+        let spec: RegistrySpec = serde_json::from_value(json!({"type": "push"})).unwrap();
+        let mut registry = Registry::new("hub", spec);
+        registry.status = serde_json::from_value(json!({
+            "consecutiveFailures": 2, "lastSuccess": "1970-01-01T00:01:00Z",
+        }))
+        .unwrap();
+        numbers.registry(&registry);
+        numbers.synced("hub", true, Duration::from_millis(700));
+        numbers.synced("hub", false, Duration::from_secs(30));
+        let text = numbers.text();
+        for line in [
+            "heddle_registry_up{registry=\"hub\"} 0",
+            "heddle_registry_consecutive_failures{registry=\"hub\"} 2",
+            "heddle_registry_last_success_timestamp{registry=\"hub\"} 60",
+            "heddle_registry_sync_total{registry=\"hub\",result=\"failure\"} 1",
+            "heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"1\"} 1",
+            "heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"30\"} 2",
+            "heddle_registry_sync_duration_seconds_count{registry=\"hub\"} 2",
+        ] {
+            assert!(
+                text.contains(&format!("{line}\n")),
+                "{line} is not in\n{text}"
+            );
+        }
+        numbers.forget_registry("hub");
+        assert!(!numbers.text().contains("hub"));
+    }
+}

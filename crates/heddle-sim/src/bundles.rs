@@ -1,0 +1,3 @@
+//! Bundles without images: what registries hold is scripted, and everything is counted.
+
+pub mod registry;
