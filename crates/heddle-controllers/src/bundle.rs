@@ -15,6 +15,8 @@
 mod observe;
 pub(crate) mod phase;
 mod plan;
+#[cfg(test)]
+mod race;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -33,7 +33,9 @@ use crate::usage::{self, Known};
 use crate::watch::Change;
 use crate::{Hubs, Parts, Start};
 use keep::Keeper;
-use observe::World;
+pub(crate) use observe::World;
+#[cfg(test)]
+pub(crate) use plan::plan;
 
 const HOLD: Ticket = "hold";
 const DELETE: Ticket = "delete";

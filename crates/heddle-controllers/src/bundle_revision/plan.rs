@@ -12,7 +12,7 @@ use crate::machine::Step;
 /// Unused revisions that are kept of a bundle whose registry is gone: none, since nothing new comes from there.
 const HISTORY_WITHOUT_REGISTRY: usize = 0;
 
-pub(super) fn plan(world: &World) -> Vec<Step> {
+pub(crate) fn plan(world: &World) -> Vec<Step> {
     let revision = &world.revision;
     // Nothing is removed on the word of a cache.
     let looked = world.usage.is_some();
