@@ -133,6 +133,25 @@ pub struct RunReport {
     /// How it ended, in one line; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// How it ended, in one word; absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<RunResult>,
+    /// Whether other actions ran for the same object before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub earlier: bool,
+}
+
+/// How a run ended, in one word.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+pub enum RunResult {
+    /// As asked.
+    Succeeded,
+    /// Otherwise: by itself, by its limits, or because it was called off.
+    Failed,
+    /// Nobody knows how: whoever watched it died with it.
+    Interrupted,
+    /// It never began.
+    NotStarted,
 }
 
 /// The version of a plan's implementation, for maintenance updates.

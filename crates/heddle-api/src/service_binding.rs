@@ -210,6 +210,8 @@ pub mod condition {
             reason::DEADLINE_REACHED,
             reason::EXPIRED,
             reason::ACTION_FAILED,
+            reason::REVISION_MISSING,
+            reason::CREDENTIALS_LOST,
         ],
     };
 }
@@ -257,6 +259,16 @@ pub mod reason {
     pub const EXPIRED: Reason = Reason {
         name: "Expired",
         meaning: "The credentials have expired; make a new binding.",
+    };
+    /// What the binding is pinned to is gone.
+    pub const REVISION_MISSING: Reason = Reason {
+        name: "RevisionMissing",
+        meaning: "The BundleRevision that the binding is pinned to does not exist, so no action can run; restore it.",
+    };
+    /// A bundle hands out credentials once.
+    pub const CREDENTIALS_LOST: Reason = Reason {
+        name: "CredentialsLost",
+        meaning: "The Secret with what the bundle handed out was removed by force; make a new binding.",
     };
     /// The bundle's action failed.
     pub const ACTION_FAILED: Reason = Reason {

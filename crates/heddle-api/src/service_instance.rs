@@ -182,6 +182,19 @@ pub struct Applied {
     pub since: Option<Time>,
 }
 
+/// Name of the Secret with what a bundle handed out when the instance was made, in the instance's namespace.
+#[must_use]
+pub fn provision_secret(instance: &str) -> String {
+    let plain = format!("{instance}-provision");
+    match plain.len() <= OBJECT_NAME_CHARS_MAX {
+        true => plain,
+        false => crate::names::hashed("provision", &[instance]),
+    }
+}
+
+/// The longest name of an object.
+const OBJECT_NAME_CHARS_MAX: usize = 253;
+
 /// What a ServiceInstance promises.
 pub mod condition {
     use super::reason;
@@ -196,6 +209,7 @@ pub mod condition {
             reason::SERVICE_UNKNOWN,
             reason::SERVICE_WITHDRAWN,
             reason::PLAN_WITHDRAWN,
+            reason::REVISION_MISSING,
         ],
     };
     /// The namespace may use the service.
@@ -246,6 +260,11 @@ pub mod reason {
     pub const PLAN_WITHDRAWN: Reason = Reason {
         name: "PlanWithdrawn",
         meaning: "The plan is no longer offered; refresh the platform's catalog.",
+    };
+    /// What the instance is pinned to is gone.
+    pub const REVISION_MISSING: Reason = Reason {
+        name: "RevisionMissing",
+        meaning: "The BundleRevision that the instance is pinned to does not exist, so no action can run; restore it.",
     };
     /// The namespace has no mapping.
     pub const MAPPING_MISSING: Reason = Reason {

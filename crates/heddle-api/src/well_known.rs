@@ -38,6 +38,10 @@ pub const APPROVED_ANNOTATION: &str = "heddle.dev/removal-approved";
 /// Annotation of a Bundle: `true` withdraws it, whatever its registry says.
 pub const WITHDRAWN_ANNOTATION: &str = "heddle.dev/withdrawn";
 
+/// Annotation of an instance or binding of a bundle: `true` lets it go without its last action, and leaves behind whatever
+/// that would have removed.
+pub const ABANDON_ANNOTATION: &str = "heddle.dev/abandon";
+
 /// Type of the Secrets with which Applications prove who they are when they publish.
 pub const PUBLISHER_TOKEN_TYPE: &str = "heddle.dev/publisher-token";
 /// Key of the token in such a Secret.

@@ -16,6 +16,7 @@
 //! `kube::Client`, the port to a mesh ([`DataPlane`]) and the one to registries and runners ([`Bundles`]); it cannot tell
 //! heddle's own API server from a cluster's, nor one mesh from another.
 
+mod actions;
 mod application;
 mod application_mapping;
 mod broker;
@@ -225,6 +226,19 @@ impl Start {
     fn add<B: Beats<Kind: Watched>>(&self, controller: Controller<B>, parts: &mut Parts) {
         let run = controller.run(self.client.clone(), self.options.clone());
         parts.push(run.boxed());
+    }
+
+    /// Adds a controller of objects that have runs; `is_under_way` says which of them have one now.
+    fn add_with_runs<B: Beats<Kind: Watched>>(
+        &self,
+        controller: Controller<B>,
+        is_under_way: fn(&B::Kind) -> bool,
+        parts: &mut Parts,
+    ) {
+        if let Some(bundles) = &self.options.bundles {
+            parts.push(controller.heeds_runs(Arc::clone(bundles), is_under_way));
+        }
+        self.add(controller, parts);
     }
 
     /// Adds a controller whose statuses depend on the mesh: it begins when the mesh serves, and is woken

@@ -130,6 +130,11 @@ impl Ctx {
         self.options.data_plane.as_deref()
     }
 
+    /// Registries, images and runs, where there are any.
+    pub fn bundles(&self) -> Option<&dyn Bundles> {
+        self.options.bundles.as_deref()
+    }
+
     pub(crate) fn new(client: Client, options: Options, reporter: &str) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter::from(reporter));
         Self {
@@ -209,8 +214,8 @@ pub enum Error {
     /// The mesh could not do what it was asked for; it is asked again.
     #[error("the mesh cannot do its part: {0}")]
     Mesh(String),
-    /// What keeps images and runs actions could not do what it was asked for; it is asked again.
-    #[error("the store of bundles cannot do its part: {0}")]
+    /// Whoever keeps images and runs actions could not do what it was asked for; it is asked again.
+    #[error("the keeper of bundles cannot do its part: {0}")]
     Bundles(String),
     /// A bug of ours, confined to one object.
     #[error("the reconciler of {0} panicked")]

@@ -32,6 +32,8 @@ pub(crate) enum Standing {
     Waiting(String),
     /// Not before somebody acts; fails once that lasted for [`GRACE`].
     Refused { since: Timestamp, why: String },
+    /// Not yet, and not for longer than this after it was accepted.
+    Within { limit: SignedDuration, why: String },
     /// Never.
     Hopeless(String),
 }
@@ -106,7 +108,9 @@ impl<'a> Accepted<'a> {
         let why = match standing {
             Standing::Done(note) => return (OperationState::Succeeded, note.clone()),
             Standing::Hopeless(why) => return (OperationState::Failed, Some(why.clone())),
-            Standing::Waiting(why) | Standing::Refused { why, .. } => why,
+            Standing::Waiting(why)
+            | Standing::Refused { why, .. }
+            | Standing::Within { why, .. } => why,
         };
         if let Some(deadline) = self.deadline.filter(|_| self.is_late(now)) {
             let text = format!("not done by {}: {why}", whole_seconds(deadline).0);
@@ -121,10 +125,11 @@ impl<'a> Accepted<'a> {
         (state, Some(why.clone()))
     }
 
-    /// When a refusal has lasted long enough. Asking again starts the wait anew.
+    /// When a refusal or a wait has lasted long enough. Asking again starts it anew.
     fn patience(&self, standing: &Standing) -> Option<Timestamp> {
         match standing {
             Standing::Refused { since, .. } => self.accepted.max(*since).checked_add(GRACE).ok(),
+            Standing::Within { limit, .. } => self.accepted.checked_add(*limit).ok(),
             _ => None,
         }
     }
@@ -149,7 +154,8 @@ impl<'a> Accepted<'a> {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    fn ended(&self, progress: &OperationProgress) -> bool {
+    /// Whether `progress` tells the end of this operation.
+    pub(crate) fn ended(&self, progress: &OperationProgress) -> bool {
         let end = matches!(
             progress.state,
             OperationState::Succeeded | OperationState::Failed

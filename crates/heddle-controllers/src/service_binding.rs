@@ -1,9 +1,10 @@
 //! ServiceBinding: credentials for an instance, kept in one Secret that belongs to the binding.
 //!
-//! Only a service with an API has something to hand out. The Secret is named like the binding, is owned by it, and has one
+//! Only a service with an API has something to hand out, and a bundle whose action says what (see `bundle`). The Secret is named like the binding, is owned by it, and has one
 //! key with the JSON object that OSB hands to the platform. Where the Application names a Secret with credentials for its
 //! API, what that holds is part of the object. Nothing of it is ever logged or written anywhere else.
 
+mod bundle;
 mod credentials;
 mod observe;
 mod plan;
@@ -14,7 +15,7 @@ mod tests;
 use std::time::Duration;
 
 use heddle_api::well_known::field_manager;
-use heddle_api::{ServiceBinding, ServiceInstance};
+use heddle_api::{BundleRevision, ServiceBinding, ServiceInstance};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -29,6 +30,7 @@ use observe::World;
 
 const HOLD: Ticket = "hold";
 const SECRET: Ticket = "secret";
+const SECRET_RELEASE: Ticket = "secret-release";
 const DELETE: Ticket = "delete";
 const RECORD: Ticket = "record";
 const RELEASE: Ticket = "release";
@@ -36,8 +38,9 @@ const RELEASE: Ticket = "release";
 pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
     let controller = Controller::new(Bindings, &mut hubs.bindings, targets)
         .follows_closely(&mut hubs.instances)
-        .follows_by(&mut hubs.applications, offers);
-    start.add(controller, parts);
+        .follows_by(&mut hubs.applications, offers)
+        .follows_closely(&mut hubs.revisions);
+    start.add_with_runs(controller, bundle::is_under_way, parts);
 }
 
 /// Everything whose changes concern a binding.
@@ -46,7 +49,12 @@ fn targets(binding: &ServiceBinding) -> Vec<Target> {
     let namespace = binding.namespace().unwrap_or_default();
     let instance = Target::of::<ServiceInstance>(&namespace, &spec.instance_ref.name);
     let offer = wanted(&spec.service_id, &spec.plan_id);
-    std::iter::once(instance).chain(offer).collect()
+    let revision = spec.revision_ref.as_ref();
+    let revision = revision.map(|pinned| Target::of::<BundleRevision>("", &pinned.name));
+    std::iter::once(instance)
+        .chain(offer)
+        .chain(revision)
+        .collect()
 }
 
 #[derive(Debug)]
@@ -67,6 +75,10 @@ impl Beats for Bindings {
 
     fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
         world.absorb(ticket, answer);
+    }
+
+    async fn ask_mesh(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+        bundle::run(ctx, world).await
     }
 
     fn stumble(&self, world: &mut World, ticket: Ticket, error: &Error) {

@@ -1,15 +1,17 @@
 //! ServiceInstance: what a platform asked for through OSB, made so and kept so.
 //!
 //! A service that sends events means one EventFlow, named like the instance and owned by it; a service that has only an
-//! API means nothing to make. The OSB front writes the accepted operation into the spec; this controller says in the
+//! API means nothing to make; a bundle means that its actions run (see `bundle`). The OSB front writes the accepted operation into the spec; this controller says in the
 //! status how far it has come. An operation fails only when its time is over or when somebody has to act first, and even
 //! then the work goes on.
 //!
 //! ```text
-//!   removal:   delete ──> bindings go ──> flow goes ──> record ──> finalizer released
+//!   removal:   delete ──> bindings go ──> flow goes, or deprovision runs ──> record ──> finalizer released
 //! ```
 //! Removal asks for nothing that could be missing: no Application, no mapping, no label of the namespace.
 
+mod bundle;
+mod catalog;
 mod observe;
 mod offer;
 mod plan;
@@ -39,6 +41,9 @@ const PIN: Ticket = "pin";
 const FLOW: Ticket = "flow";
 const FLOW_RELEASE: Ticket = "flow-release";
 const DELETE: Ticket = "delete";
+const SECRET: Ticket = "secret";
+const SECRET_RELEASE: Ticket = "secret-release";
+const SECRET_REMOVE: Ticket = "secret-remove";
 const BINDING: Ticket = "binding";
 const RECORD: Ticket = "record";
 const RELEASE: Ticket = "release";
@@ -48,20 +53,28 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
         .wakes(&mut hubs.flows, of_flow)
         .wakes(&mut hubs.bindings, of_binding)
         .follows_closely(&mut hubs.mappings)
-        .follows_by(&mut hubs.applications, offers);
-    start.add(controller, parts);
+        .follows_by(&mut hubs.applications, offers)
+        .follows_by(&mut hubs.bundles, catalog::offers)
+        .follows_by(&mut hubs.registries, catalog::registries)
+        .follows_closely(&mut hubs.revisions);
+    start.add_with_runs(controller, bundle::is_under_way, parts);
 }
 
 /// Everything whose changes concern an instance.
 fn targets(instance: &ServiceInstance) -> Vec<Target> {
     let namespace = instance.namespace().unwrap_or_default();
     let spec = &instance.spec;
-    match &spec.application {
-        Some(pin) => vec![
+    match (&spec.application, &spec.revision_ref) {
+        (Some(pin), _) => vec![
             Target::of::<Application>("", &pin.name),
             Target::of::<ApplicationMapping>(&namespace, &pin.name),
         ],
-        None => wanted(&spec.service_id, &spec.plan_id),
+        (None, Some(_)) => bundle::targets(instance),
+        (None, None) => {
+            let mut targets = wanted(&spec.service_id, &spec.plan_id);
+            targets.push(catalog::any_registry());
+            targets
+        }
     }
 }
 
@@ -93,6 +106,10 @@ impl Beats for Instances {
 
     fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
         world.absorb(ticket, answer);
+    }
+
+    async fn ask_mesh(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+        bundle::run(ctx, world).await
     }
 
     fn stumble(&self, world: &mut World, ticket: Ticket, error: &Error) {

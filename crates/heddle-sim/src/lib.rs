@@ -2,7 +2,7 @@
 //!
 //! [`conformance`] is the contract of the API server, written against a client only, so that a real Kubernetes API
 //! server can be asked the same questions. [`sweep`] strikes the controllers with every single fault; [`plane`] stands in
-//! for a mesh where only the controllers are of interest, [`bundles`] for registries. [`mesh`] lets the mesh live through crashes, faults and changes
+//! for a mesh where only the controllers are of interest, [`bundles`] for registries and runners. [`mesh`] lets the mesh live through crashes, faults and changes
 //! of mind, and counts what it owes.
 
 pub mod bundles;

@@ -49,7 +49,7 @@ fn run(
     outside: Outside,
     options: Options,
 ) -> BoxFuture<'static, ()> {
-    let bundles: Arc<dyn Bundles> = Arc::new(outside.registries);
+    let bundles: Arc<dyn Bundles> = Arc::new(outside.bundles);
     let options = Options {
         data_plane,
         bundles: Some(bundles),

@@ -1,7 +1,7 @@
 //! What wakes a controller, and the loop that it wakes.
 //!
 //! An object is looked at when it changes, when something it refers to looks different, when the mesh answers differently
-//! for it, and in any case once per resync period. None of these says why; the round reads everything again.
+//! for it or its run moves on, and in any case once per resync period. None of these says why; the round reads everything again.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -23,7 +23,7 @@ use crate::outlook::Seen;
 use crate::references::{Index, Target};
 use crate::wake::Inbox;
 use crate::watch::{Change, Hub, Watched, key_of, sorted};
-use crate::{DataPlane, Options};
+use crate::{Bundles, DataPlane, Options};
 
 /// What one round causes (children, a status) comes back as several wake-ups; together they are one.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -162,6 +162,27 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
                     now.insert(key, stamp);
                 }
                 known = now;
+            }
+        }
+        .boxed()
+    }
+
+    /// Wakes objects whose run is under way, as `is_under_way` says, whenever some run may have moved on, until the future is
+    /// dropped. Which run it was is not asked: few are under way at once.
+    pub(crate) fn heeds_runs(
+        &self,
+        bundles: Arc<dyn Bundles>,
+        is_under_way: fn(&B::Kind) -> bool,
+    ) -> BoxFuture<'static, ()> {
+        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        async move {
+            let mut seen = 0;
+            loop {
+                seen = bundles.changed(seen).await;
+                let objects = sorted(store.state());
+                for object in objects.iter().filter(|object| is_under_way(object)) {
+                    inbox.wake(key_of(&**object));
+                }
             }
         }
         .boxed()

@@ -11,10 +11,11 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
 
+use super::bundle::{self, Bundled};
 use super::credentials::{Sources, secret_names};
 use super::{DELETE, HOLD, RELEASE, SECRET};
 use crate::machine::{Ctx, Error, Ticket};
-use crate::operation::Trouble;
+use crate::operation::{Trouble, removes};
 use crate::records;
 
 #[derive(Clone)]
@@ -25,6 +26,8 @@ pub(crate) struct World {
     pub instance: Option<ServiceInstance>,
     /// The service that the instance stands for, while its Application has it.
     pub service: Option<Service>,
+    /// What is known of the bundle that the instance stands for, if it stands for one.
+    pub bundle: Option<Bundled>,
     /// What the service's APIs are called with.
     pub sources: Sources,
     /// The Secret of the binding's name, whoever owns it.
@@ -44,6 +47,7 @@ impl fmt::Debug for World {
             .field("binding", &self.binding)
             .field("instance", &self.instance)
             .field("service", &self.service)
+            .field("bundle", &self.bundle)
             .field("sources", &self.sources)
             .field(
                 "secret",
@@ -64,11 +68,13 @@ pub(super) async fn observe(ctx: &Ctx, binding: ServiceBinding) -> Result<World,
         binding,
         now: ctx.options.clock.now(),
         service: None,
+        bundle: None,
         sources: Sources::default(),
         record: None,
         released: false,
         trouble: None,
     };
+    world.bundle = bundle::observe(ctx, &world).await?;
     if world.is_deleted() {
         world.record = records::find(ctx, &world.about(), &namespace).await?;
         return Ok(world);
@@ -107,6 +113,11 @@ async fn source(ctx: &Ctx, namespace: &str, name: &str) -> Result<Option<Secret>
 }
 
 impl World {
+    /// Whether the binding is to go.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_deleted() || removes(self.binding.spec.operation.as_ref())
+    }
+
     /// Whether the binding is on its way out for good.
     pub(super) fn is_deleted(&self) -> bool {
         self.binding.metadata.deletion_timestamp.is_some()
@@ -127,6 +138,9 @@ impl World {
 
     /// Whether there is an instance to bind: there, not on its way out, and ready as it is now written.
     pub(super) fn is_instance_ready(&self) -> bool {
+        if self.bundle.is_some() {
+            return self.instance.as_ref().is_some_and(bundle::can_be_bound);
+        }
         self.instance.as_ref().is_some_and(|instance| {
             let meta = &instance.metadata;
             let status = instance.status.as_ref();

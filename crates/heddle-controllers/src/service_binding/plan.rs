@@ -7,11 +7,12 @@ use heddle_api::well_known::{FINALIZER, INSTANCE_LABEL, MANAGED_BY, MANAGED_BY_L
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource as _, ResourceExt as _};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::bundle;
 use super::credentials::credentials;
 use super::observe::World;
-use super::{DELETE, HOLD, RECORD, RELEASE, SECRET};
+use super::{DELETE, HOLD, RECORD, RELEASE, SECRET, SECRET_RELEASE};
 use crate::machine::Step;
 use crate::operation::{removes, whole_seconds};
 use crate::records;
@@ -32,28 +33,35 @@ pub(super) fn plan(world: &World) -> Vec<Step> {
             .chain(Step::remove(DELETE, Some(binding)))
             .collect();
     }
-    hold.into_iter().chain(secret(world)).collect()
+    let secret = match &world.bundle {
+        Some(bundled) => bundle::handed_out(world, bundled),
+        None => handed_out(world),
+    };
+    let secret = secret.and_then(|credentials| secret_of(world, credentials));
+    hold.into_iter().chain(secret).collect()
 }
 
-/// What was handed out stays while it cannot be worked out anew.
-fn secret(world: &World) -> Option<Step> {
+/// What is to be handed out. What was stays while it cannot be worked out anew.
+fn handed_out(world: &World) -> Option<Map<String, Value>> {
+    let service = world.service.as_ref().filter(|service| service.has_api())?;
+    world
+        .is_instance_ready()
+        .then(|| credentials(service, &world.sources))
+}
+
+fn secret_of(world: &World, credentials: Map<String, Value>) -> Option<Step> {
     let live = world.secret.as_ref();
     if live.is_some_and(|live| !world.owns(live) || live.metadata.deletion_timestamp.is_some()) {
         return None;
     }
-    let service = world.service.as_ref().filter(|service| service.has_api())?;
-    if !world.is_instance_ready() {
-        return None;
-    }
-    let object = Value::Object(credentials(service, &world.sources));
-    let bytes = ByteString(object.to_string().into_bytes());
+    let bytes = ByteString(Value::Object(credentials).to_string().into_bytes());
     let binding = &world.binding;
     let mut labels = json!({MANAGED_BY_LABEL: MANAGED_BY});
     let instance = &binding.spec.instance_ref.name;
     if instance.len() <= LABEL_CHARS_MAX {
         labels[INSTANCE_LABEL] = json!(instance);
     }
-    let wanted = json!({
+    let mut wanted = json!({
         "apiVersion": Secret::api_version(&()), "kind": Secret::kind(&()),
         "metadata": {
             "name": binding.name_any(),
@@ -64,6 +72,10 @@ fn secret(world: &World) -> Option<Step> {
         "type": SECRET_TYPE,
         "data": {SECRET_KEY: bytes},
     });
+    if world.bundle.is_some() {
+        // A bundle says it once, and unbind wants to hear it again: held, whoever deletes it before.
+        wanted["metadata"]["finalizers"] = json!([FINALIZER]);
+    }
     Step::ensure(SECRET, wanted, live)
 }
 
@@ -71,11 +83,17 @@ fn teardown(world: &World) -> Vec<Step> {
     let Some(gone) = Step::release(RELEASE, &world.binding, FINALIZER) else {
         return Vec::new();
     };
+    let bundled = world.bundle.as_ref();
+    if bundled.is_some_and(|bundled| !bundle::is_through(world, bundled)) {
+        return Vec::new();
+    }
     let own = world.secret.as_ref().filter(|secret| world.owns(secret));
+    let release = own.and_then(|own| Step::release(SECRET_RELEASE, own, FINALIZER));
     let secret = Step::remove(SECRET, own);
+    let secret = release.into_iter().chain(secret);
     let request = world.binding.spec.operation.as_ref();
     let record = records::step(RECORD, &record(world), request, world.record.as_ref());
-    secret.into_iter().chain(record).chain([gone]).collect()
+    secret.chain(record).chain([gone]).collect()
 }
 
 fn record(world: &World) -> Record {
@@ -88,7 +106,7 @@ fn record(world: &World) -> Record {
             id: request.id.clone(),
             kind: request.kind,
             state: OperationState::Succeeded,
-            description: Some("removed".to_owned()),
+            description: Some(bundle::farewell(world)),
             attempts: None,
             finished_at: Some(whole_seconds(world.now)),
             instance_usable: None,

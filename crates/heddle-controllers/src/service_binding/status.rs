@@ -10,6 +10,7 @@ use heddle_api::service_binding::{
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
+use super::bundle;
 use super::credentials::endpoints;
 use super::observe::World;
 use crate::operation::{Accepted, Damage, Standing, blocking, removes, since, with_trouble};
@@ -17,6 +18,9 @@ use crate::operation::{Accepted, Damage, Standing, blocking, removes, since, wit
 const NO_API: &str = "the service has no API, so there are no credentials; remove the binding";
 
 pub(super) fn status(world: &World, now: Timestamp) -> ServiceBindingStatus {
+    if let Some(bundled) = &world.bundle {
+        return bundle::status(world, bundled, now);
+    }
     let binding = &world.binding;
     let before = binding.status.clone().unwrap_or_default();
     let mut status = ServiceBindingStatus {
@@ -40,6 +44,9 @@ pub(super) fn status(world: &World, now: Timestamp) -> ServiceBindingStatus {
 
 /// When time alone would change what is said about the operation.
 pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
+    if let Some(bundled) = &world.bundle {
+        return bundle::again(world, bundled, now);
+    }
     let status = status(world, now);
     let request = world.binding.spec.operation.as_ref()?;
     let accepted = Accepted::new(request, &world.binding.metadata);
@@ -50,13 +57,9 @@ pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
     )
 }
 
-fn is_leaving(world: &World) -> bool {
-    world.is_deleted() || removes(world.binding.spec.operation.as_ref())
-}
-
 fn conditions(world: &World, before: &Conditions, now: Timestamp) -> Conditions {
     let mut conditions = before.clone();
-    if is_leaving(world) {
+    if world.is_leaving() {
         let message = told(world, "the binding is being removed");
         conditions.set(
             Condition::unmet(condition::BOUND, reason::UNBINDING, message),
@@ -70,7 +73,7 @@ fn conditions(world: &World, before: &Conditions, now: Timestamp) -> Conditions 
     conditions
 }
 
-fn instance_ready(world: &World) -> Condition {
+pub(super) fn instance_ready(world: &World) -> Condition {
     let namespace = world.binding.namespace().unwrap_or_default();
     let object = format!(
         "ServiceInstance {namespace}/{}",
@@ -126,13 +129,13 @@ fn is_unbindable(world: &World) -> bool {
         .is_some_and(|service| !service.has_api())
 }
 
-fn told(world: &World, message: &str) -> String {
+pub(super) fn told(world: &World, message: &str) -> String {
     with_trouble(message.to_owned(), world.trouble.as_ref())
 }
 
 fn standing(world: &World, conditions: &Conditions) -> Standing {
     let asked = removes(world.binding.spec.operation.as_ref());
-    if is_leaving(world) {
+    if world.is_leaving() {
         return match asked {
             false => Standing::Hopeless("the binding was deleted".to_owned()),
             true if world.released => Standing::Done(Some("removed".to_owned())),
@@ -186,7 +189,7 @@ fn tell_deadline(world: &World, status: &mut ServiceBindingStatus, now: Timestam
         let waits = blocked.reason.as_deref() == Some(reason::IN_PROGRESS.name);
         blocked.status != Status::True && waits
     });
-    let Some(blocked) = blocked.filter(|_| late && failed && !is_leaving(world)) else {
+    let Some(blocked) = blocked.filter(|_| late && failed && !world.is_leaving()) else {
         return;
     };
     let why = blocked.message.as_deref().unwrap_or_default();

@@ -100,6 +100,7 @@ fn world() -> World {
             "https://gw.example/orders",
             Some("keys"),
         )])),
+        bundle: None,
         sources: sources("keys", &[("password", b"hush")]),
         secret: None,
         record: None,

@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 
-use super::{DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RELEASE, offer};
+use super::bundle::{self, Bundled};
+use super::{DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RELEASE, SECRET, offer};
 use crate::machine::{Ctx, Error, Ticket};
-use crate::operation::Trouble;
+use crate::operation::{Trouble, removes};
 use crate::records;
 
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub(crate) struct World {
     pub application: Option<Application>,
     /// The mapping of that Application into the namespace, unless it is on its way out.
     pub mapping: Option<ApplicationMapping>,
+    /// What is known of the bundle it stands for, if that is what it stands for or may come to stand for.
+    pub bundle: Option<Bundled>,
     /// The flow of the instance's name, whoever owns it.
     pub flow: Option<EventFlow>,
     /// The instance's bindings; looked at only when they have to go.
@@ -46,6 +49,7 @@ pub(super) async fn observe(ctx: &Ctx, instance: ServiceInstance) -> Result<Worl
         pin: None,
         application: None,
         mapping: None,
+        bundle: None,
         bindings: Vec::new(),
         record: None,
         released: false,
@@ -56,6 +60,13 @@ pub(super) async fn observe(ctx: &Ctx, instance: ServiceInstance) -> Result<Worl
         world.record = records::find(ctx, &world.about(), &namespace).await?;
     } else {
         world.pin = pin(ctx, &world.instance).await?;
+    }
+    if world.is_leaving() && !world.is_deleted() && world.instance.spec.revision_ref.is_some() {
+        // In a moment it is deleted, and deprovision waits for them.
+        world.bindings = bindings(ctx, &world.instance, &namespace).await?;
+    }
+    if world.pin.is_none() {
+        world.bundle = bundle::observe(ctx, &world.instance).await?;
     }
     if let Some(pin) = &world.pin {
         let application = Api::<Application>::all(ctx.client.clone())
@@ -99,6 +110,11 @@ async fn bindings(
 }
 
 impl World {
+    /// Whether the instance is to go.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_deleted() || removes(self.instance.spec.operation.as_ref())
+    }
+
     /// Whether the instance is on its way out for good.
     pub(super) fn is_deleted(&self) -> bool {
         self.instance.metadata.deletion_timestamp.is_some()
@@ -140,6 +156,12 @@ impl World {
     pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {
         match ticket {
             FLOW | FLOW_RELEASE => self.flow = answer.and_then(|object| object.try_parse().ok()),
+            SECRET => {
+                let newer = answer.and_then(|object| object.try_parse().ok());
+                if let Some(bundle) = &mut self.bundle {
+                    bundle.secret = newer;
+                }
+            }
             HOLD | PIN | DELETE => {
                 let newer = answer.and_then(|object| object.try_parse().ok());
                 self.instance = newer.unwrap_or_else(|| self.instance.clone());

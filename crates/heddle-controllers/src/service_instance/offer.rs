@@ -11,7 +11,7 @@ use crate::references::Target;
 use crate::watch::Change;
 
 /// Not a kind, but referred to like one: the id of an offering or plan.
-const OFFER: &str = "offer";
+pub(super) const OFFER: &str = "offer";
 
 /// What a change of an Application concerns: whoever refers to it, or to an id under which it may be asked for, before or
 /// after the change.

@@ -10,6 +10,7 @@ use heddle_api::{EventFlow, ServiceInstance};
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 
+use super::bundle;
 use super::observe::{World, is_finished};
 use super::{BINDING, DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RECORD, RELEASE};
 use crate::machine::Step;
@@ -33,7 +34,11 @@ pub(super) fn plan(world: &World) -> Vec<Step> {
             .collect();
     }
     // Each of these changes the version that the next would have to name, and wakes us for the next.
-    let step = hold.or_else(|| pin(world)).or_else(|| flow(world));
+    let step = hold.or_else(|| pin(world));
+    let step = step.or_else(|| match &world.bundle {
+        Some(bundled) => bundle::step(world, bundled),
+        None => flow(world),
+    });
     step.into_iter().collect()
 }
 
@@ -113,10 +118,17 @@ fn teardown(world: &World) -> Vec<Step> {
     if let Some(flow) = own.filter(|flow| !is_finished(flow)) {
         return Step::remove(FLOW, Some(flow)).into_iter().collect();
     }
+    let bundled = world.bundle.as_ref();
+    if bundled.is_some_and(|bundled| !bundle::is_through(world, bundled)) {
+        return Vec::new();
+    }
+    let secret = bundled.map(|bundled| bundle::discard(world, bundled));
     let request = world.instance.spec.operation.as_ref();
     let record = records::step(RECORD, &record(world), request, world.record.as_ref());
     let flow = world.flow.as_ref().and_then(release);
-    record.into_iter().chain(flow).chain([gone]).collect()
+    let secret = secret.into_iter().flatten();
+    let rest = record.into_iter().chain(secret).chain(flow);
+    rest.chain([gone]).collect()
 }
 
 fn record(world: &World) -> Record {
@@ -143,7 +155,7 @@ fn farewell(
         id: request.id.clone(),
         kind: request.kind,
         state: OperationState::Succeeded,
-        description: Some(fates(ended)),
+        description: Some(bundle::farewell(world).unwrap_or_else(|| fates(ended))),
         attempts: None,
         finished_at: Some(whole_seconds(world.now)),
         instance_usable: None,

@@ -12,6 +12,7 @@ use heddle_api::{EventFlow, ServiceInstance};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
+use super::bundle;
 use super::observe::World;
 use super::plan::fates;
 use crate::operation::{
@@ -20,6 +21,9 @@ use crate::operation::{
 use crate::outlook::Readiness;
 
 pub(super) fn status(world: &World, now: Timestamp) -> ServiceInstanceStatus {
+    if let Some(bundled) = &world.bundle {
+        return bundle::status(world, bundled, now);
+    }
     let instance = &world.instance;
     let before = instance.status.clone().unwrap_or_default();
     let mut status = ServiceInstanceStatus {
@@ -38,6 +42,9 @@ pub(super) fn status(world: &World, now: Timestamp) -> ServiceInstanceStatus {
 
 /// When time alone would change what is said about the operation.
 pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
+    if let Some(bundled) = &world.bundle {
+        return bundle::again(world, bundled, now);
+    }
     let status = status(world, now);
     let request = world.instance.spec.operation.as_ref()?;
     let accepted = Accepted::new(request, &world.instance.metadata);
@@ -50,7 +57,7 @@ pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
 
 fn conditions(world: &World, before: &Conditions, now: Timestamp) -> Conditions {
     let mut conditions = before.clone();
-    if is_leaving(world) {
+    if world.is_leaving() {
         let message = removal(world);
         let leaving = Condition::unmet(condition::PROVISIONED, reason::DEPROVISIONING, message);
         conditions.set(leaving, now);
@@ -61,10 +68,6 @@ fn conditions(world: &World, before: &Conditions, now: Timestamp) -> Conditions 
     }
     CONDITIONS.conclude(&mut conditions, now);
     conditions
-}
-
-fn is_leaving(world: &World) -> bool {
-    world.is_deleted() || removes(world.instance.spec.operation.as_ref())
 }
 
 fn offering_resolved(world: &World) -> Condition {
@@ -200,12 +203,12 @@ fn is_as_asked(world: &World, flow: &EventFlow) -> bool {
         && flow.spec.on_deprovision == spec.on_deprovision
 }
 
-fn told(world: &World, message: String) -> String {
+pub(super) fn told(world: &World, message: String) -> String {
     with_trouble(message, world.trouble.as_ref())
 }
 
 /// What a removal waits for.
-fn removal(world: &World) -> String {
+pub(super) fn removal(world: &World) -> String {
     let namespace = world.instance.namespace().unwrap_or_default();
     let own = world.flow.as_ref().filter(|flow| world.owns(flow));
     let message = if let Some(first) = world.bindings.first() {
@@ -236,7 +239,7 @@ fn was_provisioned(instance: &ServiceInstance) -> bool {
 
 fn standing(world: &World, conditions: &Conditions) -> Standing {
     let request = world.instance.spec.operation.as_ref();
-    if is_leaving(world) {
+    if world.is_leaving() {
         return match removes(request) {
             // Deleted by hand while something else was under way.
             false => Standing::Hopeless("the instance was deleted".to_owned()),
@@ -286,7 +289,7 @@ fn damage(world: &World) -> Damage {
     };
     let in_force = was_provisioned(&world.instance) && world.is_allowed() && works;
     Damage {
-        usable: in_force && !is_leaving(world),
+        usable: in_force && !world.is_leaving(),
         // A service that is gone stays gone, however often it is asked for.
         repeatable: world.service().is_some(),
     }
@@ -304,7 +307,7 @@ fn tell_deadline(world: &World, status: &mut ServiceInstanceStatus, now: Timesta
         .is_some_and(|o| o.state == OperationState::Failed);
     let blocked = status.conditions.find(condition::PROVISIONED.name);
     let blocked = blocked.filter(|blocked| blocked.status != Status::True);
-    let Some(blocked) = blocked.filter(|_| late && failed && !is_leaving(world)) else {
+    let Some(blocked) = blocked.filter(|_| late && failed && !world.is_leaving()) else {
         return;
     };
     let why = blocked.message.as_deref().unwrap_or_default();
@@ -320,7 +323,11 @@ fn tell_deadline(world: &World, status: &mut ServiceInstanceStatus, now: Timesta
     CONDITIONS.conclude(&mut status.conditions, now);
 }
 
-fn applied(instance: &ServiceInstance, before: Option<Applied>, now: Timestamp) -> Applied {
+pub(super) fn applied(
+    instance: &ServiceInstance,
+    before: Option<Applied>,
+    now: Timestamp,
+) -> Applied {
     let spec = &instance.spec;
     let since = before.as_ref().and_then(|before| before.since.clone());
     let applied = Applied {
@@ -339,7 +346,7 @@ fn applied(instance: &ServiceInstance, before: Option<Applied>, now: Timestamp) 
     }
 }
 
-fn phase(world: &World, status: &ServiceInstanceStatus) -> Phase {
+pub(super) fn phase(world: &World, status: &ServiceInstanceStatus) -> Phase {
     let failed = status
         .operation
         .as_ref()
@@ -354,7 +361,7 @@ fn phase(world: &World, status: &ServiceInstanceStatus) -> Phase {
             .find(event_flow::condition::HEARTBEAT_OK.name)
     });
     let silent = heartbeat.is_some_and(|heartbeat| heartbeat.status == Status::False);
-    if is_leaving(world) {
+    if world.is_leaving() {
         let asked = removes(world.instance.spec.operation.as_ref());
         return if failed && asked {
             Phase::Failed

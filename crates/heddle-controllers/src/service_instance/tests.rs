@@ -83,6 +83,7 @@ fn world(entries: &[&str]) -> World {
         now: at(ACCEPTED),
         pin: Some(pin),
         application: Some(application("shop", &[("orders", entries)])),
+        bundle: None,
         mapping: Some(ApplicationMapping::new(
             "shop",
             ApplicationMappingSpec::default(),

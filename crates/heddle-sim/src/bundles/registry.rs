@@ -125,6 +125,11 @@ pub fn digest(repository: &str, version: &str) -> String {
 }
 
 impl TestRegistries {
+    /// Whether no registry was set up.
+    pub fn is_empty(&self) -> bool {
+        self.0.state.lock().shelves.is_empty()
+    }
+
     pub fn new(clock: Clock) -> Self {
         Self(Arc::new(Inner {
             clock,

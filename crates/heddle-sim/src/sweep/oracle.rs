@@ -12,6 +12,10 @@ pub struct Ending {
     pub objects: BTreeMap<String, Value>,
     /// How often each object was removed.
     pub removals: BTreeMap<String, usize>,
+    /// How often each action of a bundle ran for each instance or binding.
+    pub runs: BTreeMap<String, usize>,
+    /// How many runs ran more than once under one id.
+    pub repeated: usize,
     /// Writes after everything had come to rest: there should be none.
     pub noise: usize,
 }
@@ -22,7 +26,8 @@ pub enum Verdict {
     Violated(String),
 }
 
-/// The end state is the same, nothing was destroyed that the reference did not destroy, and it is quiet.
+/// The end state is the same, nothing was destroyed that the reference did not destroy, no action ran that did not run there,
+/// and it is quiet.
 pub(super) fn judge(reference: &Ending, ending: &Ending) -> Verdict {
     for (key, expected) in &reference.objects {
         match ending.objects.get(key) {
@@ -47,6 +52,15 @@ pub(super) fn judge(reference: &Ending, ending: &Ending) -> Verdict {
         if *count > reference.removals.get(key).copied().unwrap_or_default() {
             return Verdict::Violated(format!("{key} was removed {count} times"));
         }
+    }
+    for (key, count) in &ending.runs {
+        let expected = reference.runs.get(key).copied().unwrap_or_default();
+        if *count > expected {
+            return Verdict::Violated(format!("{key}: {count} times instead of {expected}"));
+        }
+    }
+    if ending.repeated > 0 {
+        return Verdict::Violated(format!("{} runs ran again", ending.repeated));
     }
     if ending.noise > 0 {
         return Verdict::Violated(format!("{} writes at the fixpoint", ending.noise));
@@ -104,7 +118,7 @@ pub(super) fn snapshot(server: &ApiServer) -> BTreeMap<String, Value> {
 /// Uids, versions, times and what was drawn by chance differ between runs; ownership is kept, but not when it was recorded. Generations
 /// count how often something was mended on the way.
 fn forget_identity(value: &mut Value) {
-    const VOLATILE: [&str; 16] = [
+    const VOLATILE: [&str; 17] = [
         "uid",
         "resourceVersion",
         "creationTimestamp",
@@ -113,6 +127,7 @@ fn forget_identity(value: &mut Value) {
         "time",
         "lastTransitionTime",
         "since",
+        "startedAt",
         "finishedAt",
         "goneAt",
         "withdrawnAt",
@@ -128,6 +143,10 @@ fn forget_identity(value: &mut Value) {
             // The progress of an operation says since when it waits.
             if fields.contains_key("state") {
                 fields.remove("description");
+            }
+            // The id of a run follows from the uid of what it is for.
+            if fields.contains_key("attempt") {
+                fields.remove("id");
             }
             // A record and a tombstone are objects that are kept as text.
             for key in ["record", "tombstone"] {

@@ -1,6 +1,7 @@
 //! Stories: what users do, step by step, while the controllers do their part.
 
 mod broker;
+mod bundles;
 mod registries;
 
 use heddle_api::{
@@ -122,6 +123,7 @@ pub fn stories() -> Vec<Story> {
     stories.extend(broker::stories_of_instances());
     stories.extend(broker::stories_of_flows());
     stories.extend(registries::stories_of_registries());
+    stories.extend(bundles::stories_of_bundles());
     stories
 }
 

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use super::chaos::{Chaos, EVENT_FAULTS, Fault, Layer, write_faults};
 use super::oracle::{Ending, snapshot};
 use super::story::{Act, BEGINNING, Story};
-use crate::bundles::registry::TestRegistries;
+use crate::bundles::TestBundles;
 
 /// How the controllers under test are started: on this client, in this time, by this chance, beside what outlives them.
 pub type Controllers = fn(Client, Clock, Chance, Outside) -> BoxFuture<'static, ()>;
@@ -26,7 +26,7 @@ pub type Controllers = fn(Client, Clock, Chance, Outside) -> BoxFuture<'static, 
 /// What is neither the API server nor the controllers, and survives them: one per run of a story.
 #[derive(Debug, Clone)]
 pub struct Outside {
-    pub registries: TestRegistries,
+    pub bundles: TestBundles,
 }
 
 /// How often controllers under test are to look at everything again. Shorter than in production, so that a run is mostly
@@ -108,7 +108,7 @@ async fn play(
     );
     let chaos = Chaos::new(server.clone(), clock.clone(), fault);
     let outside = Outside {
-        registries: TestRegistries::new(clock.clone()),
+        bundles: TestBundles::new(clock.clone()),
     };
     let changes = Changes::default();
     let stale = matches!(chaos.fault(), Some(Fault::StaleRestart { .. }));
@@ -117,7 +117,7 @@ async fn play(
             match act {
                 Act::Rest => clock.sleep(LONG).await,
                 Act::Elsewhere { registry, event } => {
-                    outside.registries.happen(registry, event.clone());
+                    outside.bundles.registries.happen(registry, event.clone());
                 }
                 act => {
                     act.perform(&users).await.expect("users are not disturbed");
@@ -145,6 +145,8 @@ async fn play(
     let ending = Ending {
         objects: snapshot(&server),
         removals: changes.removals(),
+        runs: outside.bundles.runs.count(),
+        repeated: outside.bundles.runs.repeated().len(),
         noise,
     };
     (ending, chaos.counts())

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{Act, BEGINNING, INTEGRATION, Story, application, apply, delete, mapping, of};
 
 /// An operation that was accepted at the beginning of the story, with an hour to do it.
-fn operation(id: &str, kind: &str) -> Value {
+pub(super) fn operation(id: &str, kind: &str) -> Value {
     let time = |second: i64| {
         let time = jiff::Timestamp::from_second(BEGINNING + second);
         time.expect("a time in range").to_string()

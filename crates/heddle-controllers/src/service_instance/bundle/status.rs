@@ -1,0 +1,441 @@
+//! Status of a bundle's instance: how its run went, what is in force, and how far its operation is.
+
+use std::time::Duration;
+
+use heddle_api::action::RunState;
+use heddle_api::conditions::{Condition, Conditions, Status};
+use heddle_api::operation::{OperationProgress, RunReport, RunResult};
+use heddle_api::service_instance::{CONDITIONS, ServiceInstanceStatus, condition, reason};
+use heddle_api::well_known::{ABANDON_ANNOTATION, FINALIZER};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+
+use super::{
+    Bundled, differs, has_made, is_abandoned, is_deprovisioned, is_kept, is_through, next,
+    own_secret, prepared, want, wanted,
+};
+use crate::actions::{
+    Next, Scene, Want, announced, content, is_removal, taken_in, withdrawn, without_secrets,
+};
+use crate::operation::{Accepted, Damage, Standing, blocking, removes, since, whole_seconds};
+use crate::service_instance::catalog::{Offered, PATIENCE};
+use crate::service_instance::observe::World;
+use crate::service_instance::status::{applied, phase, removal, told};
+
+/// A run under way is looked at this often, should nobody say that it moved on.
+const LOOK: Duration = Duration::from_secs(10);
+/// What is to be done at once is done then, should nothing else wake us.
+const SOON: Duration = Duration::from_secs(1);
+
+pub(in crate::service_instance) fn status(
+    world: &World,
+    bundled: &Bundled,
+    now: Timestamp,
+) -> ServiceInstanceStatus {
+    let instance = &world.instance;
+    let mut status = ServiceInstanceStatus {
+        observed_generation: instance.metadata.generation,
+        ..instance.status.clone().unwrap_or_default()
+    };
+    if let Some(scene) = &bundled.scene {
+        advance(world, bundled, scene, &mut status, now);
+    }
+    status.conditions = conditions(world, bundled, &status, now);
+    status.operation = progress(world, bundled, &status, now);
+    if status.conditions.is_ready() {
+        status.applied = Some(applied(instance, status.applied.take(), now));
+    }
+    status.phase = Some(phase(world, &status));
+    status
+}
+
+/// When time alone would change something.
+pub(in crate::service_instance) fn again(
+    world: &World,
+    bundled: &Bundled,
+    now: Timestamp,
+) -> Option<Duration> {
+    let status = status(world, bundled, now);
+    let run = bundled.scene.as_ref().filter(|scene| scene.run.is_some());
+    let run = run.and_then(|scene| match next(world, scene, &status, now) {
+        Next::Start | Next::Await | Next::Cancel => Some(LOOK),
+        Next::Withdraw | Next::TakeIn(_) | Next::Forget => Some(SOON),
+        Next::Pause { until } => Some(until.duration_since(now).unsigned_abs()),
+        // Once the last run is forgotten nothing is left but to let go.
+        Next::Rest if is_held(world) => is_through(world, bundled).then_some(SOON),
+        Next::Rest | Next::Announce { .. } | Next::Over => None,
+    });
+    let request = world.instance.spec.operation.as_ref();
+    let operation = request.and_then(|request| {
+        let accepted = Accepted::new(request, &world.instance.metadata);
+        let standing = standing(world, bundled, &status, now);
+        accepted.again(status.operation.as_ref(), &standing, now)
+    });
+    [run, operation].into_iter().flatten().min()
+}
+
+/// Whether the instance would go if we let it.
+fn is_held(world: &World) -> bool {
+    let mut held = world.instance.finalizers().iter();
+    world.is_deleted() && !world.released && held.any(|name| name == FINALIZER)
+}
+
+/// Writes down what is next for the run: that it is about to be started, that it never was, how it ended.
+fn advance(
+    world: &World,
+    bundled: &Bundled,
+    scene: &Scene,
+    status: &mut ServiceInstanceStatus,
+    now: Timestamp,
+) {
+    let uid = world.instance.uid().unwrap_or_default();
+    let next = next(world, scene, status, now);
+    match (&next, status.run.clone()) {
+        (Next::Announce { attempt }, before) => {
+            let want = want(world, status, now);
+            if let Some(want) = want.filter(|want| prepared(world, bundled, scene, want).is_ok()) {
+                status.run = Some(announced(&want, &uid, *attempt, before.as_ref(), now));
+            }
+        }
+        (Next::Withdraw, Some(run)) => status.run = withdrawn(&run),
+        (Next::TakeIn(end), Some(run)) if is_kept(world, bundled, scene, &next, &run) => {
+            let report = taken_in(&run, end, |line| clean(world, bundled, scene, line));
+            let succeeded = report.result == Some(RunResult::Succeeded);
+            let asked = wanted(world, status).is_some_and(|want| want.is(&uid, &report));
+            if succeeded && asked && !is_removal(report.action) {
+                let before = status.applied.take();
+                status.applied = Some(applied(&world.instance, before, now));
+                let url = end.dashboard_url.clone();
+                status.dashboard_url = url.or_else(|| status.dashboard_url.take());
+            }
+            status.run = Some(report);
+        }
+        _ => {}
+    }
+}
+
+/// A line of a program, without what is secret as far as that is known here.
+fn clean(world: &World, bundled: &Bundled, scene: &Scene, line: &str) -> String {
+    let kept = own_secret(world, bundled).and_then(content);
+    let fresh = match &scene.credentials {
+        Some(Ok(credentials)) => credentials.as_ref(),
+        _ => None,
+    };
+    let credentials: Vec<_> = kept.iter().chain(fresh).collect();
+    let in_force = world.instance.status.as_ref();
+    let in_force = in_force.and_then(|status| status.applied.as_ref());
+    let in_force = in_force.map(|applied| &applied.parameters);
+    let settings: Vec<_> = in_force
+        .into_iter()
+        .chain([&world.instance.spec.parameters])
+        .collect();
+    without_secrets(line, &credentials, &settings)
+}
+
+fn conditions(
+    world: &World,
+    bundled: &Bundled,
+    status: &ServiceInstanceStatus,
+    now: Timestamp,
+) -> Conditions {
+    let mut conditions = status.conditions.clone();
+    conditions.set(offering_resolved(world, bundled, status), now);
+    if world.is_leaving() {
+        let message = leaving(world, bundled, status, now);
+        let leaving = Condition::unmet(condition::PROVISIONED, reason::DEPROVISIONING, message);
+        conditions.set(leaving, now);
+    } else {
+        // A bundle is offered in every namespace.
+        conditions.set(allowed(bundled), now);
+        conditions.set(provisioned(world, bundled, status, now), now);
+    }
+    CONDITIONS.conclude(&mut conditions, now);
+    conditions
+}
+
+fn allowed(bundled: &Bundled) -> Condition {
+    match &bundled.scene {
+        Some(_) => Condition::met(condition::ALLOWED),
+        None => Condition::unknown(
+            condition::ALLOWED,
+            reason::SERVICE_UNKNOWN,
+            "whether it may be used is not known before the service is",
+        ),
+    }
+}
+
+fn offering_resolved(
+    world: &World,
+    bundled: &Bundled,
+    status: &ServiceInstanceStatus,
+) -> Condition {
+    let type_ = condition::OFFERING_RESOLVED;
+    let Some(scene) = &bundled.scene else {
+        return match &bundled.offered {
+            Some(Offered::Unknown(why)) => Condition::unmet(type_, reason::SERVICE_UNKNOWN, why),
+            Some(Offered::Withdrawn(why)) => {
+                Condition::unmet(type_, reason::SERVICE_WITHDRAWN, why)
+            }
+            Some(Offered::PlanWithdrawn(why)) => {
+                Condition::unmet(type_, reason::PLAN_WITHDRAWN, why)
+            }
+            Some(Offered::Awaiting(why)) => {
+                Condition::unknown(type_, reason::AWAITING_CATALOG, why)
+            }
+            Some(Offered::Live(pin)) => {
+                let message = told(
+                    world,
+                    format!(
+                        "the instance is being pinned to BundleRevision {}",
+                        pin.revision.name
+                    ),
+                );
+                Condition::unknown(type_, reason::AWAITING_CATALOG, message)
+            }
+            None => Condition::unknown(type_, reason::AWAITING_CATALOG, "nothing is known yet"),
+        };
+    };
+    let name = &scene.reference.name;
+    if scene.pinned.is_none() {
+        // Where nothing is to be done, nothing is missing.
+        let needless = world.is_leaving() && (!has_made(status) || is_deprovisioned(status));
+        let message = match world.is_leaving() {
+            _ if needless => return Condition::met(type_),
+            true => format!(
+                "BundleRevision {name} does not exist, so deprovision cannot run; {}",
+                way_out()
+            ),
+            false => format!(
+                "BundleRevision {name} does not exist, so no action can run; restore it, or remove the instance"
+            ),
+        };
+        return Condition::unmet(type_, reason::REVISION_MISSING, message);
+    }
+    let spec = &world.instance.spec;
+    if !world.is_leaving() && scene.plan(&spec.service_id, &spec.plan_id).is_none() {
+        let message = format!(
+            "BundleRevision {name} has no plan {}; ask for another",
+            spec.plan_id
+        );
+        return Condition::unmet(type_, reason::PLAN_WITHDRAWN, message);
+    }
+    Condition::met(type_)
+}
+
+/// What can be done about a removal that does not come to its end.
+fn way_out() -> String {
+    format!(
+        "put that right and ask for the removal again, or annotate the instance with {ABANDON_ANNOTATION}=true to let it go without, which leaves behind what deprovision would have removed"
+    )
+}
+
+fn provisioned(
+    world: &World,
+    bundled: &Bundled,
+    status: &ServiceInstanceStatus,
+    now: Timestamp,
+) -> Condition {
+    let type_ = condition::PROVISIONED;
+    let unmet = |reason, message: String| Condition::unmet(type_, reason, told(world, message));
+    let Some(scene) = &bundled.scene else {
+        let message = "what there is to run is not known before the service is";
+        return Condition::unknown(type_, reason::IN_PROGRESS, message);
+    };
+    let in_force = status.applied.as_ref();
+    if in_force.is_some_and(|applied| !differs(applied, &world.instance)) {
+        return Condition::met(type_);
+    }
+    let wanted = wanted(world, status);
+    if let Some(why) = failure(world, wanted.as_ref(), status.run.as_ref(), now) {
+        return Condition::unmet(type_, reason::ACTION_FAILED, why);
+    }
+    let doing = doing(world, bundled, scene, status, wanted.as_ref(), now);
+    match (&wanted, want(world, status, now)) {
+        (Some(wanted), None) => {
+            let message = format!(
+                "operation {} did not end in time and was given up: {doing}",
+                wanted.operation
+            );
+            Condition::unmet(type_, reason::DEADLINE_REACHED, message)
+        }
+        _ => unmet(reason::IN_PROGRESS, doing),
+    }
+}
+
+/// How the wanted action failed for good.
+fn failure(
+    world: &World,
+    wanted: Option<&Want>,
+    run: Option<&RunReport>,
+    now: Timestamp,
+) -> Option<String> {
+    let uid = world.instance.uid().unwrap_or_default();
+    wanted?.failure(&uid, run?, now)
+}
+
+/// What the wanted action is doing or waiting for.
+fn doing(
+    world: &World,
+    bundled: &Bundled,
+    scene: &Scene,
+    status: &ServiceInstanceStatus,
+    wanted: Option<&Want>,
+    now: Timestamp,
+) -> String {
+    let uid = world.instance.uid().unwrap_or_default();
+    let run = status.run.as_ref().filter(|run| run.result.is_none());
+    if let Some(run) = run {
+        let word = run.action.word();
+        if !wanted.is_some_and(|wanted| wanted.is(&uid, run)) {
+            return format!("{word}, which is not wanted any more, is being called off");
+        }
+        return under_way(world, bundled, scene, run);
+    }
+    let Some(wanted) = wanted else {
+        return "nothing is wanted".to_owned();
+    };
+    let word = wanted.action.word();
+    if let Next::Pause { until } = next(world, scene, status, now) {
+        let last = failure(world, Some(wanted), status.run.as_ref(), now).unwrap_or_default();
+        return format!("{last}; it is tried again at {}", whole_seconds(until).0);
+    }
+    match prepared(world, bundled, scene, wanted) {
+        Ok(_) => format!("{word} is about to be started"),
+        Err(why) => format!("{word} waits: {why}"),
+    }
+}
+
+fn under_way(world: &World, bundled: &Bundled, scene: &Scene, run: &RunReport) -> String {
+    let (word, since) = (run.action.word(), &run.started_at.0);
+    let attempt = match run.attempt {
+        ..=1 => String::new(),
+        attempt => format!(", for the {attempt}. time"),
+    };
+    let namespace = world.instance.namespace().unwrap_or_default();
+    match &scene.run {
+        None => {
+            format!("{word} was begun at {since}, and this server runs no bundles; configure it to")
+        }
+        Some(RunState::Unheard) => format!("{word} is about to be started{attempt}"),
+        Some(RunState::Running { progress: None }) => format!("{word} runs since {since}{attempt}"),
+        Some(RunState::Running {
+            progress: Some(line),
+        }) => {
+            let line = clean(world, bundled, scene, line);
+            format!("{word} runs since {since}{attempt}: {line}")
+        }
+        Some(RunState::Ended(_)) => match (&scene.credentials, &bundled.secret) {
+            (Some(Err(why)), _) => {
+                format!("{word} ended, and what it handed out cannot be read: {why}")
+            }
+            (_, Some(secret)) if own_secret(world, bundled).is_none() => format!(
+                "{word} ended, and Secret {namespace}/{}, which would keep what it handed out, is not the instance's; delete it",
+                secret.name_any()
+            ),
+            _ => format!("{word} ended, and what it handed out is being kept"),
+        },
+    }
+}
+
+/// What a removal is doing or waiting for.
+fn leaving(
+    world: &World,
+    bundled: &Bundled,
+    status: &ServiceInstanceStatus,
+    now: Timestamp,
+) -> String {
+    let general = removal(world);
+    let Some(scene) = bundled.scene.as_ref().filter(|_| world.bindings.is_empty()) else {
+        return general;
+    };
+    let wanted = wanted(world, status);
+    if let Some(why) = failure(world, wanted.as_ref(), status.run.as_ref(), now) {
+        let again = match next(world, scene, status, now) {
+            Next::Pause { until } => format!("; it is tried again at {}", whole_seconds(until).0),
+            _ => String::new(),
+        };
+        return format!("{why}{again}; {}", way_out());
+    }
+    let running = status.run.as_ref().is_some_and(|run| run.result.is_none());
+    let begun = wanted.is_some() || (running && !is_abandoned(&world.instance));
+    match begun && !is_deprovisioned(status) {
+        true => {
+            let doing = doing(world, bundled, scene, status, wanted.as_ref(), now);
+            format!("{general}; {doing}")
+        }
+        false => general,
+    }
+}
+
+fn standing(
+    world: &World,
+    bundled: &Bundled,
+    status: &ServiceInstanceStatus,
+    now: Timestamp,
+) -> Standing {
+    let conditions = &status.conditions;
+    let refused = |why: String| {
+        let resolved = conditions.find(condition::OFFERING_RESOLVED.name);
+        let resolved = resolved.filter(|resolved| resolved.status == Status::False);
+        match resolved.and_then(since) {
+            Some(since) => Standing::Refused { since, why },
+            None => Standing::Waiting(why),
+        }
+    };
+    let wanted = wanted(world, status);
+    let failure = failure(world, wanted.as_ref(), status.run.as_ref(), now);
+    if world.is_leaving() {
+        let asked = removes(world.instance.spec.operation.as_ref());
+        return match failure {
+            // Deleted by hand while something else was under way.
+            _ if !asked => Standing::Hopeless("the instance was deleted".to_owned()),
+            _ if world.released => Standing::Done(super::farewell(world)),
+            Some(why) => Standing::Hopeless(format!("{why}; {}", way_out())),
+            None => refused(
+                resolution(conditions).unwrap_or_else(|| leaving(world, bundled, status, now)),
+            ),
+        };
+    }
+    if conditions.is_ready() {
+        return Standing::Done(None);
+    }
+    if let Some(why) = failure {
+        return Standing::Hopeless(why);
+    }
+    let why = blocking(&CONDITIONS, conditions);
+    match &bundled.offered {
+        Some(Offered::Awaiting(_)) => Standing::Within {
+            limit: PATIENCE,
+            why,
+        },
+        _ => refused(why),
+    }
+}
+
+/// Why the offering is not resolved, if that is so.
+fn resolution(conditions: &Conditions) -> Option<String> {
+    let resolved = conditions.find(condition::OFFERING_RESOLVED.name)?;
+    let unmet = Some(resolved).filter(|resolved| resolved.status == Status::False)?;
+    unmet.message.clone()
+}
+
+fn progress(
+    world: &World,
+    bundled: &Bundled,
+    status: &ServiceInstanceStatus,
+    now: Timestamp,
+) -> Option<OperationProgress> {
+    let request = world.instance.spec.operation.as_ref()?;
+    let accepted = Accepted::new(request, &world.instance.metadata);
+    let standing = standing(world, bundled, status, now);
+    let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
+    let spec = &world.instance.spec;
+    let scene = bundled.scene.as_ref();
+    let damage = Damage {
+        usable: status.applied.is_some() && !world.is_leaving(),
+        repeatable: scene
+            .is_some_and(|scene| scene.plan(&spec.service_id, &spec.plan_id).is_some()),
+    };
+    let before = status.operation.as_ref();
+    Some(accepted.progress(before, &standing, damage, attempts, now))
+}
