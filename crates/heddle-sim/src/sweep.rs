@@ -33,16 +33,19 @@ pub struct Findings {
     pub violations: Vec<(String, Fault, String)>,
 }
 
-/// Runs one story under every single fault, or under `most` of them, spread evenly from the first to the last.
-pub fn sweep(
+/// Runs one story under every single fault that `counts` picks, or under `most` of them, spread evenly from the first to the
+/// last.
+pub fn sweep_by(
     registry: &Arc<Registry>,
     story: &Story,
     controllers: Controllers,
     most: usize,
+    counts: fn(&Fault) -> bool,
 ) -> Findings {
     let reference = trial::reference(registry, story, controllers);
     let mut findings = Findings::default();
-    let faults = reference.faults();
+    let mut faults = reference.faults();
+    faults.retain(counts);
     let number = faults.len();
     let taken = number.min(most);
     // Of 5 faults, 2 are those that begin the first and the second half: each stands for its neighbours.

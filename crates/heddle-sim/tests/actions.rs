@@ -513,7 +513,11 @@ fn at_the_deadline_a_run_is_called_off_and_nothing_else_is_begun() {
             .check(OperationState::InProgress, Phase::Provisioning)
             .await;
         world.rest(A_WHILE).await;
-        world.check(OperationState::Failed, Phase::Failed).await;
+        let line = world.check(OperationState::Failed, Phase::Failed).await;
+        assert!(
+            line.starts_with("not done by 2027-01-15T08:54:00Z: "),
+            "{line}"
+        );
         let run = world.run().await;
         assert_eq!(run.ended.as_deref(), Some("was called off"));
         assert_eq!(run.result, Some(RunResult::Failed));

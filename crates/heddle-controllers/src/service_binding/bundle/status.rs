@@ -57,6 +57,8 @@ pub(in crate::service_binding) fn again(
     let run = bundled.scene.run.as_ref();
     let run = run.and_then(|_| match next(world, &bundled.scene, &status, now) {
         Next::Start | Next::Await | Next::Cancel => Some(LOOK),
+        // What was handed out is known and cannot be kept: somebody has to act.
+        Next::TakeIn(_) if bundled.scene.credentials.is_some() => Some(LOOK),
         Next::Withdraw | Next::TakeIn(_) | Next::Forget => Some(SOON),
         Next::Pause { until } => Some(until.duration_since(now).unsigned_abs()),
         // Once the last run is forgotten nothing is left but to let go.
@@ -328,7 +330,7 @@ fn standing(
         return match failure {
             _ if !asked => Standing::Hopeless("the binding was deleted".to_owned()),
             _ if world.released => Standing::Done(Some(farewell(world))),
-            Some(why) => Standing::Hopeless(format!("{why}; {}", way_out())),
+            Some(why) => failed(world, format!("{why}; {}", way_out()), now),
             None => refused(missing.and_then(since), message),
         };
     }
@@ -337,7 +339,7 @@ fn standing(
     }
     let why = blocking(&CONDITIONS, conditions);
     if let Some(why) = failure {
-        return Standing::Hopeless(why);
+        return failed(world, why, now);
     }
     let instance = world.instance.as_ref();
     if instance.is_some_and(|found| found.metadata.deletion_timestamp.is_some()) {
@@ -346,6 +348,16 @@ fn standing(
     let gone = conditions.find(condition::INSTANCE_READY.name);
     let gone = gone.filter(|_| instance.is_none());
     refused(gone.or(missing).and_then(since), why)
+}
+
+/// An action that failed. One that was called off because its time was over is told as that.
+fn failed(world: &World, why: String, now: Timestamp) -> Standing {
+    let request = world.binding.spec.operation.as_ref();
+    let accepted = request.map(|request| Accepted::new(request, &world.binding.metadata));
+    match accepted.is_some_and(|accepted| accepted.is_late(now)) {
+        true => Standing::Waiting(why),
+        false => Standing::Hopeless(why),
+    }
 }
 
 fn progress(

@@ -59,6 +59,8 @@ pub(in crate::service_instance) fn again(
     let run = bundled.scene.as_ref().filter(|scene| scene.run.is_some());
     let run = run.and_then(|scene| match next(world, scene, &status, now) {
         Next::Start | Next::Await | Next::Cancel => Some(LOOK),
+        // What was handed out is known and cannot be kept: somebody has to act.
+        Next::TakeIn(_) if scene.credentials.is_some() => Some(LOOK),
         Next::Withdraw | Next::TakeIn(_) | Next::Forget => Some(SOON),
         Next::Pause { until } => Some(until.duration_since(now).unsigned_abs()),
         // Once the last run is forgotten nothing is left but to let go.
@@ -390,7 +392,7 @@ fn standing(
             // Deleted by hand while something else was under way.
             _ if !asked => Standing::Hopeless("the instance was deleted".to_owned()),
             _ if world.released => Standing::Done(super::farewell(world)),
-            Some(why) => Standing::Hopeless(format!("{why}; {}", way_out())),
+            Some(why) => failed(world, format!("{why}; {}", way_out()), now),
             None => refused(
                 resolution(conditions).unwrap_or_else(|| leaving(world, bundled, status, now)),
             ),
@@ -400,7 +402,7 @@ fn standing(
         return Standing::Done(None);
     }
     if let Some(why) = failure {
-        return Standing::Hopeless(why);
+        return failed(world, why, now);
     }
     let why = blocking(&CONDITIONS, conditions);
     match &bundled.offered {
@@ -409,6 +411,16 @@ fn standing(
             why,
         },
         _ => refused(why),
+    }
+}
+
+/// An action that failed. One that was called off because its time was over is told as that.
+fn failed(world: &World, why: String, now: Timestamp) -> Standing {
+    let request = world.instance.spec.operation.as_ref();
+    let accepted = request.map(|request| Accepted::new(request, &world.instance.metadata));
+    match accepted.is_some_and(|accepted| accepted.is_late(now)) {
+        true => Standing::Waiting(why),
+        false => Standing::Hopeless(why),
     }
 }
 
