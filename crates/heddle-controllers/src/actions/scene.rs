@@ -9,7 +9,7 @@ use heddle_api::conditions::{Condition, Status};
 use heddle_api::description::{Description, PlanDescription};
 use heddle_api::operation::{RevisionReference, RunReport};
 use heddle_api::registry::{ActionImage, ActionPolicy, WhenUnavailable};
-use heddle_api::{Bundle, BundleRevision, Registry};
+use heddle_api::{Bundle, BundleRevision, Registry, offer};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Map, Value};
 
@@ -200,19 +200,24 @@ fn is_unavailable(revision: &BundleRevision) -> bool {
     why.is_some_and(|why| in_vain.contains(&why))
 }
 
-/// The plan of a revision that an id stands for.
+/// The plan of a revision that an id stands for. Whoever writes an instance by hand may name the plan itself.
 pub(crate) fn plan_of(
     revision: &BundleRevision,
     service_id: &str,
     plan_id: &str,
 ) -> Option<PlanDescription> {
-    let description = Value::Object(revision.spec.description.clone());
+    let spec = &revision.spec;
+    // It was found sound when the revision was made, by the rules of that day.
+    let description = Value::Object(spec.description.clone());
     let description: Description = serde_json::from_value(description).ok()?;
-    let mut plans = description.plans.into_iter();
-    plans.find(|plan| is_meant(service_id, plan_id, &plan.name))
-}
-
-/// Whether an id means the plan of that name. Whoever writes an instance by hand may name the plan itself.
-fn is_meant(_service_id: &str, plan_id: &str, name: &str) -> bool {
-    plan_id == name
+    let is_meant = |plan: &PlanDescription| {
+        plan.name == plan_id
+            || offer::bundle::plan_id(service_id, &spec.registry, &description.name, &plan.name)
+                == plan_id
+    };
+    description
+        .plans
+        .iter()
+        .find(|plan| is_meant(plan))
+        .cloned()
 }

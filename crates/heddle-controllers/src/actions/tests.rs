@@ -6,7 +6,7 @@ use heddle_api::description::PlanDescription;
 use heddle_api::operation::{RevisionReference, RunReport, RunResult};
 use heddle_api::registry::RegistrySpec;
 use heddle_api::service_instance::ServiceInstanceSpec;
-use heddle_api::{BundleRevision, Registry, ServiceInstance};
+use heddle_api::{BundleRevision, Registry, ServiceInstance, offer};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -417,6 +417,20 @@ fn limits_are_the_registrys_or_the_defaults_where_it_is_gone() {
     let limits = scene.limits();
     assert_eq!((limits.memory_bytes, limits.network), (512 << 20, false));
     assert_eq!((limits.seconds, limits.processes), (600, 256));
+}
+
+#[test]
+fn a_plan_is_known_by_its_id_and_by_its_name() {
+    let mut revision = revision("old", None);
+    let plans = json!([{"name": "small"}, {"name": "large"}]);
+    revision.spec.registry = "hub".to_owned();
+    revision.spec.description = map(json!({"name": "db", "plans": plans}));
+    let id = offer::bundle::plan_id("service", "hub", "db", "large");
+    let found = |service: &str, plan: &str| plan_of(&revision, service, plan).map(|plan| plan.name);
+    assert_eq!(found("service", &id).as_deref(), Some("large"));
+    assert_eq!(found("service", "small").as_deref(), Some("small"));
+    assert_eq!(found("another", &id), None);
+    assert_eq!(found("service", "huge"), None);
 }
 
 #[test]
