@@ -47,6 +47,14 @@ pub struct Image {
     pub layers: Vec<Bytes>,
 }
 
+impl Image {
+    /// What the image is named by.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.manifest)
+    }
+}
+
 /// What images may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -14,3 +14,4 @@ pub mod pack;
 pub mod registries;
 pub mod sandbox;
 mod threads;
+pub mod workshop;

@@ -23,6 +23,8 @@ use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::images::Image;
+
 pub use lint::{Finding, Severity, lint};
 pub use skeleton::init;
 
@@ -37,23 +39,6 @@ const VERSION_LABEL: &str = "org.opencontainers.image.version";
 
 /// Unless the settings say otherwise.
 const ENTRYPOINT: &str = "/bin/entrypoint";
-
-/// A whole image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
-    /// Exactly the bytes whose digest names the image.
-    pub manifest: Bytes,
-    pub config: Bytes,
-    /// Lowest first, as the manifest lists them.
-    pub layers: Vec<Bytes>,
-}
-
-impl Image {
-    /// What the image is named by.
-    pub fn digest(&self) -> String {
-        digest(&self.manifest)
-    }
-}
 
 /// Why a directory makes no image.
 #[derive(Debug, thiserror::Error)]
