@@ -1,7 +1,7 @@
 //! Registry: read when it is due, and what was read written down.
 //!
 //! ```text
-//!   due? ──> SyncRun: running ──> the registry is read ──> judged ──> revisions, bundles, `seen` ──> SyncRun: ended ──> status
+//!   due? ──> SyncRun: running ──> the registry is read ──> judged ──> bundles, `seen`, revisions ──> SyncRun: ended ──> status
 //!              (what never ended before is interrupted)     pure       what is gone comes last
 //! ```
 //! One reading at a time; whoever asks during one gets the next. A failure changes nothing but the Registry's own status. If

@@ -536,6 +536,43 @@ fn a_tag_that_moves_gives_a_new_revision_and_pinned_ones_stay() {
 }
 
 #[test]
+fn a_bundle_is_offered_at_every_moment_of_a_change() {
+    tell(|world| async move {
+        world.push("acme/db", "0");
+        world.registry("hub", json!({"revisionHistory": 0})).await;
+        world.rest().await;
+        for version in 1..=20 {
+            world.push("acme/db", &version.to_string());
+            let request = json!(version.to_string());
+            world
+                .annotate::<Registry>("hub", SYNC_ANNOTATION, request)
+                .await;
+            let (old, new) = (live(&(version - 1).to_string()), live(&version.to_string()));
+            let mut turns = 0;
+            let mut last = old.clone();
+            for _ in 0..500 {
+                let look = world.look("acme/db").await.unwrap();
+                assert!(look == old || look == new, "{look:?}");
+                let bundle = world.all::<Bundle>().await.remove(0).status.unwrap();
+                let revision = bundle.current_revision.unwrap();
+                assert!(
+                    world
+                        .api::<BundleRevision>("")
+                        .get_opt(&revision)
+                        .await
+                        .unwrap()
+                        .is_some()
+                );
+                turns += usize::from(look != last);
+                last = look;
+                world.clock.sleep(Duration::from_millis(3)).await;
+            }
+            assert_eq!((turns, last), (1, new), "it turns once");
+        }
+    });
+}
+
+#[test]
 fn of_ten_pushes_the_current_the_pinned_and_the_history_are_kept() {
     tell(|world| async move {
         world.push("acme/db", "0");

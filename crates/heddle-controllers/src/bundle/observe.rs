@@ -103,14 +103,18 @@ impl World {
         }
     }
 
-    /// The revision that new instances get: the newest usable one, as long as it stays.
+    /// The revision that new instances get: the newest usable one, and until that is there, the one before.
     pub(super) fn current(&self) -> Option<&BundleRevision> {
-        let seen = self.bundle.status.as_ref()?.seen.as_ref()?;
-        let name = seen.revision.as_ref()?;
-        let mut revisions = self.revisions.iter();
-        revisions.find(|revision| {
-            revision.name_any() == *name && revision.metadata.deletion_timestamp.is_none()
-        })
+        let status = self.bundle.status.as_ref()?;
+        let newest = status.seen.as_ref().and_then(|seen| seen.revision.as_ref());
+        let stays = |name: &String| {
+            let mut revisions = self.revisions.iter();
+            revisions.find(|revision| {
+                revision.name_any() == *name && revision.metadata.deletion_timestamp.is_none()
+            })
+        };
+        let before = status.current_revision.as_ref();
+        (newest.and_then(stays)).or_else(|| before.and_then(stays))
     }
 
     pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {

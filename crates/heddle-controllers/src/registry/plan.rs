@@ -47,24 +47,25 @@ pub(super) fn plan(world: &World) -> Vec<Step> {
     steps
 }
 
-/// What a reading brought: first what is there, so that nothing is known to be gone before what replaces it is known to be
-/// there.
+/// What a reading brought. A revision that no bundle names is of no use and would be collected, so it is named before it is
+/// made; the bundle stays with the one it has until then. Nothing is known to be gone before what replaces it is there.
 pub(super) fn conclude(world: &World) -> Vec<Step> {
     let (Some(run), Some(outcome)) = (&world.run, &world.outcome) else {
         return Vec::new();
     };
     let judged = &outcome.judged;
     let registry = world.registry.name_any();
+    let bundles = judged.new_bundles.iter();
+    let bundles = bundles.map(|(name, spec)| made::<Bundle>(BUNDLE, name, &registry, json!(spec)));
+    let seen = judged.seen.iter().map(|(name, seen)| saw(name, seen));
     let revisions = judged.new_revisions.iter();
     let revisions = revisions
         .map(|(name, spec)| made::<BundleRevision>(REVISION, name, &registry, json!(spec)));
-    let bundles = judged.new_bundles.iter();
-    let bundles = bundles.map(|(name, spec)| made::<Bundle>(BUNDLE, name, &registry, json!(spec)));
-    let seen = judged.seen.iter().chain(&judged.absent);
-    let seen = seen.map(|(name, seen)| saw(name, seen));
-    revisions
-        .chain(bundles)
+    let absent = judged.absent.iter().map(|(name, seen)| saw(name, seen));
+    bundles
         .chain(seen)
+        .chain(revisions)
+        .chain(absent)
         .chain([ended(run, outcome)])
         .collect()
 }
