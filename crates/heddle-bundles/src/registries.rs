@@ -37,7 +37,7 @@ use tracing::Instrument as _;
 use self::address::Address;
 use self::admission::{Admission, Question};
 use self::ask::Failure;
-use self::client::{Client, Means};
+use self::client::Client;
 use self::distribution::{Distribution, Strangers};
 use self::evidence::{Answer, Circumstances, classify};
 use self::layout::Layout;
@@ -46,7 +46,7 @@ use self::push::Shelf;
 use self::source::{Listing, Source};
 use crate::images::{Digest, Image, Store};
 
-pub use self::client::Patience;
+pub use self::client::{Means, Patience};
 pub use self::keep::KeepError;
 pub use self::upload::PushError;
 
@@ -113,6 +113,18 @@ pub struct Destination {
     pub tag: String,
     pub credentials: Credentials,
     pub skip_verify_tls: bool,
+}
+
+/// Pushes an image to somebody's registry, without reading any. Gives the digest of its manifest.
+pub async fn push_to(means: &Means, to: &Destination, image: &Image) -> Result<String, PushError> {
+    let base = Address::configured(&to.url).map_err(PushError::Invalid)?;
+    let credentials = to.credentials.clone();
+    let client = Client::new(means, &base, credentials, to.skip_verify_tls);
+    let name = ImageName {
+        repository: to.repository.clone(),
+        track: to.tag.clone(),
+    };
+    Box::pin(upload::upload(&client, &base, &name, image)).await
 }
 
 /// A place that is ready to be asked.
@@ -189,18 +201,7 @@ impl Registries {
 
     /// Pushes an image to somebody's registry. Gives the digest of its manifest.
     pub async fn push_to(&self, to: &Destination, image: &Image) -> Result<String, PushError> {
-        let base = Address::configured(&to.url).map_err(PushError::Invalid)?;
-        let client = Client::new(
-            &self.means(),
-            &base,
-            to.credentials.clone(),
-            to.skip_verify_tls,
-        );
-        let name = ImageName {
-            repository: to.repository.clone(),
-            track: to.tag.clone(),
-        };
-        Box::pin(upload::upload(&client, &base, &name, image)).await
+        push_to(&self.means(), to, image).await
     }
 
     /// What was pushed to heddle itself.

@@ -10,7 +10,7 @@
 
 mod keep;
 mod observe;
-mod plan;
+pub(crate) mod plan;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -34,8 +34,6 @@ use crate::watch::Change;
 use crate::{Hubs, Parts, Start};
 use keep::Keeper;
 pub(crate) use observe::World;
-#[cfg(test)]
-pub(crate) use plan::plan;
 
 const HOLD: Ticket = "hold";
 const DELETE: Ticket = "delete";

@@ -130,11 +130,6 @@ impl Ctx {
         self.options.data_plane.as_deref()
     }
 
-    /// Registries, images and runs, where there are any.
-    pub fn bundles(&self) -> Option<&dyn Bundles> {
-        self.options.bundles.as_deref()
-    }
-
     pub(crate) fn new(client: Client, options: Options, reporter: &str) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter::from(reporter));
         Self {

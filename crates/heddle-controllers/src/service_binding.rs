@@ -77,7 +77,7 @@ impl Beats for Bindings {
         world.absorb(ticket, answer);
     }
 
-    async fn ask_mesh(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+    async fn reach_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
         bundle::run(ctx, world).await
     }
 

@@ -5,6 +5,7 @@
 //! refused so that the platform cleans up after itself.
 
 use heddle_api::bundle::Bundle;
+use heddle_api::bundle_revision::BundleRevision;
 use heddle_api::names;
 use heddle_api::record::{About, Record};
 use heddle_api::service_binding::ServiceBinding;
@@ -168,6 +169,12 @@ impl Objects {
     /// A Bundle, as it is at this moment.
     pub(crate) async fn bundle(&self, name: &str) -> Result<Option<Bundle>, kube::Error> {
         Api::<Bundle>::all(self.client.clone()).get_opt(name).await
+    }
+
+    /// A BundleRevision, as it is at this moment.
+    pub(crate) async fn revision(&self, name: &str) -> Result<Option<BundleRevision>, kube::Error> {
+        let revisions = Api::<BundleRevision>::all(self.client.clone());
+        revisions.get_opt(name).await
     }
 
     /// Takes back something that was just created: that object, and no other of its name.

@@ -153,17 +153,16 @@ impl World {
 
     /// A registry that was never read.
     async fn registry(&self) {
+        self.runs.hold_readings(true);
         let spec = json!({"type": "apiv2", "url": "http://registry.example"});
         let object = json!({"metadata": {"name": "hub"}, "spec": spec});
         let registries = Api::<heddle_api::Registry>::all(self.users.clone());
         self.make(registries, object).await;
     }
 
-    /// The registry was read completely.
-    async fn converge(&self) {
-        let registries = Api::<heddle_api::Registry>::all(self.users.clone());
-        let status = json!({"convergedGeneration": 1});
-        self.state(registries, "hub", status).await;
+    /// The registry answers at last.
+    fn converge(&self) {
+        self.runs.hold_readings(false);
     }
 
     async fn bundle(&self, version: &str, phase: &str) {
@@ -172,9 +171,13 @@ impl World {
         let bundles = || Api::<Bundle>::all(self.users.clone());
         let object = json!({"metadata": {"name": "db"}, "spec": spec});
         self.make(bundles(), object).await;
+        let absence = json!({"reason": "TagRemoved", "readings": 1, "syncRun": "run"});
         let status = json!({
             "phase": phase, "currentRevision": format!("db-{version}"),
-            "seen": {"digest": format!("sha256:{version}"), "revision": format!("db-{version}")},
+            "seen": {
+                "digest": format!("sha256:{version}"), "revision": format!("db-{version}"),
+                "absence": (phase == "Marked").then_some(absence),
+            },
         });
         self.state(bundles(), "db", status).await;
     }
@@ -389,7 +392,10 @@ fn an_instance_is_made_bound_changed_given_back_and_removed() {
         assert_eq!(text(unbind, "_apb_bind_creds"), &user);
         assert_eq!(text(deprovision, "_apb_provision_creds"), &admin);
         assert_eq!(text(deprovision, "size"), 2, "what is in force is told");
-        assert_eq!(world.runs.gone(), [deprovision.instance.clone()]);
+        assert_eq!(
+            world.runs.gone(),
+            std::slice::from_ref(&deprovision.instance)
+        );
     });
 }
 
@@ -827,7 +833,7 @@ fn an_unknown_service_waits_for_the_registry_and_goes_on_when_it_is_found() {
         assert!(line.contains("waiting for Registry hub"), "{line}");
         world.revision("1.0.0").await;
         world.bundle("1.0.0", "Live").await;
-        world.converge().await;
+        world.converge();
         world.rest(A_WHILE).await;
         world.check(OperationState::Succeeded, Phase::Running).await;
         let instance = world.instance().await;
@@ -847,7 +853,7 @@ fn a_service_that_no_registry_has_fails_by_name() {
         world
             .check(OperationState::InProgress, Phase::Provisioning)
             .await;
-        world.converge().await;
+        world.converge();
         world.rest(LONGER).await;
         let line = world.check(OperationState::Failed, Phase::Failed).await;
         assert!(line.contains("Registry hub offers service db"), "{line}");

@@ -224,7 +224,11 @@ fn starts_before_it_says_so(
     let instances = Api::<ServiceInstance>::namespaced(client, "team-a");
     let controller = Controller::new(instances.clone(), watcher::Config::default());
     let reconcile = move |instance: Arc<ServiceInstance>, _: Arc<()>| {
-        let (instances, clock, runs) = (instances.clone(), clock.clone(), outside.runs.clone());
+        let (instances, clock, runs) = (
+            instances.clone(),
+            clock.clone(),
+            outside.bundles.runs.clone(),
+        );
         async move {
             if instance.annotations().contains_key("started") {
                 return Ok::<_, kube::Error>(Action::await_change());

@@ -58,12 +58,12 @@ impl Default for Patience {
 
 /// What clients are made of.
 #[derive(Clone, Debug)]
-pub(super) struct Means {
-    pub(super) tasks: Tasks,
-    pub(super) clock: Clock,
-    pub(super) chance: Chance,
-    pub(super) connect: Arc<dyn Connect>,
-    pub(super) patience: Patience,
+pub struct Means {
+    pub tasks: Tasks,
+    pub clock: Clock,
+    pub chance: Chance,
+    pub connect: Arc<dyn Connect>,
+    pub patience: Patience,
 }
 
 /// Asks one registry.

@@ -414,7 +414,7 @@ fn plans_to_remove(round: &Round, is_deleted: bool) -> bool {
         trouble: None,
         is_released: false,
     };
-    !bundle_revision::plan(&world).is_empty()
+    !bundle_revision::plan::plan(&world).is_empty()
 }
 
 /// Goes through every order, and counts them.

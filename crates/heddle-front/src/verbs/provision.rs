@@ -105,8 +105,9 @@ pub(crate) async fn answer(
     }
 }
 
-/// Looks once more at the bundle of an instance that was just created, and takes the instance back if the bundle is on its
-/// way out. If that cannot be found out, the platform is told so that it cleans up.
+/// Looks once more at the bundle and the revision of an instance that was just created, and takes the instance back if one
+/// of them is on its way out: the bundle is swept, or the catalog was behind and its revision is no longer the current one.
+/// If that cannot be found out, the platform is told so that it cleans up.
 async fn confirm(
     desk: &Desk,
     shelf: &Shelf<'_>,
@@ -121,11 +122,19 @@ async fn confirm(
         Refusal::Unavailable
     };
     let bundle = desk.objects.bundle(name).await.map_err(unknown)?;
-    if !is_leaving(bundle.as_ref()) {
-        return Ok(());
-    }
+    let pinned = desk.objects.revision(&revision.name).await;
+    let pinned = pinned.map_err(unknown)?;
+    let is_pinned = pinned.is_some_and(|found| found.metadata.deletion_timestamp.is_none());
+    let refusal = match is_leaving(bundle.as_ref()) {
+        true => shelf.withdrawn(&instance.spec.service_id),
+        false if is_pinned => return Ok(()),
+        false => Refusal::Busy(format!(
+            "service {} has just changed to another revision",
+            instance.spec.service_id
+        )),
+    };
     desk.objects.take_back(instance).await.map_err(unknown)?;
-    Err(shelf.withdrawn(&instance.spec.service_id))
+    Err(refusal)
 }
 
 /// Whether nothing may refer to a bundle any more. One that is only marked stays as long as something does.

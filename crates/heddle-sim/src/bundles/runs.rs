@@ -115,6 +115,8 @@ struct State {
     /// Why nothing can be started at present.
     refusal: Option<String>,
     gone: Vec<String>,
+    /// Registries do not answer for now.
+    held: bool,
     mark: u64,
 }
 
@@ -148,6 +150,11 @@ impl ScriptedRuns {
             true => drop(state.missing.remove(digest)),
             false => drop(state.missing.insert(digest.to_owned())),
         }
+    }
+
+    /// Lets readings of registries wait, or no longer.
+    pub fn hold_readings(&self, held: bool) {
+        self.0.state.lock().held = held;
     }
 
     /// Refuses to start anything, or no longer.
@@ -203,6 +210,10 @@ impl ScriptedRuns {
 }
 
 impl Inner {
+    fn is_held(&self) -> bool {
+        self.state.lock().held
+    }
+
     fn begin(&self, run: Run) -> Result<(), String> {
         let mut state = self.state.lock();
         if state.known.contains_key(&run.id) {
@@ -314,7 +325,14 @@ impl Bundles for ScriptedRuns {
             sightings: sightings.collect(),
             ..Reading::default()
         };
-        futures::future::ready(reading).boxed()
+        let inner = Arc::clone(&self.0);
+        async move {
+            while inner.is_held() {
+                inner.clock.sleep(Duration::from_secs(1)).await;
+            }
+            reading
+        }
+        .boxed()
     }
 
     fn is_kept(&self, manifest_digest: &str) -> bool {

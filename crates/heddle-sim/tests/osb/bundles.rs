@@ -166,6 +166,29 @@ fn an_instance_is_taken_back_when_its_bundle_is_swept_meanwhile() {
     }
 }
 
+/// The catalog of the front was behind: it pinned a revision that is collected.
+#[test]
+fn an_instance_is_taken_back_when_its_revision_is_gone_meanwhile() {
+    tell(|world| async move {
+        registry(&world, "hub", true).await;
+        bundle(&world).await;
+        let world = with_catalog(world, Settings::default()).await;
+        let revisions: Api<BundleRevision> = Api::all(world.users.clone());
+        let params = DeleteParams::default();
+        revisions.delete("db-1", &params).await.unwrap();
+        let put = world
+            .put(&format!("{I}?accepts_incomplete=true"), wanted(SERVICE))
+            .await;
+        assert_eq!(
+            (put.status, &put.body["error"]),
+            (422, &json!("ConcurrencyError")),
+            "{put:?}"
+        );
+        let left = world.instance("team-a", "i").await;
+        assert!(left.metadata.deletion_timestamp.is_some());
+    });
+}
+
 #[test]
 fn a_mark_alone_does_not_take_back_what_was_accepted() {
     tell(|world| async move {

@@ -176,12 +176,22 @@ pub(super) fn stories_of_registries() -> Vec<Story> {
             ],
         ),
         story(
-            "somebody deletes a bundle and its revision, and a reading makes them again",
+            // Not both in one story: a restart in between would make them again before the second is deleted.
+            "somebody deletes a bundle, and a reading makes it again",
             vec![
-                push("2"),
+                push("1"),
                 hub(json!({})),
                 Act::Rest,
                 delete::<Bundle>(None, bundle()),
+                Act::Rest,
+                sync("1"),
+            ],
+        ),
+        story(
+            "somebody deletes a revision, and a reading makes it again",
+            vec![
+                push("2"),
+                hub(json!({})),
                 Act::Rest,
                 delete::<BundleRevision>(None, &SECOND),
                 Act::Rest,
