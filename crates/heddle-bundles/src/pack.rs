@@ -21,9 +21,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
-use crate::images::Image;
+use crate::images::{Digest, Image};
 
 pub use lint::{Finding, Severity, lint};
 pub use skeleton::init;
@@ -145,9 +144,7 @@ fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    Digest::of(bytes).as_str().to_owned()
 }
 
 #[cfg(test)]

@@ -17,9 +17,7 @@ use heddle_rt::{Chance, Clock, Tasks, Vfs};
 use serde_json::{Map, Value};
 
 use crate::images::{self, Image, Store};
-use crate::registries::{
-    self, Destination, Fetch, KeepError, PAGE, Patience, PushError, Registries, Request, push,
-};
+use crate::registries::{self, Fetch, KeepError, PAGE, Patience, Registries, Request, push};
 use crate::sandbox::{self, Capabilities, Program, Refusal, Runner};
 use crate::threads::blocking;
 
@@ -65,7 +63,9 @@ struct Inner {
 
 impl Workshop {
     pub fn open(options: Options) -> Result<Self, Error> {
-        let directory = &options.directory;
+        // Shims start elsewhere.
+        let directory = &std::path::absolute(&options.directory)
+            .map_err(|error| Error::Images(error.to_string()))?;
         let store = Store::open(&directory.join("images"), options.limits)
             .map_err(|error| Error::Images(error.in_words()))?;
         let shelf = push::Shelf::open(options.vfs.clone(), &directory.join("pushed"))?;
@@ -130,11 +130,6 @@ impl Workshop {
             what: "start a thread".to_owned(),
             source,
         })?
-    }
-
-    /// Pushes an image to somebody's registry. Gives the digest of its manifest.
-    pub async fn push_to(&self, to: &Destination, image: &Image) -> Result<String, PushError> {
-        self.0.registries.push_to(to, image).await
     }
 
     /// Starts a run, unless it was started before.

@@ -103,7 +103,7 @@ fn the_manifest_names_config_and_layer_by_their_digests() {
         .unwrap();
     let config: Value = serde_json::from_slice(&image.config).unwrap();
     assert_eq!(config["rootfs"]["diff_ids"], json!([digest(&tar)]));
-    assert_eq!(image.digest(), digest(&image.manifest));
+    assert_eq!(image.digest().as_str(), digest(&image.manifest));
 }
 
 #[test]

@@ -25,7 +25,7 @@ struct Example {
 impl Example {
     fn named(name: &str) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../examples/bundles")
+            .join("../../bundles")
             .join(name);
         assert_eq!(
             pack::lint(&source)
