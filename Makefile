@@ -12,6 +12,11 @@ export PATH := $(KUBERNETES_TOOLS)/go/bin:$(HOME)/.cargo/bin:$(PATH)
 
 kubectls := $(KUBERNETES_TOOLS)/kubectl:$(KUBERNETES_TOOLS)/debian/kubectl
 
+# A registry, and a shell for images.
+registry_program := $(KUBERNETES_TOOLS)/bundles/docker-registry
+busybox_program := $(KUBERNETES_TOOLS)/bundles/busybox-static
+bundle_programs := DOCKER_REGISTRY='$(registry_program)' BUSYBOX='$(busybox_program)'
+
 # The conformance cases of CloudEvents SQL are run when HEDDLE_CESQL_TCK names their directory.
 tck_features := $(if $(HEDDLE_CESQL_TCK),$(comma)heddle-api/tck)
 tck_tests := $(if $(HEDDLE_CESQL_TCK),--test cesql_tck)
@@ -25,10 +30,12 @@ check: ## Format, lints, generated files, tests and documentation: what needs Ru
 	cargo xtask check
 
 .PHONY: test
-test: ## Everything: installs what tests need, then `check`, then power loss and kubectl old and new against the binary, and the CESQL cases and the OSB document if they are there
-	.ci/tools.sh rust kubectl fuse $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
+test: ## Everything: installs what tests need, then `check`, then power loss, kubectl old and new, a real registry and sandboxes against the binary, and the CESQL cases and the OSB document if they are there
+	.ci/tools.sh rust kubectl fuse bundles $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
 	cargo xtask check
-	HEDDLE_KUBECTL='$(kubectls)' cargo test --locked --workspace --features heddle/kubectl-tests,heddle/power-tests$(tck_features) --test kubectl --test power $(tck_tests)
+	HEDDLE_KUBECTL='$(kubectls)' $(bundle_programs) cargo test --locked --workspace \
+	    --features heddle/kubectl-tests,heddle/power-tests,heddle/bundle-tests,heddle-bundles/registry-tests,heddle-bundles/sandbox-tests$(tck_features) \
+	    --test kubectl --test power --test registry --test sandbox --test bundles $(tck_tests)
 	$(if $(HEDDLE_OSB_OPENAPI),tests/osb/openapi.sh '$(HEDDLE_OSB_OPENAPI)')
 
 .PHONY: test-kubernetes

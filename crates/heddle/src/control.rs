@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   /api /apis /openapi /version   the resource API, which asks for a token
-//!   /heddle/v1                     questions about events, which ask for the same token
+//!   /heddle/v1                     questions about events and pushed images, which ask for the same token
 //!   /v2 /osb/{namespace}/v2        the Open Service Broker API, which asks for a platform's credentials
 //!   /livez /healthz                may this process go on, or must it be restarted
 //!   /readyz                        should it be given work
@@ -22,6 +22,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::StreamExt as _;
 use heddle_apiserver::{ADMINS, ApiServer};
+use heddle_bundles::workshop::Workshop;
+use heddle_controllers::Numbers;
 use heddle_front::Front;
 use heddle_mesh::Mesh;
 use heddle_mesh::questions::{self, Asker};
@@ -31,6 +33,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::bundles;
 use crate::otlp::Exporter;
 
 /// The paths of the resource API; it answers everything below them itself.
@@ -51,6 +54,10 @@ pub(crate) struct Control {
     pub(crate) server: ApiServer,
     pub(crate) mesh: Mesh,
     pub(crate) front: Front,
+    /// Takes pushed images, and knows the logs of actions.
+    pub(crate) workshop: Workshop,
+    /// What the controllers count.
+    pub(crate) numbers: Numbers,
     /// Whether controllers run here, and with them what feeds the mesh.
     pub(crate) controllers: bool,
     /// Set once the controllers that were asked for are running.
@@ -78,7 +85,9 @@ impl Control {
             router = router.route_service(&format!("{path}/{{*rest}}"), self.front.clone());
         }
         let asking = middleware::from_fn_with_state(self.server.clone(), ask_who);
-        let questions = questions::router(self.mesh.clone()).layer(asking);
+        let questions = questions::router(self.mesh.clone())
+            .merge(bundles::router(self.workshop.clone()))
+            .layer(asking);
         let ending = middleware::from_fn_with_state(self.closing.clone(), end_watches);
         router
             .nest_service("/heddle/v1", questions)
@@ -153,7 +162,8 @@ async fn metrics(State(control): State<Control>) -> Response {
     let (mesh, front) = (control.mesh.metrics_text(), control.front.metrics_text());
     let exporter = control.exporter.as_ref().map(Exporter::metrics_text);
     let exporter = exporter.unwrap_or_default();
-    let text = format!("{server}{mesh}{front}{exporter}# EOF\n");
+    let numbers = control.numbers.text();
+    let text = format!("{server}{mesh}{front}{numbers}{exporter}# EOF\n");
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 

@@ -4,6 +4,7 @@
 //! listed in `failure.rs` and in `heddle --help`.
 
 mod asb;
+mod bundles;
 mod client;
 mod cmd;
 mod config;
@@ -34,6 +35,12 @@ use crate::terminal::Terminal;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // A shim must become what it is before there is a second thread.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == bundles::SHIM) {
+        let directory = words.next().unwrap_or_default();
+        return heddle_bundles::sandbox::shim::main(directory.as_ref());
+    }
     let mut terminal = Terminal::process();
     match cmd::run(&mut terminal) {
         Ok(()) => ExitCode::SUCCESS,

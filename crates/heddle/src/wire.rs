@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use heddle_api::offer::Mode;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, Tokens};
-use heddle_controllers::{DataPlane, Leadership};
+use heddle_controllers::{Bundles, DataPlane, Leadership, Numbers};
 use heddle_front::catalog::refuse_switch;
 use heddle_mesh::event::http::Limits as EventLimits;
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
@@ -28,6 +28,7 @@ use heddle_rt::vfs::Lock;
 use heddle_rt::{Chance, Clock, DiskVfs, OnError, Shutdown, Tasks, Vfs};
 use heddle_store::{Key, Store};
 
+use crate::bundles::{self, Port};
 use crate::config::Config;
 use crate::control::Control;
 use crate::events::EventsDoor;
@@ -115,8 +116,9 @@ impl Ground {
         &self,
         world: &World,
         plane: Option<Arc<dyn DataPlane>>,
+        bundles: Option<Arc<dyn Bundles>>,
         offers: Mode,
-    ) {
+    ) -> Numbers {
         let leadership = Leadership {
             lease: "heddle-controllers".to_owned(),
             identity: format!("heddle-{}", self.instance()),
@@ -125,13 +127,16 @@ impl Ground {
         let mut options =
             heddle_controllers::Options::new(world.clock.clone(), world.chance.clone());
         options.data_plane = plane;
+        options.bundles = bundles;
         options.offers = offers;
+        let numbers = options.numbers.clone();
         let clock = world.clock.clone();
         self.tasks
             .spawn("controllers", OnError::EndProcess, async move {
                 let work = || heddle_controllers::run(client.clone(), options.clone());
                 heddle_controllers::lead(client.clone(), clock, leadership, work).await;
             });
+        numbers
     }
 
     /// A name that no other store has and that outlives restarts: the uid of the system namespace.
@@ -204,9 +209,13 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         .spawn("publishers", OnError::EndProcess, async move {
             known.watch(client).await;
         });
-    if config.controllers {
-        ground.start_controllers(world, Some(plane.clone()), config.catalog.mode);
-    }
+    let workshop = bundles::open(dir, world, &tasks, config.egress.clone())?;
+    let numbers = if config.controllers {
+        let port: Arc<dyn Bundles> = Arc::new(Port(workshop.clone()));
+        ground.start_controllers(world, Some(plane.clone()), Some(port), config.catalog.mode)
+    } else {
+        Numbers::default()
+    };
     // Whoever asked for none does not wait for any.
     controllers_started.store(true, Ordering::Release);
 
@@ -217,6 +226,8 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         server: ground.server.clone(),
         mesh: mesh.clone(),
         front,
+        workshop,
+        numbers,
         controllers: config.controllers,
         controllers_started,
         exporter: exporter.clone(),

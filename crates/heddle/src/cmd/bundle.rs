@@ -1,10 +1,12 @@
-//! `heddle bundle`: what registries hold, one offering each, and taking one out of the catalog by hand.
+//! `heddle bundle`: making bundles, what registries hold of them, and taking one out of the catalog by hand.
 //!
 //! A bundle goes in two steps: it is withdrawn, and swept when nothing uses it any more. Only `delete --force` goes faster,
 //! and says what it costs.
 
 mod delete;
 mod list;
+mod make;
+mod push;
 pub(super) mod shelf;
 mod withdraw;
 
@@ -14,6 +16,9 @@ use crate::wire::World;
 
 const EXAMPLES: &str = "\
 Examples:
+  heddle bundle init my-db                   a bundle to start from
+  heddle bundle push my-db                   and into the catalog of this server
+  heddle bundle push my-db --to http://127.0.0.1:5000/acme/my-db:v1
   heddle bundle ls                           every bundle, and whether it is offered
   heddle bundle ls --registry dh --marked    what was withdrawn, and why
   heddle bundle withdraw hello-apb           no new instances; existing ones go on
@@ -23,7 +28,7 @@ Examples:
 A bundle is named by its offering, the offering's id or its first characters, its image (org/hello-apb:v1.0), or the
 name of its object. `heddle catalog explain` tells all about one.";
 
-/// Look at bundles, and take them out of the catalog
+/// Make bundles, look at them, and take them out of the catalog
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub(super) struct Args {
@@ -36,6 +41,12 @@ enum Command {
     /// List bundles, and whether they are offered
     #[command(visible_alias = "list")]
     Ls(list::Args),
+    /// Write a bundle that works, to start from
+    Init(make::InitArgs),
+    /// Say what is wrong with a bundle before somebody else does
+    Lint(make::LintArgs),
+    /// Pack a directory and push it, to this server or to a registry
+    Push(push::Args),
     /// Take a bundle out of the catalog, whatever its registry says; its instances go on
     Withdraw(withdraw::Args),
     /// Put a bundle back into the catalog that was withdrawn by hand
@@ -51,6 +62,9 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
             let remote = connect(&args.client).await?;
             list::list(&args, &remote, world, terminal).await
         }
+        Command::Init(args) => make::init(&args, terminal),
+        Command::Lint(args) => make::lint(&args, terminal),
+        Command::Push(args) => push::push(&args, world, terminal).await,
         Command::Withdraw(args) => {
             let remote = connect(&args.client).await?;
             withdraw::withdraw(&args, &remote, terminal).await

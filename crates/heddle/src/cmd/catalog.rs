@@ -78,7 +78,8 @@ fn nothing(namespace: Option<&str>) -> String {
         Some(namespace) => format!(
             "nothing is offered in {namespace}: an ApplicationMapping there enables an Application's services"
         ),
-        None => "nothing is offered: no Application has a service yet".to_owned(),
+        None => "nothing is offered: no Application has a service yet, and no registry a bundle"
+            .to_owned(),
     }
 }
 

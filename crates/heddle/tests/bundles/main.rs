@@ -1,7 +1,7 @@
 //! The real binary, a real registry, real images and real sandboxes: bundles as their users have them.
 //!
 //! Asked for with `--features bundle-tests`. It needs the programs that `.ci/tools.sh bundles` unpacks, named by
-//! `HEDDLE_DOCKER_REGISTRY` and `HEDDLE_BUSYBOX`, and a kernel that lets sandboxes be made; asking without them is a
+//! `DOCKER_REGISTRY` and `BUSYBOX`, and a kernel that lets sandboxes be made; asking without them is a
 //! failure, not a pass.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
@@ -29,10 +29,21 @@ const TEAM: &str = "team-a";
 async fn shop(registry: &Registry) -> Server {
     let server = Server::start_quietly().await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}});
-    server.heddle_with(&["apply", "-f", "-"], &namespace.to_string()).ok();
+    server
+        .heddle_with(&["apply", "-f", "-"], &namespace.to_string())
+        .ok();
     server
         .heddle(&[
-            "registry", "add", "local", "--type", "apiv2", "--url", &registry.url(), "--allow", ".*", "--refresh",
+            "registry",
+            "add",
+            "local",
+            "--type",
+            "apiv2",
+            "--url",
+            &registry.url(),
+            "--allow",
+            ".*",
+            "--refresh",
             "3600",
         ])
         .ok();
@@ -57,21 +68,40 @@ fn catalog(server: &Server) -> String {
 }
 
 fn provision(server: &Server, offering: &str, id: &str, more: &[&str]) {
-    let mut words = vec!["provision", offering, "-n", TEAM, "--id", id, "--wait", "--timeout", "60"];
+    let mut words = vec![
+        "provision",
+        offering,
+        "-n",
+        TEAM,
+        "--id",
+        id,
+        "--wait",
+        "--timeout",
+        "60",
+    ];
     words.extend(more);
-    assert_eq!(server.heddle(&words).ok(), format!("instance {id} is ready\n"));
+    assert_eq!(
+        server.heddle(&words).ok(),
+        format!("instance {id} is ready\n")
+    );
 }
 
 fn deprovision(server: &Server, id: &str) {
     let words = ["deprovision", id, "-n", TEAM, "--wait", "--timeout", "60"];
     let said = server.heddle(&words).ok();
-    assert!(said.starts_with(&format!("instance {id} is gone")), "{said}");
+    assert!(
+        said.starts_with(&format!("instance {id} is gone")),
+        "{said}"
+    );
 }
 
 /// Changes fields of an object, as kubectl would.
 async fn patch(server: &Server, path: &str, body: &Value) {
-    let request = http::Request::patch(path).header(http::header::CONTENT_TYPE, "application/merge-patch+json");
-    let answer = server.admin(request.body(body.to_string().into_bytes()).unwrap()).await;
+    let request = http::Request::patch(path)
+        .header(http::header::CONTENT_TYPE, "application/merge-patch+json");
+    let answer = server
+        .admin(request.body(body.to_string().into_bytes()).unwrap())
+        .await;
     assert_eq!(answer.code, http::StatusCode::OK, "{answer:?}");
 }
 
@@ -99,11 +129,19 @@ impl Bundle {
              parameters:\n      - {{name: size, title: Size, type: int, default: 1, updatable: true}}\n"
         );
         bundle.write("bundle.yaml", &description, 0o644);
-        bundle.write("rootfs/bin/entrypoint", &format!("#!/bin/sh\n{script}\n"), 0o755);
-        let busybox = DiskVfs.read(&program("HEDDLE_BUSYBOX")).unwrap();
+        bundle.write(
+            "rootfs/bin/entrypoint",
+            &format!("#!/bin/sh\n{script}\n"),
+            0o755,
+        );
+        let busybox = DiskVfs.read(&program("BUSYBOX")).unwrap();
         bundle.write_bytes("rootfs/bin/busybox", &busybox, 0o755);
         for tool in ["sh", "cat", "echo", "sleep", "ls", "mkdir", "rm", "wc"] {
-            std::os::unix::fs::symlink("busybox", bundle.folder.path().join("rootfs/bin").join(tool)).unwrap();
+            std::os::unix::fs::symlink(
+                "busybox",
+                bundle.folder.path().join("rootfs/bin").join(tool),
+            )
+            .unwrap();
         }
         bundle
     }
@@ -125,14 +163,21 @@ impl Bundle {
     /// Puts the bundle into a registry.
     fn push(&self, server: &Server, registry: &Registry, image: &str) {
         let to = format!("{}/{image}", registry.url());
-        server.heddle(&["bundle", "push", self.path(), "--to", &to]).ok();
+        server
+            .heddle(&["bundle", "push", self.path(), "--to", &to])
+            .ok();
     }
 }
 
 /// A program that the suite needs, named by the environment.
-#[expect(clippy::disallowed_methods, reason = "the programs of a test are no configuration")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the programs of a test are no configuration"
+)]
 fn program(variable: &str) -> PathBuf {
     let path = std::env::var(variable);
-    let path = path.unwrap_or_else(|_| panic!("{variable} names no program; `.ci/tools.sh bundles` unpacks it"));
+    let path = path.unwrap_or_else(|_| {
+        panic!("{variable} names no program; `.ci/tools.sh bundles` unpacks it")
+    });
     PathBuf::from(path)
 }

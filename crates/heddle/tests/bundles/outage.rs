@@ -53,7 +53,10 @@ async fn a_registry_that_lost_its_disk_withdraws_nothing_until_somebody_approves
     registry.lose_everything();
     registry.launch().await;
     let suspected = server.heddle(&["registry", "sync", "local", "--wait"]);
-    assert!(until_ready(&server, "local").contains("SuspectedMassRemoval"), "{suspected:?}");
+    assert!(
+        until_ready(&server, "local").contains("SuspectedMassRemoval"),
+        "{suspected:?}"
+    );
     assert_eq!(catalog(&server), before, "not a byte has changed");
     server.heddle(&["registry", "approve", "local"]).ok();
     until_offered(&server, "many-5", false).await;

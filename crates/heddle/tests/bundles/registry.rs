@@ -53,8 +53,10 @@ impl Registry {
             self.storage().display(),
             self.port
         );
-        DiskVfs.write_atomic(&self.config(), text.as_bytes(), 0o644).unwrap();
-        let child = Command::new(program("HEDDLE_DOCKER_REGISTRY"))
+        DiskVfs
+            .write_atomic(&self.config(), text.as_bytes(), 0o644)
+            .unwrap();
+        let child = Command::new(program("DOCKER_REGISTRY"))
             .arg("serve")
             .arg(self.config())
             .stdout(Stdio::null())
@@ -63,7 +65,10 @@ impl Registry {
             .unwrap();
         self.child = Some(child);
         eventually("the registry", async || {
-            self.send("GET", "/v2/").await.is_some_and(|(code, _)| code == StatusCode::OK).then_some(())
+            self.send("GET", "/v2/")
+                .await
+                .is_some_and(|(code, _)| code == StatusCode::OK)
+                .then_some(())
         })
         .await;
     }
@@ -90,7 +95,10 @@ impl Registry {
 
     /// Removes an image, as its owner would.
     pub(crate) async fn remove(&self, repository: &str, tag: &str) {
-        let (_, digest) = self.send("HEAD", &format!("/v2/{repository}/manifests/{tag}")).await.unwrap();
+        let (_, digest) = self
+            .send("HEAD", &format!("/v2/{repository}/manifests/{tag}"))
+            .await
+            .unwrap();
         let path = format!("/v2/{repository}/manifests/{}", digest.unwrap());
         let (code, _) = self.send("DELETE", &path).await.unwrap();
         assert_eq!(code, StatusCode::ACCEPTED);
@@ -98,7 +106,7 @@ impl Registry {
 
     /// Removes what no tag refers to, as its owner would at night. It has to be stopped for that.
     pub(crate) fn collect_garbage(&self) {
-        let status = Command::new(program("HEDDLE_DOCKER_REGISTRY"))
+        let status = Command::new(program("DOCKER_REGISTRY"))
             .args(["garbage-collect", "-m"])
             .arg(self.config())
             .stdout(Stdio::null())
@@ -118,8 +126,14 @@ impl Registry {
         let mut config = kube::Config::new(self.url().parse().unwrap());
         config.default_retry = false;
         let client = kube::Client::try_from(config).unwrap();
-        let request = Request::builder().method(method).uri(path).header(http::header::ACCEPT, MANIFEST);
-        let response = client.send(request.body(Body::empty()).unwrap()).await.ok()?;
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::ACCEPT, MANIFEST);
+        let response = client
+            .send(request.body(Body::empty()).unwrap())
+            .await
+            .ok()?;
         let digest = response.headers().get("docker-content-digest");
         let digest = digest.map(|digest| digest.to_str().unwrap().to_owned());
         let code = response.status();
@@ -138,6 +152,8 @@ impl Drop for Registry {
 
 /// A port that nobody has at the moment; the registry does not tell which one it took.
 async fn free_port() -> u16 {
-    let listener = heddle_rt::net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listener = heddle_rt::net::bind("127.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
     listener.address().port()
 }

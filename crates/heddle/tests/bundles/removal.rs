@@ -11,7 +11,12 @@ const QUIET: &str = "exit 0";
 /// Nothing that is withdrawn and unused is kept for longer than it takes to look.
 async fn sweep_at_once(server: &Server) {
     let change = json!({"spec": {"sweepGraceSeconds": 0}});
-    crate::patch(server, "/apis/heddle.dev/v1alpha1/registries/local", &change).await;
+    crate::patch(
+        server,
+        "/apis/heddle.dev/v1alpha1/registries/local",
+        &change,
+    )
+    .await;
 }
 
 fn bundles(server: &Server) -> String {
@@ -27,8 +32,14 @@ async fn a_withdrawn_bundle_is_refused_anew_and_goes_with_its_last_instance() {
     sync(&server);
     until_offered(&server, "leaving", true).await;
     provision(&server, "local-leaving", "old", &[]);
-    let service = crate::instance(&server, "old")["spec"]["serviceID"].as_str().unwrap().to_owned();
-    let plan = crate::instance(&server, "old")["spec"]["planID"].as_str().unwrap().to_owned();
+    let service = crate::instance(&server, "old")["spec"]["serviceID"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let plan = crate::instance(&server, "old")["spec"]["planID"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     registry.remove("acme/leaving", "latest").await;
     sync(&server);
     until_offered(&server, "leaving", false).await;
@@ -39,13 +50,30 @@ async fn a_withdrawn_bundle_is_refused_anew_and_goes_with_its_last_instance() {
         "service_id": service, "plan_id": plan, "organization_guid": "o", "space_guid": "s",
         "context": {"platform": "kubernetes", "namespace": TEAM},
     });
-    let refused = put(&server, "/v2/service_instances/new?accepts_incomplete=true", &body).await;
+    let refused = put(
+        &server,
+        "/v2/service_instances/new?accepts_incomplete=true",
+        &body,
+    )
+    .await;
     assert_eq!(refused.0, 400, "{refused:?}");
     assert_eq!(refused.1["error"], "ServiceWithdrawn", "{refused:?}");
     deprovision(&server, "old");
-    eventually("the bundle is swept", async || (!bundles(&server).contains("acme/leaving")).then_some(())).await;
-    let refused = put(&server, "/v2/service_instances/new?accepts_incomplete=true", &body).await;
-    assert_eq!((refused.0, &refused.1["error"]), (400, &json!("ServiceWithdrawn")), "{refused:?}");
+    eventually("the bundle is swept", async || {
+        (!bundles(&server).contains("acme/leaving")).then_some(())
+    })
+    .await;
+    let refused = put(
+        &server,
+        "/v2/service_instances/new?accepts_incomplete=true",
+        &body,
+    )
+    .await;
+    assert_eq!(
+        (refused.0, &refused.1["error"]),
+        (400, &json!("ServiceWithdrawn")),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

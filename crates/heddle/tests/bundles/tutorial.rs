@@ -25,17 +25,20 @@ async fn a_bundle_goes_from_a_directory_to_credentials_and_away_again_without_it
     sync(&server);
     until_offered(&server, "keeper", true).await;
     provision(&server, "local-keeper", "k", &[]);
-    let words = ["bind", "k", "-n", TEAM, "--id", "b", "--wait", "-o", "json"];
+    let words = ["bind", "k", "-n", TEAM, "--id", "b", "-o", "json"];
     let bound: Value = serde_json::from_str(&server.heddle(&words).ok()).unwrap();
     let credentials = &bound["credentials"];
     assert_eq!(credentials["version"], "1.0.0", "{bound}");
     let path = std::path::PathBuf::from(credentials["path"].as_str().unwrap());
     assert_eq!(read(&path), "provision\nbind\n");
     registry.stop();
-    server.heddle(&["unbind", "b", "k", "-n", TEAM, "--wait"]).ok();
+    server.heddle(&["unbind", "k", "b", "-n", TEAM]).ok();
     assert_eq!(read(&path), "provision\nbind\nunbind\n");
     deprovision(&server, "k");
-    eventually("the instance's directory goes", async || (!path.exists()).then_some(())).await;
+    eventually("the instance's directory goes", async || {
+        (!path.exists()).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -44,7 +47,9 @@ async fn a_bundle_that_is_pushed_to_heddle_itself_needs_no_registry() {
     let server = shop(&registry).await;
     let bundle = Bundle::new("pushed", "1.0.0", KEEPER);
     server.heddle(&["bundle", "lint", bundle.path()]).ok();
-    server.heddle(&["bundle", "push", bundle.path()]).ok();
+    server
+        .heddle(&["bundle", "push", bundle.path(), "--as", "acme/pushed"])
+        .ok();
     until_offered(&server, "pushed", true).await;
     for _ in 0..3 {
         sync(&server);
@@ -62,11 +67,23 @@ async fn a_failed_action_says_why_and_is_removed_like_any_other() {
     Bundle::new("broken", "1.0.0", script).push(&server, &registry, "acme/broken:latest");
     sync(&server);
     until_offered(&server, "broken", true).await;
-    let words = ["provision", "local-broken", "-n", TEAM, "--id", "x", "--wait", "--timeout", "60"];
+    let words = [
+        "provision",
+        "local-broken",
+        "-n",
+        TEAM,
+        "--id",
+        "x",
+        "--wait",
+        "--timeout",
+        "60",
+    ];
     let failed = server.heddle(&words);
     assert_eq!(failed.code, Some(1), "{failed:?}");
     assert!(failed.err.contains("no disks left"), "{failed:?}");
-    let explained = server.heddle(&["explain", "instance", "x", "-n", TEAM]).ok();
+    let explained = server
+        .heddle(&["explain", "instance", "x", "-n", TEAM])
+        .ok();
     assert!(explained.contains("no disks left"), "{explained}");
     deprovision(&server, "x");
 }
@@ -84,11 +101,19 @@ exit 0
     Bundle::new("slow", "1.0.0", script).push(&server, &registry, "acme/slow:latest");
     sync(&server);
     until_offered(&server, "slow", true).await;
-    server.heddle(&["provision", "local-slow", "-n", TEAM, "--id", "s"]).ok();
+    server
+        .heddle(&["provision", "local-slow", "-n", TEAM, "--id", "s"])
+        .ok();
     let operation = |server: &crate::harness::Server| {
         let found = instance(server, "s");
-        let id = found["spec"]["operation"]["id"].as_str().unwrap().to_owned();
-        let state = found["status"]["operation"]["state"].as_str().unwrap_or_default().to_owned();
+        let id = found["spec"]["operation"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let state = found["status"]["operation"]["state"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         (id, state)
     };
     eventually("the action runs", async || {
@@ -98,10 +123,15 @@ exit 0
     let (before, _) = operation(&server);
     server.kill();
     server.launch().await;
-    eventually("the operation ends", async || (operation(&server).1 == "succeeded").then_some(())).await;
+    eventually("the operation ends", async || {
+        (operation(&server).1 == "succeeded").then_some(())
+    })
+    .await;
     assert_eq!(operation(&server).0, before, "it is the same operation");
     let volumes = find(&server.data(), "actions");
-    let [actions] = volumes.as_slice() else { panic!("{volumes:?}") };
+    let [actions] = volumes.as_slice() else {
+        panic!("{volumes:?}")
+    };
     assert_eq!(read(actions), "provision\n", "it ran once");
     deprovision(&server, "s");
 }

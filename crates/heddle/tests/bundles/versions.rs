@@ -10,7 +10,7 @@ use crate::{Bundle, TEAM, deprovision, instance, provision, shop, sync, until_of
 const SCRIBE: &str = r#"echo "$1 $BUNDLE_VERSION" >> /data/log; echo "{\"log\": \"$BUNDLE_DATA_PATH/log\"}" > /out/credentials.json"#;
 
 fn bind(server: &Server, id: &str, binding: &str) -> std::path::PathBuf {
-    let words = ["bind", id, "-n", TEAM, "--id", binding, "--wait", "-o", "json"];
+    let words = ["bind", id, "-n", TEAM, "--id", binding, "-o", "json"];
     let bound: Value = serde_json::from_str(&server.heddle(&words).ok()).unwrap();
     bound["credentials"]["log"].as_str().unwrap().into()
 }
@@ -27,8 +27,14 @@ async fn an_instance_keeps_its_version_through_a_new_push_and_a_swept_registry()
     sync(&server);
     until_offered(&server, "1.1.0", true).await;
     provision(&server, "local-scribe", "second", &[]);
-    assert_eq!(instance(&server, "first")["spec"]["revisionRef"]["bundleVersion"], "1.0.0");
-    assert_eq!(instance(&server, "second")["spec"]["revisionRef"]["bundleVersion"], "1.1.0");
+    assert_eq!(
+        instance(&server, "first")["spec"]["revisionRef"]["bundleVersion"],
+        "1.0.0"
+    );
+    assert_eq!(
+        instance(&server, "second")["spec"]["revisionRef"]["bundleVersion"],
+        "1.1.0"
+    );
     registry.stop();
     registry.collect_garbage();
     let log = bind(&server, "first", "b1");
@@ -36,7 +42,10 @@ async fn an_instance_keeps_its_version_through_a_new_push_and_a_swept_registry()
     let log = bind(&server, "second", "b2");
     assert_eq!(read(&log), "provision 1.1.0\nbind 1.1.0\n");
     let versions = server.heddle(&["inventory", "-A", "--by-version"]).ok();
-    assert!(versions.contains("1.0.0") && versions.contains("1.1.0"), "{versions}");
+    assert!(
+        versions.contains("1.0.0") && versions.contains("1.1.0"),
+        "{versions}"
+    );
     deprovision(&server, "first");
     deprovision(&server, "second");
 }

@@ -122,7 +122,7 @@ async fn embedded_in(
     let (ground, start_empty) = open(dir, world).await?;
     let idle_rss_bytes = process::usage(None)?.rss_bytes;
     ground.start_janitor();
-    ground.start_controllers(world, None, Mode::default());
+    ground.start_controllers(world, None, None, Mode::default());
     let before = process::usage(None)?;
     let load = Load {
         client: ground.client(),
