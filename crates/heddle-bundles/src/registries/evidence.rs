@@ -10,7 +10,7 @@
 //! | an image without a description                                           | absent: no bundle any more               |
 //! | an image with a description that cannot be used                          | rejected; what was good stays            |
 //!
-//! What the registry's settings do not admit is absent without a question; [`admission`](super::admission) decides that.
+//! What the registry's settings do not admit is absent without a question; `admission` decides that.
 
 use std::collections::BTreeMap;
 
