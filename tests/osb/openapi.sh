@@ -7,7 +7,7 @@ set -euo pipefail
 document=$(realpath "$1")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
-heddle=${HEDDLE:-$root/target/debug/heddle}
+heddle=${HEDDLE:-${CARGO_TARGET_DIR:-$root/target}/debug/heddle}
 home=$(mktemp -d)
 trap 'kill "${server:-}" 2>/dev/null || true; wait "${server:-}" 2>/dev/null || true; rm -rf "$home"' EXIT
 
