@@ -2,8 +2,11 @@
 //!
 //! kubectl asks for a Table, controllers for metadata only, discovery for its aggregated form, each as a
 //! parameter of `application/json`. Entries nobody knows are skipped; only when none fits is it a 406.
+//!
+//! One form is our own: `without=managedFields`. Who wrote which field is often half of an object and concerns only those
+//! who ask about it; heddle's controllers do not, and name plain JSON after it for servers that know nothing of this.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 
 use crate::status::{Refusal, Result};
 
@@ -11,6 +14,8 @@ use crate::status::{Refusal, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Object,
+    /// The object, but for `metadata.managedFields`.
+    Lean,
     Table,
     /// `PartialObjectMetadata` for one object, `PartialObjectMetadataList` for many.
     Metadata,
@@ -29,6 +34,7 @@ pub(crate) fn form(headers: &HeaderMap) -> Result<Form> {
             continue;
         }
         match (params.get("as"), params.get("g"), params.get("v")) {
+            (None, ..) if params.get("without") == Some("managedFields") => return Ok(Form::Lean),
             (None, ..) => return Ok(Form::Object),
             (Some("Table"), Some("meta.k8s.io"), Some("v1")) => return Ok(Form::Table),
             (
@@ -45,6 +51,15 @@ pub(crate) fn form(headers: &HeaderMap) -> Result<Form> {
         Err(Refusal::not_acceptable(ACCEPTED))
     } else {
         Ok(Form::Object)
+    }
+}
+
+/// Asks for lean objects where whole ones were asked for.
+pub(crate) fn prefer_lean(headers: &mut HeaderMap) {
+    const LEAN: HeaderValue =
+        HeaderValue::from_static("application/json;without=managedFields, application/json");
+    if form(headers).is_ok_and(|form| form == Form::Object) {
+        headers.insert(header::ACCEPT, LEAN);
     }
 }
 

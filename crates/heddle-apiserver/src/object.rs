@@ -1,5 +1,6 @@
 //! An object between the wire and the store: reading its metadata, and turning it into stored bytes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -139,9 +140,39 @@ fn write_metadata(json: &mut Vec<u8>, metadata: &Map<String, Value>) -> usize {
     version_at
 }
 
-/// The text of `metadata` in a stored object: one pass over the bytes, no parsing, no allocation.
+/// The text of `metadata` in a stored object.
 pub(crate) fn lift_metadata(json: &[u8]) -> &[u8] {
-    const KEY: &[u8] = b"\"metadata\":";
+    lift(json, METADATA).map_or(b"{}", |found| &json[found])
+}
+
+/// A stored object without the notes of who wrote which field.
+pub(crate) fn without_managed_fields(json: &Bytes) -> Bytes {
+    let found = lift(json, METADATA).and_then(|metadata| {
+        let fields = lift(&json[metadata.clone()], MANAGED_FIELDS)?;
+        let start = metadata.start + fields.start - MANAGED_FIELDS.len();
+        Some(start..metadata.start + fields.end)
+    });
+    let Some(Range { mut start, mut end }) = found else {
+        return json.clone();
+    };
+    // One comma goes with it: the one before, or the one behind where it comes first.
+    match json[start - 1] {
+        b',' => start -= 1,
+        _ if json[end] == b',' => end += 1,
+        _ => {}
+    }
+    let mut lean = Vec::with_capacity(json.len() - (end - start));
+    lean.extend_from_slice(&json[..start]);
+    lean.extend_from_slice(&json[end..]);
+    Bytes::from(lean)
+}
+
+const METADATA: &[u8] = b"\"metadata\":";
+const MANAGED_FIELDS: &[u8] = b"\"managedFields\":";
+
+/// Where the object or list is that stands in a JSON object under `key` (with its quotes and colon): one pass over the
+/// bytes, no parsing, no allocation.
+fn lift(json: &[u8], key: &[u8]) -> Option<Range<usize>> {
     let (mut depth, mut in_string, mut escaped, mut start) = (0_usize, false, false, None);
     for (at, byte) in json.iter().enumerate() {
         if in_string {
@@ -151,9 +182,9 @@ pub(crate) fn lift_metadata(json: &[u8]) -> &[u8] {
         }
         match byte {
             b'"' => {
-                // At depth one a string is a key or a plain value; only a key is followed by a colon and an object.
-                if depth == 1 && json[at..].starts_with(KEY) {
-                    start = Some(at + KEY.len());
+                // At depth one a string is a key or a plain value; only a key is followed by a colon.
+                if depth == 1 && json[at..].starts_with(key) {
+                    start = Some(at + key.len());
                 }
                 in_string = true;
             }
@@ -161,13 +192,13 @@ pub(crate) fn lift_metadata(json: &[u8]) -> &[u8] {
             b'}' | b']' => {
                 depth -= 1;
                 if let Some(start) = start.filter(|_| depth == 1) {
-                    return &json[start..=at];
+                    return Some(start..at + 1);
                 }
             }
             _ => {}
         }
     }
-    b"{}"
+    None
 }
 
 fn comma(json: &mut Vec<u8>, index: usize) {
@@ -223,5 +254,29 @@ mod tests {
         check(
             json!({"a": [{"metadata": 1}], "kind": "metadata", "metadata": {}, "z": {"metadata": 2}}),
         );
+    }
+
+    #[test]
+    fn only_the_notes_of_who_wrote_what_are_left_out() {
+        let check = |object: Value| {
+            let text = Bytes::from(object.to_string());
+            let lean: Value = serde_json::from_slice(&without_managed_fields(&text)).unwrap();
+            let mut expected = object;
+            if let Some(metadata) = expected["metadata"].as_object_mut() {
+                metadata.remove("managedFields");
+            }
+            assert_eq!(lean, expected, "{text:?}");
+        };
+        let notes = json!([{"manager": "\"m\"]", "fieldsV1": {"f:spec": {}}}]);
+        check(json!({"metadata": {"managedFields": notes}}));
+        check(
+            json!({"metadata": {"managedFields": notes, "name": "a"}, "spec": {"managedFields": [1]}}),
+        );
+        check(
+            json!({"metadata": {"labels": {"managedFields": "x"}, "managedFields": notes}, "kind": "K"}),
+        );
+        check(json!({"metadata": {"a": [{"managedFields": [1]}], "managedFields": [], "z": 1}}));
+        check(json!({"metadata": {"name": "a"}, "managedFields": [1]}));
+        check(json!({"metadata": null}));
     }
 }

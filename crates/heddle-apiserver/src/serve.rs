@@ -36,6 +36,7 @@ pub struct Remote {
 pub struct InProcess {
     inner: Arc<Inner>,
     identity: Identity,
+    is_lean: bool,
 }
 
 impl Remote {
@@ -46,7 +47,21 @@ impl Remote {
 
 impl InProcess {
     pub(crate) fn new(inner: Arc<Inner>, identity: Identity) -> Self {
-        Self { inner, identity }
+        Self {
+            inner,
+            identity,
+            is_lean: false,
+        }
+    }
+
+    /// The same, with custom objects as those want them who act on them: without the notes of who wrote which field. Objects
+    /// of Kubernetes' own kinds keep them, since a namespace's say who labelled it.
+    #[must_use]
+    pub fn lean(self) -> Self {
+        Self {
+            is_lean: true,
+            ..self
+        }
     }
 }
 
@@ -83,9 +98,12 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Answer {
+    fn call(&mut self, mut request: Request<B>) -> Answer {
         let inner = Arc::clone(&self.inner);
         let identity = self.identity.clone();
+        if self.is_lean && request.uri().path().starts_with("/apis/") {
+            negotiate::prefer_lean(request.headers_mut());
+        }
         Box::pin(async move { Ok(answer(inner, Ok(identity), request).await) })
     }
 }

@@ -106,6 +106,7 @@ pub(crate) fn bytes(
 ) -> Bytes {
     match form {
         Form::Object => whole(resource, object),
+        Form::Lean => lean(resource, object),
         Form::Metadata => metadata(object),
         Form::Table => Bytes::from(table(resource, [object], include, now, true).to_string()),
     }
@@ -116,6 +117,10 @@ pub(crate) fn whole(resource: &Resource, object: &Object) -> Bytes {
         return Bytes::from(events::to_served(resource, object::parse(object)).to_string());
     }
     object.json.clone()
+}
+
+pub(crate) fn lean(resource: &Resource, object: &Object) -> Bytes {
+    object::without_managed_fields(&whole(resource, object))
 }
 
 /// Metadata without parsing the rest: the text is lifted out of the stored bytes.
@@ -156,7 +161,7 @@ pub(crate) fn table<'a>(
 /// The metadata of a list that is complete. Lists of custom objects always say where to continue, if only nowhere.
 pub(crate) fn list_meta(resource: &Resource, form: Form, version: ResourceVersion) -> Value {
     let mut meta = json!({"resourceVersion": version.to_string()});
-    if form == Form::Object && !matches!(resource.nature, Nature::BuiltIn(_)) {
+    if matches!(form, Form::Object | Form::Lean) && !matches!(resource.nature, Nature::BuiltIn(_)) {
         meta["continue"] = json!("");
     }
     meta
@@ -172,7 +177,7 @@ pub(crate) fn list(
     now: Timestamp,
 ) -> Bytes {
     let (kind, api_version) = match form {
-        Form::Object => (resource.list_kind(), resource.api_version()),
+        Form::Object | Form::Lean => (resource.list_kind(), resource.api_version()),
         Form::Metadata => (
             "PartialObjectMetadataList".to_owned(),
             "meta.k8s.io/v1".to_owned(),
@@ -203,6 +208,7 @@ pub(crate) fn list(
         }
         match form {
             Form::Metadata => out.extend_from_slice(&metadata(item)),
+            Form::Lean => out.extend_from_slice(&lean(resource, item)),
             _ => out.extend_from_slice(&whole(resource, item)),
         }
     }

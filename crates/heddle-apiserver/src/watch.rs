@@ -309,7 +309,8 @@ impl Stream {
                 Bytes::from(table.to_string())
             }
             Form::Metadata => view::metadata(object),
-            Form::Object if is_tombstone(object) => tombstone(&self.resource, object),
+            Form::Object | Form::Lean if is_tombstone(object) => tombstone(&self.resource, object),
+            Form::Lean => view::lean(&self.resource, object),
             Form::Object => view::whole(&self.resource, object),
         };
         line(out, kind, &bytes);
@@ -321,7 +322,7 @@ impl Stream {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object: Value = match self.form {
-            Form::Object => {
+            Form::Object | Form::Lean => {
                 json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata})
             }
             Form::Metadata => {

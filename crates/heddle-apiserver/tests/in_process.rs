@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use heddle_apiserver::{
     ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options, Registry, Tokens,
 };
 use heddle_rt::{Chance, Clock, MemoryVfs};
 use heddle_store::{Mode, Store};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
@@ -114,6 +117,66 @@ async fn a_read_only_kind_is_written_by_the_controllers_alone() {
         user.list(&ListParams::default()).await.unwrap().items.len(),
         1
     );
+}
+
+#[tokio::test]
+async fn the_lean_door_leaves_out_who_wrote_what_and_nothing_else() {
+    let server = server().await;
+    let identity = || Identity::new("admin", &[ADMINS]);
+    let whole = Client::new(server.in_process(identity()), "default");
+    let lean = Client::new(server.in_process(identity()).lean(), "default");
+    let trigger: heddle_api::Trigger = serde_json::from_value(json!({
+        "metadata": {"name": "t"},
+        "spec": {"broker": "b", "subscriber": {"uri": "http://x.example/"}},
+    }))
+    .unwrap();
+    let written = Api::<heddle_api::Trigger>::namespaced(lean.clone(), "team-a")
+        .create(&PostParams::default(), &trigger)
+        .await
+        .unwrap();
+    assert_eq!(written.metadata.managed_fields, None);
+    let shown = async |client: &Client| {
+        let api = Api::<heddle_api::Trigger>::namespaced(client.clone(), "team-a");
+        let read = api.get("t").await.unwrap();
+        let listed = api.list(&ListParams::default()).await.unwrap().items;
+        let mut watch = std::pin::pin!(api.watch(&WatchParams::default(), "0").await.unwrap());
+        let Some(Ok(WatchEvent::Added(watched))) = watch.next().await else {
+            panic!("a watch from the beginning shows what is there");
+        };
+        [read, listed[0].clone(), watched]
+    };
+    let (full, slim) = (shown(&whole).await, shown(&lean).await);
+    for (mut full, slim) in full.into_iter().zip(slim) {
+        assert!(full.metadata.managed_fields.take().is_some());
+        assert_eq!(
+            serde_json::to_value(full).unwrap(),
+            serde_json::to_value(slim).unwrap()
+        );
+    }
+    // What does not know of the notes cannot take them away either.
+    let mut changed = written;
+    changed.spec.broker = "b".to_owned();
+    changed
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .insert("a".to_owned(), "b".to_owned());
+    let api = Api::<heddle_api::Trigger>::namespaced(lean.clone(), "team-a");
+    api.replace("t", &PostParams::default(), &changed)
+        .await
+        .unwrap();
+    assert!(shown(&whole).await[0].metadata.managed_fields.is_some());
+    let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(lean);
+    namespaces
+        .patch(
+            "team-a",
+            &PatchParams::default(),
+            &Patch::Merge(&json!({"metadata": {"labels": {"a": "b"}}})),
+        )
+        .await
+        .unwrap();
+    let namespace = namespaces.get("team-a").await.unwrap();
+    assert!(namespace.metadata.managed_fields.is_some());
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ impl Ground {
     /// A client without a socket, as the controllers use it.
     pub(crate) fn client(&self) -> kube::Client {
         let user = User::new("system:heddle:controllers", &[CONTROLLERS]);
-        kube::Client::new(self.server.in_process(user), "default")
+        kube::Client::new(self.server.in_process(user).lean(), "default")
     }
 
     /// Starts what tidies up after objects.

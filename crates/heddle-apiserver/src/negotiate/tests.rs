@@ -16,6 +16,11 @@ fn the_first_form_we_can_give_wins() {
     check("application/json", Some(Form::Object));
     check("*/*", Some(Form::Object));
     check(
+        "application/json;without=managedFields,application/json",
+        Some(Form::Lean),
+    );
+    check("application/json;without=status", Some(Form::Object));
+    check(
         "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
         Some(Form::Table),
     );

@@ -179,7 +179,9 @@ async fn lives(
     outside: &Outside,
 ) {
     for life in 0.. {
-        let inner = server.in_process(Identity::new("controllers", &[CONTROLLERS]));
+        let inner = server
+            .in_process(Identity::new("controllers", &[CONTROLLERS]))
+            .lean();
         let client = Client::new(
             Layer {
                 inner,
