@@ -42,6 +42,7 @@ impl Beats for Mappings {
     type Kind = ApplicationMapping;
     type World = World;
     const NAME: &'static str = field_manager::APPLICATION_MAPPING;
+    const HEEDS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, object: ApplicationMapping) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -56,7 +56,7 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
             turned(change, usage::of_binding)
         });
     start.add(controller, parts);
-    parts.push(keep::tidy(start.client.clone(), start.options.clone(), keeper).boxed());
+    parts.push(keep::tidy(start.ctx::<Revisions>(), keeper).boxed());
 }
 
 fn targets(revision: &BundleRevision) -> Vec<Target> {

@@ -49,6 +49,7 @@ impl Beats for Channels {
     type Kind = Channel;
     type World = World;
     const NAME: &'static str = field_manager::CHANNEL;
+    const HEEDS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, object: Channel) -> Result<World, Error> {
         observe::observe(ctx, object).await

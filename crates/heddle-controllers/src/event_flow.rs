@@ -153,6 +153,7 @@ impl Beats for Flows {
     type Kind = EventFlow;
     type World = World;
     const NAME: &'static str = field_manager::EVENT_FLOW;
+    const HEEDS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, object: EventFlow) -> Result<World, Error> {
         observe::observe(ctx, &self.links, object).await

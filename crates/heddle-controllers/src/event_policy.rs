@@ -25,12 +25,12 @@ use observe::World;
 
 pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
     let controller = Controller::new(Policies, &mut hubs.policies, targets)
-        .follows_closely(&mut hubs.applications)
-        .follows_closely(&mut hubs.http_sources)
-        .follows_closely(&mut hubs.channels)
-        .follows_closely(&mut hubs.subscriptions)
-        .follows_closely(&mut hubs.brokers)
-        .follows_closely(&mut hubs.triggers);
+        .follows_existence(&mut hubs.applications)
+        .follows_existence(&mut hubs.http_sources)
+        .follows_existence(&mut hubs.channels)
+        .follows_existence(&mut hubs.subscriptions)
+        .follows_existence(&mut hubs.brokers)
+        .follows_existence(&mut hubs.triggers);
     start.add_with_mesh(controller, view, parts);
 }
 
@@ -68,6 +68,7 @@ impl Beats for Policies {
     type Kind = EventPolicy;
     type World = World;
     const NAME: &'static str = field_manager::EVENT_POLICY;
+    const HEEDS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, object: EventPolicy) -> Result<World, Error> {
         observe::observe(ctx, object).await

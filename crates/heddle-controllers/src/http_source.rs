@@ -43,6 +43,7 @@ impl Beats for Sources {
     type Kind = HTTPSource;
     type World = World;
     const NAME: &'static str = field_manager::SOURCE;
+    const HEEDS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, object: HTTPSource) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -4,13 +4,14 @@
 //! asked for between steps and status):
 //!
 //! ```text
-//!  wake (a change, a timer)  ->  observe   gather into one value, by live reads
+//!  wake (a change, a timer)  ->  observe   gather into one value: the object by a live read, what a status
+//!                                          only has to follow from the watches (see `sight`)
 //!                            ->  plan      pure: value in, steps out
 //!                            ->  apply     one request per step, each idempotent
 //!                            ->  status    pure: what was observed, as conditions
 //! ```
 //! A wake-up carries no data: the object is read again, so a stale cache can delay a controller but not mislead
-//! it. Nothing is destroyed without the uid it had when it was looked at.
+//! it. Nothing is destroyed for what is only known from a cache, nor without the uid it had when it was looked at.
 //!
 //! Each kind is watched once; controllers and the routes of the mesh listen to the same watches. This crate knows a
 //! `kube::Client`, the port to a mesh ([`DataPlane`]) and the one to registries and runners ([`Bundles`]); it cannot tell
@@ -43,6 +44,7 @@ mod resolve;
 mod routing;
 mod service_binding;
 mod service_instance;
+mod sight;
 mod subscription;
 mod trigger;
 mod usage;
@@ -74,6 +76,7 @@ pub use numbers::Numbers;
 
 use machine::Controller;
 use routing::{Feed, Gate};
+use sight::Sight;
 use watch::{Hub, Watched};
 
 /// What all controllers share.
@@ -138,6 +141,23 @@ pub(crate) struct Hubs {
     system_secrets: Hub<Secret>,
 }
 
+impl Hubs {
+    /// The kinds of which a round may take what the watches know.
+    fn sight(&self) -> Sight {
+        Sight::default()
+            .with(&self.applications)
+            .with(&self.mappings)
+            .with(&self.http_sources)
+            .with(&self.channels)
+            .with(&self.subscriptions)
+            .with(&self.brokers)
+            .with(&self.triggers)
+            .with(&self.namespaces)
+            .with(&self.policies)
+            .with(&self.activations)
+    }
+}
+
 /// The futures that make up a run.
 type Parts = Vec<BoxFuture<'static, ()>>;
 
@@ -169,6 +189,7 @@ pub async fn run(client: Client, options: Options) {
     });
     let start = Start {
         gate: feed.as_ref().map_or_else(Gate::open, Feed::gate),
+        sight: hubs.sight(),
         client,
         options: options.clone(),
     };
@@ -219,13 +240,18 @@ pub(crate) struct Start {
     client: Client,
     options: Options,
     gate: Gate,
+    sight: Sight,
 }
 
 impl Start {
     /// Adds a controller that never asks the mesh.
     fn add<B: Beats<Kind: Watched>>(&self, controller: Controller<B>, parts: &mut Parts) {
-        let run = controller.run(self.client.clone(), self.options.clone());
-        parts.push(run.boxed());
+        parts.push(controller.run(self.ctx::<B>()).boxed());
+    }
+
+    fn ctx<B: Beats>(&self) -> Ctx {
+        let (client, options) = (self.client.clone(), self.options.clone());
+        Ctx::new(client, options, self.sight.clone(), B::NAME)
     }
 
     /// Adds a controller of objects that have runs; `is_under_way` says which of them have one now.
@@ -253,7 +279,7 @@ impl Start {
             parts.push(controller.heeds_mesh(Arc::clone(plane), view));
         }
         let gate = self.gate.clone();
-        let run = controller.run(self.client.clone(), self.options.clone());
+        let run = controller.run(self.ctx::<B>());
         parts.push(gate.pass().then(|()| run).boxed());
     }
 }

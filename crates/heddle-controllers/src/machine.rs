@@ -21,9 +21,8 @@ use heddle_rt::backoff::KeyedBackoff;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::core::{ClusterResourceScope, NamespaceResourceScope, Request};
 use kube::runtime::controller::Action;
-use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use parking_lot::Mutex;
@@ -31,14 +30,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::sight::Sight;
+use crate::watch::Watched;
 use crate::{Bundles, DataPlane, Options};
 
 mod controller;
+mod echo;
 mod news;
+mod recorder;
 mod step;
 
 pub(crate) use controller::{Controller, looks_different};
+use echo::Echo;
 pub use news::News;
+use recorder::Recorder;
 pub use step::{Step, Ticket};
 
 /// One controller: what differs between kinds.
@@ -58,6 +63,9 @@ pub trait Beats: Send + Sync + Sized + 'static {
     const NAME: &'static str;
     /// Fields of the status that another controller writes.
     const FOREIGN: &'static [&'static str] = &[];
+    /// Whether the plan or the next look depends on what this controller itself has written into the status. Where it does
+    /// not, its own writes do not wake it (see `echo`).
+    const HEEDS_OWN_STATUS: bool = true;
     /// What of a change of status people are told.
     const NEWS: News = News::PLAIN;
 
@@ -113,6 +121,7 @@ pub trait Beats: Send + Sync + Sized + 'static {
 pub struct Ctx {
     pub client: Client,
     pub options: Options,
+    sight: Sight,
     recorder: Recorder,
 }
 
@@ -130,13 +139,48 @@ impl Ctx {
         self.options.data_plane.as_deref()
     }
 
-    pub(crate) fn new(client: Client, options: Options, reporter: &str) -> Self {
-        let recorder = Recorder::new(client.clone(), Reporter::from(reporter));
+    pub(crate) fn new(client: Client, options: Options, sight: Sight, reporter: &str) -> Self {
+        let (clock, chance) = (options.clock.clone(), options.chance.clone());
+        let recorder = Recorder::new(client.clone(), clock, chance, reporter);
         Self {
             client,
             options,
+            sight,
             recorder,
         }
+    }
+
+    /// What the watches know of one namespaced object, for a status that follows it; `None` when there is none. Who calls
+    /// this for a kind is woken by that kind, and removes nothing because of the answer.
+    pub(crate) async fn known<K>(&self, namespace: &str, name: &str) -> Result<Option<K>, Error>
+    where
+        K: Watched + Resource<Scope = NamespaceResourceScope>,
+    {
+        match self.sight.find(Some(namespace), name) {
+            Some(known) => Ok(known),
+            // Rare, so it costs the others no room.
+            None => Box::pin(self.find(namespace, name)).await,
+        }
+    }
+
+    /// The same of an object that has no namespace.
+    pub(crate) async fn known_global<K>(&self, name: &str) -> Result<Option<K>, Error>
+    where
+        K: Watched + Resource<Scope = ClusterResourceScope>,
+    {
+        match self.sight.find(None, name) {
+            Some(known) => Ok(known),
+            None => Box::pin(self.find_global(name)).await,
+        }
+    }
+
+    /// The same of all objects of a kind, in all namespaces.
+    pub(crate) async fn known_all<K: Watched>(&self) -> Result<Vec<Arc<K>>, Error> {
+        if let Some(known) = self.sight.all() {
+            return Ok(known);
+        }
+        let live = self.list_all(&ListParams::default()).await?;
+        Ok(live.into_iter().map(Arc::new).collect())
     }
 
     /// A live read of one namespaced object; `None` when there is none.
@@ -221,6 +265,7 @@ struct Machine<B: Beats> {
     beats: B,
     ctx: Ctx,
     backoff: Mutex<KeyedBackoff<ObjectRef<B::Kind>>>,
+    echo: Echo<B>,
 }
 
 fn on_error<B: Beats>(object: Arc<B::Kind>, error: &Error, machine: Arc<Machine<B>>) -> Action {
@@ -256,22 +301,23 @@ async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<Option<
     let Some(object) = step::read::<B::Kind>(&ctx.client, wake).await? else {
         return Ok(None);
     };
-    let shape = |source| Error::Shape {
+    let before = echo::status_of::<B>(&object).map_err(|source| Error::Shape {
         what: wake.name_any(),
         source,
-    };
-    let mut before = serde_json::to_value(&object)
-        .map(|mut object| object["status"].take())
-        .map_err(shape)?;
-    if let Some(fields) = before.as_object_mut() {
-        fields.retain(|name, _| !B::FOREIGN.contains(&name.as_str()));
-    }
+    })?;
     let reference = object.object_ref(&());
+    let is_leaving = object.meta().deletion_timestamp.is_some();
     let mut world = beats.observe(ctx, object).await?;
     let trouble = work(machine, wake, &mut world).await.err();
     if let Some(status) = beats.status(&world, ctx.options.clock.now())
         && status != before
     {
+        let (key, now) = (ObjectRef::from_obj(wake), ctx.options.clock.monotonic());
+        let pause = machine.echo.pause(&key, &before, &status, now);
+        if let Some(pause) = pause.filter(|_| !is_leaving && trouble.is_none()) {
+            return Ok(Some(pause));
+        }
+        machine.echo.note(key, &status, now);
         write_status::<B>(ctx, &reference, &status).await?;
         announce::<B>(ctx, &reference, &before, &status).await;
     }
@@ -322,7 +368,6 @@ async fn write_status<B: Beats>(
     object: &ObjectReference,
     status: &Value,
 ) -> Result<(), Error> {
-    let api = step::api_of::<B::Kind>(&ctx.client, object.namespace.as_deref());
     let name = object.name.as_deref().unwrap_or_default();
     let patch = json!({
         "apiVersion": B::Kind::api_version(&()), "kind": B::Kind::kind(&()),
@@ -330,7 +375,11 @@ async fn write_status<B: Beats>(
         "metadata": {"name": name, "uid": object.uid}, "status": status,
     });
     let params = PatchParams::apply(B::NAME).force();
-    match api.patch_status(name, &params, &Patch::Apply(&patch)).await {
+    let request = Request::new(B::Kind::url_path(&(), object.namespace.as_deref()))
+        .patch_subresource("status", name, &params, &Patch::Apply(&patch))
+        .map_err(kube::Error::BuildRequest)?;
+    // Nobody looks at the answer, so nobody reads it.
+    match ctx.client.request_text(request).await {
         Ok(_) => Ok(()),
         // Deleted, or deleted and made again, since it was read: its own change wakes us.
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),

@@ -8,17 +8,15 @@ mod uri;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Debug;
-
 use heddle_api::duck::{Addressable, Destination, KReference};
 use heddle_api::{Application, Broker, Channel};
+use kube::Resource;
 use kube::core::NamespaceResourceScope;
-use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
 
 use crate::machine::{Ctx, Error};
 use crate::outlook::{Outlook, Seen};
 use crate::references::Target;
+use crate::watch::Watched;
 
 /// An address, or why there is none.
 pub(crate) type Resolution = Result<Resolved, String>;
@@ -41,7 +39,7 @@ enum Referent {
     At(Addressable),
 }
 
-/// Looks the destination up, by a live read of what it refers to. References without a namespace mean `namespace`.
+/// Looks the destination up, by what is known of what it refers to. References without a namespace mean `namespace`.
 pub(crate) async fn destination(
     ctx: &Ctx,
     destination: &Destination,
@@ -98,9 +96,8 @@ async fn look_up(ctx: &Ctx, reference: &KReference, namespace: &str) -> Result<R
         Some(Kind::Broker) => addressed::<Broker>(ctx, namespace, name).await?,
         Some(Kind::Channel) => addressed::<Channel>(ctx, namespace, name).await?,
         Some(Kind::Application) => {
-            let applications = Api::<Application>::all(ctx.client.clone());
             let base_url = ctx.plane().and_then(|plane| plane.base_url());
-            match applications.get_opt(name).await? {
+            match ctx.known_global::<Application>(name).await? {
                 None => Referent::Absent,
                 Some(application) => referent(Outlook {
                     address: base_url.map(|base| Addressable {
@@ -121,9 +118,9 @@ pub(crate) fn events_url(base_url: &str, application: &str) -> String {
 
 async fn addressed<K>(ctx: &Ctx, namespace: &str, name: &str) -> Result<Referent, Error>
 where
-    K: Seen + Resource<Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    K: Seen + Watched + Resource<Scope = NamespaceResourceScope>,
 {
-    let found = ctx.find::<K>(namespace, name).await?;
+    let found = ctx.known::<K>(namespace, name).await?;
     Ok(found.map_or(Referent::Absent, |found| referent(found.outlook())))
 }
 

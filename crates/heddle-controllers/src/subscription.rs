@@ -68,6 +68,7 @@ impl Beats for Subscriptions {
     type Kind = Subscription;
     type World = World;
     const NAME: &'static str = field_manager::SUBSCRIPTION;
+    const HEEDS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, object: Subscription) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -68,6 +68,7 @@ impl Beats for Triggers {
     type Kind = Trigger;
     type World = World;
     const NAME: &'static str = field_manager::TRIGGER;
+    const HEEDS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, object: Trigger) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -3,7 +3,7 @@
 use heddle_api::application::Application;
 use heddle_api::application_mapping::ApplicationMapping;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 
 use crate::machine::{Ctx, Error};
 
@@ -15,13 +15,11 @@ pub(crate) struct World {
 }
 
 pub(super) async fn observe(ctx: &Ctx, mapping: ApplicationMapping) -> Result<World, Error> {
-    let applications = Api::<Application>::all(ctx.client.clone());
-    let namespaces = Api::<Namespace>::all(ctx.client.clone());
-    let namespace = namespaces
-        .get_opt(&mapping.namespace().unwrap_or_default())
+    let namespace: Option<Namespace> = ctx
+        .known_global(&mapping.namespace().unwrap_or_default())
         .await?;
     Ok(World {
-        application: applications.get_opt(&mapping.name_any()).await?,
+        application: ctx.known_global(&mapping.name_any()).await?,
         namespace_terminating: namespace
             .is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some()),
         mapping,

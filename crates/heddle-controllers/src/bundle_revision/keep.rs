@@ -8,8 +8,8 @@ use heddle_api::bundle_revision::condition;
 use heddle_api::{Bundle, BundleRevision};
 use heddle_rt::backoff::{KeyedBackoff, Limits};
 use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::{Client, ResourceExt as _};
 use parking_lot::Mutex;
 use tokio::sync::RwLock;
 
@@ -153,8 +153,7 @@ fn repository(bundle: Option<&Bundle>, image: &str) -> String {
 }
 
 /// Lets images go that no revision needs, until the future is dropped.
-pub(super) async fn tidy(client: Client, options: Options, keeper: Arc<Keeper>) {
-    let ctx = Ctx::new(client, options, super::field_manager::BUNDLE_REVISION);
+pub(super) async fn tidy(ctx: Ctx, keeper: Arc<Keeper>) {
     let (clock, chance) = (&ctx.options.clock, &ctx.options.chance);
     loop {
         clock

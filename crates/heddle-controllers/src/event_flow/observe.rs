@@ -1,4 +1,5 @@
-//! Observe: a flow and the parts it consists of, by one live read each.
+//! Observe: a flow and the parts it consists of. One that goes reads them live, since it is let go for what it sees; one that
+//! stays only says what the watches know.
 
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use heddle_api::{
@@ -8,7 +9,8 @@ use heddle_api::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::DynamicObject;
-use kube::{Api, ResourceExt as _};
+use kube::core::NamespaceResourceScope;
+use kube::{Resource, ResourceExt as _};
 
 use super::leaving::Leaving;
 use super::links::Links;
@@ -16,6 +18,7 @@ use super::{link_key, link_name, source};
 use crate::eventing::{goes_only_to, is_disabled, succeeds};
 use crate::machine::{Ctx, Error};
 use crate::routing;
+use crate::watch::Watched;
 
 #[derive(Debug, Clone)]
 pub(crate) struct World {
@@ -43,7 +46,7 @@ pub(crate) struct Parts {
 pub(super) async fn observe(ctx: &Ctx, links: &Links, flow: EventFlow) -> Result<World, Error> {
     let namespace = flow.namespace().unwrap_or_default();
     // The Broker before the link: a claim goes after the link that it stood for.
-    let broker: Option<Broker> = ctx.find(&namespace, &flow.spec.broker_ref.name).await?;
+    let broker: Option<Broker> = look(ctx, &flow, &namespace, &flow.spec.broker_ref.name).await?;
     let mut world = World {
         link: link(ctx, links, &flow).await?,
         broker,
@@ -66,15 +69,15 @@ async fn parts(ctx: &Ctx, world: &World, namespace: &str) -> Result<Parts, Error
     let policy = names::policy(&spec.application);
     let activation = names::activation(&spec.service_id);
     Ok(Parts {
-        mapping: ctx.find(namespace, &spec.application).await?,
-        source: ctx.find(source_namespace, source).await?,
-        channel: ctx.find(INTEGRATION_NAMESPACE, &spec.application).await?,
-        activation: ctx.find(namespace, &activation).await?,
-        policy: ctx.find(namespace, &policy).await?,
+        mapping: ctx.known(namespace, &spec.application).await?,
+        source: ctx.known(source_namespace, source).await?,
+        channel: ctx.known(INTEGRATION_NAMESPACE, &spec.application).await?,
+        activation: ctx.known(namespace, &activation).await?,
+        policy: ctx.known(namespace, &policy).await?,
         is_disabled: if world.is_claimed() {
             false
         } else {
-            let found = the_namespace(ctx, namespace).await?;
+            let found: Option<Namespace> = ctx.known_global(namespace).await?;
             found.is_some_and(|namespace| is_disabled(&namespace))
         },
     })
@@ -88,7 +91,7 @@ async fn leaving(ctx: &Ctx, world: &World, namespace: &str) -> Result<Leaving, E
     } else {
         ctx.list(namespace, "").await?
     };
-    let found = the_namespace(ctx, namespace).await?;
+    let found: Option<Namespace> = ctx.find_global(namespace).await?;
     let ends_with_namespace =
         found.is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some());
     let (channel, broker) = entries(flow);
@@ -104,19 +107,31 @@ async fn leaving(ctx: &Ctx, world: &World, namespace: &str) -> Result<Leaving, E
     })
 }
 
-async fn the_namespace(ctx: &Ctx, name: &str) -> Result<Option<Namespace>, Error> {
-    let namespaces = Api::<Namespace>::all(ctx.client.clone());
-    Ok(namespaces.get_opt(name).await?)
+/// A part that matters to one that stays and to one that goes.
+async fn look<K>(
+    ctx: &Ctx,
+    flow: &EventFlow,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<K>, Error>
+where
+    K: Watched + Resource<Scope = NamespaceResourceScope>,
+{
+    match flow.metadata.deletion_timestamp {
+        Some(_) => ctx.find(namespace, name).await,
+        None => ctx.known(namespace, name).await,
+    }
 }
 
 /// The flow's link: under its own name, or under the one it had before it was taken in.
 async fn link(ctx: &Ctx, links: &Links, flow: &EventFlow) -> Result<Option<Subscription>, Error> {
-    let own: Option<Subscription> = ctx.find(INTEGRATION_NAMESPACE, &link_name(flow)).await?;
+    let own: Option<Subscription> =
+        look(ctx, flow, INTEGRATION_NAMESPACE, &link_name(flow)).await?;
     if own.as_ref().is_some_and(|own| serves(own, flow)) {
         return Ok(own);
     }
     for name in links.of(flow) {
-        let other: Option<Subscription> = ctx.find(INTEGRATION_NAMESPACE, &name).await?;
+        let other: Option<Subscription> = look(ctx, flow, INTEGRATION_NAMESPACE, &name).await?;
         if other.as_ref().is_some_and(|other| serves(other, flow)) {
             return Ok(other);
         }

@@ -3,7 +3,7 @@
 use heddle_api::event_policy::{EventPolicy, Publisher, application_subject};
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger};
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 
 use super::named_application;
 use crate::machine::{Ctx, Error};
@@ -58,19 +58,19 @@ async fn subject(
     let (word, exists) = match reference.kind.as_str() {
         "Channel" => (
             "channel",
-            ctx.find::<Channel>(namespace, name).await?.is_some(),
+            ctx.known::<Channel>(namespace, name).await?.is_some(),
         ),
         "Broker" => (
             "broker",
-            ctx.find::<Broker>(namespace, name).await?.is_some(),
+            ctx.known::<Broker>(namespace, name).await?.is_some(),
         ),
         "Subscription" => (
             "subscription",
-            ctx.find::<Subscription>(namespace, name).await?.is_some(),
+            ctx.known::<Subscription>(namespace, name).await?.is_some(),
         ),
         "Trigger" => (
             "trigger",
-            ctx.find::<Trigger>(namespace, name).await?.is_some(),
+            ctx.known::<Trigger>(namespace, name).await?.is_some(),
         ),
         "Application" => {
             let found = is_application(ctx, name).await?;
@@ -79,7 +79,7 @@ async fn subject(
                 .ok_or_else(|| format!("there is no Application {name:?}")));
         }
         "HTTPSource" if namespace == INTEGRATION_NAMESPACE => {
-            let found = ctx.find::<HTTPSource>(namespace, name).await?.is_some();
+            let found = ctx.known::<HTTPSource>(namespace, name).await?.is_some();
             return Ok(found
                 .then(|| Subject::Publisher(application_subject(name)))
                 .ok_or_else(|| format!("there is no HTTPSource {namespace}/{name}")));
@@ -98,6 +98,6 @@ async fn subject(
 }
 
 async fn is_application(ctx: &Ctx, name: &str) -> Result<bool, Error> {
-    let api: Api<Application> = Api::all(ctx.client.clone());
-    Ok(api.get_opt(name).await?.is_some())
+    let known: Option<Application> = ctx.known_global(name).await?;
+    Ok(known.is_some())
 }

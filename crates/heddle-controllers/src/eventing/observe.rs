@@ -1,7 +1,9 @@
-//! Observe: one look at a namespace and at the links into it, each kind listed once.
+//! Observe: one look at a namespace and at the links into it, each kind listed once and live: what is removed is decided here.
 //!
 //! The order matters. Brokers are read before flows: whoever is found in a Broker's claims was a flow before the flows were
 //! listed, so a claim that is taken away belonged to a flow that is really gone, even if another process is at work here.
+
+use std::sync::Arc;
 
 use heddle_api::well_known::{
     BROKER_NAMESPACE_LABEL, INTEGRATION_NAMESPACE, MANAGED_BY, MANAGED_BY_LABEL,
@@ -10,8 +12,7 @@ use heddle_api::{
     Application, ApplicationMapping, Broker, EventActivation, EventFlow, EventPolicy, Subscription,
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 
 use crate::machine::{Ctx, Error};
 
@@ -26,7 +27,8 @@ pub(crate) struct World {
     pub activations: Vec<EventActivation>,
     pub flows: Vec<EventFlow>,
     pub mappings: Vec<ApplicationMapping>,
-    pub applications: Vec<Application>,
+    /// For the names of their services.
+    pub applications: Vec<Arc<Application>>,
 }
 
 pub(super) async fn observe(ctx: &Ctx, namespace: Namespace) -> Result<World, Error> {
@@ -50,8 +52,7 @@ pub(super) async fn observe(ctx: &Ctx, namespace: Namespace) -> Result<World, Er
     // Most namespaces have no flows, and then nobody asks what they are allowed to use.
     if !world.flows.is_empty() {
         world.mappings = ctx.list(&name, "").await?;
-        let applications = Api::<Application>::all(ctx.client.clone());
-        world.applications = applications.list(&ListParams::default()).await?.items;
+        world.applications = ctx.known_all().await?;
     }
     Ok(world)
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use heddle_api::well_known::{FINALIZER, MANAGED_BY_LABEL};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
@@ -16,14 +18,14 @@ fn object<K: DeserializeOwned>(value: Value) -> K {
 fn world() -> World {
     let mut world = World {
         namespace: object(json!({"metadata": {"name": "team", "uid": "uid-team"}})),
-        applications: vec![object(json!({
+        applications: vec![Arc::new(object(json!({
             "apiVersion": "applicationconnector.kyma-project.io/v1alpha1", "kind": "Application",
             "metadata": {"name": "shop"},
             "spec": {"description": "", "services": [{
                 "id": "orders", "name": "orders", "displayName": "Orders", "description": "",
                 "providerDisplayName": "", "entries": [{"type": "Events"}],
             }]},
-        }))],
+        })))],
         mappings: vec![object(json!({
             "apiVersion": "applicationconnector.kyma-project.io/v1alpha1",
             "kind": "ApplicationMapping", "metadata": {"name": "shop"}, "spec": {},
@@ -457,7 +459,8 @@ fn what_somebody_broke_is_mended() {
     world.policies[0].spec.from.clear();
     assert_eq!(words(&world), ["apply EventPolicy flow-shop"]);
     let mut world = settled();
-    world.applications[0].spec.services[0].display_name = "New".to_owned();
+    let shop = Arc::make_mut(&mut world.applications[0]);
+    shop.spec.services[0].display_name = "New".to_owned();
     assert_eq!(words(&world), ["apply EventActivation orders"]);
     let mut world = settled();
     world.brokers.clear();

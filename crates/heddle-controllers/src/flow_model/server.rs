@@ -1,6 +1,7 @@
 //! A server of a few kinds: versions, uids, finalizers, owners, and nothing else.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use heddle_api::well_known::{INJECTION_LABEL, field_manager};
 use heddle_api::{
@@ -216,7 +217,8 @@ impl Server {
     pub(crate) fn decide(&self, mut world: eventing::World) -> Vec<Step> {
         world.flows = self.flows.values().cloned().collect();
         world.mappings = self.mappings.values().cloned().collect();
-        world.applications = self.applications.values().cloned().collect();
+        let applications = self.applications.values().cloned();
+        world.applications = applications.map(Arc::new).collect();
         eventing::Eventing::default().plan(&world)
     }
 

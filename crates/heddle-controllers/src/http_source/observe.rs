@@ -16,7 +16,7 @@ pub(crate) struct World {
 
 pub(super) async fn observe(ctx: &Ctx, source: HTTPSource) -> Result<World, Error> {
     let namespace = source.namespace().unwrap_or_default();
-    let channel = ctx.find(&namespace, &source.name_any()).await?;
+    let channel = ctx.known(&namespace, &source.name_any()).await?;
     let open = ctx
         .plane()
         .map(|plane| plane.application_open(&source.spec.source));

@@ -11,19 +11,18 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use heddle_rt::backoff::{KeyedBackoff, Limits};
-use kube::Client;
 use kube::runtime::applier;
 use kube::runtime::controller::{Action, Config};
 use kube::runtime::reflector::{ObjectRef, Store};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use super::{Beats, Ctx, Error, Machine, on_error, reconcile};
+use super::{Beats, Ctx, Echo, Error, Machine, on_error, reconcile};
 use crate::outlook::Seen;
 use crate::references::{Index, Target};
 use crate::wake::Inbox;
 use crate::watch::{Change, Hub, Watched, key_of, sorted};
-use crate::{Bundles, DataPlane, Options};
+use crate::{Bundles, DataPlane};
 
 /// What one round causes (children, a status) comes back as several wake-ups; together they are one.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -37,6 +36,7 @@ pub(crate) struct Controller<B: Beats> {
     store: Store<B::Kind>,
     inbox: Inbox<B::Kind>,
     index: Index<B::Kind>,
+    echo: Echo<B>,
 }
 
 impl<B: Beats<Kind: Watched>> Controller<B> {
@@ -46,14 +46,14 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
         hub: &mut Hub<B::Kind>,
         targets: fn(&B::Kind) -> Vec<Target>,
     ) -> Self {
-        let (inbox, index) = (Inbox::new(), Index::new());
+        let (inbox, index, echo) = (Inbox::new(), Index::new(), Echo::default());
         let store = hub.store();
         {
-            let (inbox, index) = (inbox.clone(), index.clone());
+            let (inbox, index, echo) = (inbox.clone(), index.clone(), Echo::clone(&echo));
             hub.listen(move |change| {
                 index.update(change, targets);
                 // Nothing is left to do for what is gone.
-                if !matches!(change, Change::Deleted(_)) {
+                if !echo.recognises(change) && !matches!(change, Change::Deleted(_)) {
                     inbox.wake(key_of(&**change.object()));
                 }
             });
@@ -63,6 +63,7 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
             store,
             inbox,
             index,
+            echo,
         }
     }
 
@@ -116,6 +117,20 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
     pub(crate) fn follows_closely<T: Watched>(self, hub: &mut Hub<T>) -> Self {
         let (inbox, index) = (self.inbox.clone(), self.index.clone());
         hub.listen(move |change| {
+            for key in index.referrers(&**change.object()) {
+                inbox.wake(key);
+            }
+        });
+        self
+    }
+
+    /// Wakes whoever refers to an object of that kind when it comes or goes.
+    pub(crate) fn follows_existence<T: Watched>(self, hub: &mut Hub<T>) -> Self {
+        let (inbox, index) = (self.inbox.clone(), self.index.clone());
+        hub.listen(move |change| {
+            if matches!(change, Change::Applied { old: Some(_), .. }) {
+                return;
+            }
             for key in index.referrers(&**change.object()) {
                 inbox.wake(key);
             }
@@ -189,17 +204,18 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
     }
 
     /// Reconciles whatever is woken, until the future is dropped.
-    pub(crate) async fn run(self, client: Client, options: Options) {
+    pub(crate) async fn run(self, ctx: Ctx) {
         let config = Config::default()
-            .concurrency(options.concurrency)
+            .concurrency(ctx.options.concurrency)
             .debounce(DEBOUNCE);
         let machine = Arc::new(Machine {
             backoff: Mutex::new(KeyedBackoff::new(
                 Limits::default(),
-                options.chance.clone(),
+                ctx.options.chance.clone(),
                 KEYS_MAX,
             )),
-            ctx: Ctx::new(client, options, B::NAME),
+            ctx,
+            echo: self.echo,
             beats: self.beats,
         });
         applier(

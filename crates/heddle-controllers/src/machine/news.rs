@@ -28,9 +28,12 @@ impl News {
 
 /// The Events that a change of status amounts to. Pure.
 pub(super) fn news(wanted: &News, before: &Value, after: &Value) -> Vec<Event> {
+    // What is made piece by piece is not ready when it is first looked at, as everybody expects; its status says what it
+    // waits for. News is what turns after that.
+    let is_first = before.get("conditions").is_none();
     let readiness = turn(READY, before, after).filter(|event| {
         let mut usual = wanted.usual.iter();
-        !usual.any(|reason| reason.name == event.reason)
+        !is_first && !usual.any(|reason| reason.name == event.reason)
     });
     let also = wanted.also.iter();
     let also = also.filter_map(|declared| turn(declared.name, before, after));
@@ -181,7 +184,8 @@ mod tests {
         let nothing = Vec::<String>::new();
         assert_eq!(told(json!(null), ready("True")), nothing);
         assert_eq!(told(ready("True"), ready("True")), nothing);
-        assert_eq!(told(json!(null), ready("False")), ["Warning Because"]);
+        assert_eq!(told(json!(null), ready("False")), nothing);
+        assert_eq!(told(ready("True"), ready("False")), ["Warning Because"]);
         assert_eq!(told(ready("True"), ready("Unknown")), ["Warning Because"]);
         assert_eq!(told(ready("False"), ready("True")), ["Normal Ready"]);
     }
@@ -204,7 +208,10 @@ mod tests {
         };
         let state = |type_: &str, status: &str, reason: &str| json!({"conditions": [{"type": type_, "status": status, "reason": reason}]});
         let nothing = Vec::<String>::new();
-        let ready = |reason: &str| told_of(&wanted, json!(null), state("Ready", "False", reason));
+        let ready = |reason: &str| {
+            let before = state("Ready", "True", "");
+            told_of(&wanted, before, state("Ready", "False", reason))
+        };
         assert_eq!(ready("Idle"), nothing);
         assert_eq!(ready("Broken"), ["Warning Broken"]);
         let (good, bad) = (
@@ -213,6 +220,10 @@ mod tests {
         );
         assert_eq!(
             told_of(&wanted, good.clone(), bad.clone()),
+            ["Warning Rejected"]
+        );
+        assert_eq!(
+            told_of(&wanted, json!(null), bad.clone()),
             ["Warning Rejected"]
         );
         assert_eq!(told_of(&wanted, bad.clone(), bad.clone()), nothing);

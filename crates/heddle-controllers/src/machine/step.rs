@@ -426,13 +426,6 @@ where
     }
 }
 
-pub(super) fn api_of<K: Resource<DynamicType = ()>>(
-    client: &Client,
-    namespace: Option<&str>,
-) -> Api<DynamicObject> {
-    api(client, &ApiResource::erase::<K>(&()), namespace)
-}
-
 /// Whether everything wanted is there. Lists of objects are compared item by item, in any order.
 fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {

@@ -68,13 +68,16 @@ pub(super) async fn observe(ctx: &Ctx, instance: ServiceInstance) -> Result<Worl
     if world.pin.is_none() {
         world.bundle = bundle::observe(ctx, &world.instance).await?;
     }
-    if let Some(pin) = &world.pin {
-        let application = Api::<Application>::all(ctx.client.clone())
-            .get_opt(&pin.name)
-            .await?;
-        let mapping: Option<ApplicationMapping> = ctx.find(&namespace, &pin.name).await?;
+    if let Some(pin) = world.pin.clone() {
+        let application: Option<Application> = ctx.known_global(&pin.name).await?;
+        let mapping: Option<ApplicationMapping> = ctx.known(&namespace, &pin.name).await?;
         world.application = application.filter(|found| found.metadata.deletion_timestamp.is_none());
         world.mapping = mapping.filter(|found| found.metadata.deletion_timestamp.is_none());
+        // A flow goes where a service sends no events any more; that it does not must then be so now.
+        if world.flow.is_some() && world.service().is_some_and(|it| !it.sends_events()) {
+            let live: Option<Application> = ctx.find_global(&pin.name).await?;
+            world.application = live.filter(|found| found.metadata.deletion_timestamp.is_none());
+        }
     }
     Ok(world)
 }

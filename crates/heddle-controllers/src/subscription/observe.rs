@@ -67,7 +67,7 @@ async fn channel(
             "Channel {elsewhere}/{name} is in another namespace than the subscription"
         )));
     }
-    Ok(match ctx.find::<Channel>(namespace, name).await? {
+    Ok(match ctx.known::<Channel>(namespace, name).await? {
         None => Err(format!("Channel {namespace}/{name} does not exist")),
         Some(channel) if channel.metadata.deletion_timestamp.is_some() => {
             Err(format!("Channel {namespace}/{name} is being deleted"))

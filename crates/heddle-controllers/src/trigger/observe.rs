@@ -32,7 +32,7 @@ pub(super) async fn observe(ctx: &Ctx, trigger: Trigger) -> Result<World, Error>
         None => None,
     };
     Ok(World {
-        broker: ctx.find(&namespace, &spec.broker).await?,
+        broker: ctx.known(&namespace, &spec.broker).await?,
         subscriber: resolve::destination(ctx, &spec.subscriber, &namespace).await?,
         dependency: dependency::observe(ctx, &trigger).await?,
         dead_letter_sink,

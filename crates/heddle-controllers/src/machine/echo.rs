@@ -1,0 +1,210 @@
+//! Echo: what a controller that only says what it sees need not do because it has said it already.
+//!
+//! A status that was written comes back as a change of its object. There is nothing to do for that: recognised is what was
+//! written, not the write, so whoever puts something else there is noticed whenever it arrives. And while an object is on
+//! its way to being ready, every part of it that comes would be a status of its own; these are told now and then, and the
+//! last word at once. An object that is on its way out is always looked at, and always told about.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use heddle_api::conditions::READY;
+use kube::Resource as _;
+use kube::runtime::reflector::ObjectRef;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::Beats;
+use crate::watch::{Change, Watched, key_of};
+
+/// How often people are told how far something has come that is not ready yet.
+const PROGRESS_PERIOD: Duration = Duration::from_secs(2);
+
+/// What was last said of each object.
+pub(super) struct Echo<B: Beats>(Arc<Mutex<HashMap<ObjectRef<B::Kind>, Said>>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    /// Of the status.
+    hash: u64,
+    at: Duration,
+}
+
+impl<B: Beats> Clone for Echo<B> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<B: Beats> Default for Echo<B> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<B: Beats<Kind: Watched>> Echo<B> {
+    /// Whether a change brings nothing but what this controller has said itself.
+    pub(super) fn recognises(&self, change: &Change<'_, B::Kind>) -> bool {
+        if B::HEEDS_OWN_STATUS {
+            return false;
+        }
+        let key = key_of(&**change.object());
+        match change {
+            Change::Deleted(_) => {
+                self.0.lock().remove(&key);
+                false
+            }
+            Change::Applied { old: Some(_), new } if !change.is_written() => {
+                let said = self.0.lock().get(&key).copied();
+                let is_said = |is: &Value| said.is_some_and(|said| said.hash == hash(is));
+                new.meta().deletion_timestamp.is_none()
+                    && said.is_some()
+                    && status_of::<B>(new).as_ref().is_ok_and(is_said)
+            }
+            Change::Applied { .. } | Change::Listed(_) => false,
+        }
+    }
+}
+
+impl<B: Beats> Echo<B> {
+    /// Takes note of what is about to be said.
+    pub(super) fn note(&self, key: ObjectRef<B::Kind>, status: &Value, now: Duration) {
+        if !B::HEEDS_OWN_STATUS {
+            let hash = hash(status);
+            self.0.lock().insert(key, Said { hash, at: now });
+        }
+    }
+
+    /// How long the next status of an object can wait, if it can: it is not ready, was not so before, and people were told
+    /// a moment ago.
+    pub(super) fn pause(
+        &self,
+        key: &ObjectRef<B::Kind>,
+        before: &Value,
+        after: &Value,
+        now: Duration,
+    ) -> Option<Duration> {
+        if B::HEEDS_OWN_STATUS || before["observedGeneration"] != after["observedGeneration"] {
+            return None;
+        }
+        let readiness = ready(after)?;
+        if readiness == "True" || ready(before) != Some(readiness) {
+            return None;
+        }
+        let said = self.0.lock().get(key).copied()?;
+        let left = (said.at + PROGRESS_PERIOD).saturating_sub(now);
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+/// The status of `Ready`.
+fn ready(status: &Value) -> Option<&str> {
+    let mut conditions = status["conditions"].as_array()?.iter();
+    conditions.find(|condition| condition["type"] == READY)?["status"].as_str()
+}
+
+/// The status of an object, but for what others write there.
+pub(super) fn status_of<B: Beats>(object: &B::Kind) -> Result<Value, serde_json::Error> {
+    let mut status = serde_json::to_value(object)?["status"].take();
+    if let Some(fields) = status.as_object_mut() {
+        fields.retain(|name, _| !B::FOREIGN.contains(&name.as_str()));
+    }
+    Ok(status)
+}
+
+fn hash(status: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    status.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_api::ApplicationMapping;
+    use serde_json::json;
+
+    use super::*;
+    use crate::application::Applications;
+    use crate::application_mapping::Mappings;
+
+    fn mapping(change: Value) -> Arc<ApplicationMapping> {
+        let mut object = json!({
+            "metadata": {"name": "shop", "namespace": "team", "uid": "u", "generation": 1},
+            "spec": {},
+        });
+        json_patch::merge(&mut object, &change);
+        Arc::new(serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn only_what_it_has_said_itself_leaves_a_controller_alone() {
+        let said = json!({"status": {"observedGeneration": 1}});
+        let (before, after) = (mapping(json!({})), mapping(said.clone()));
+        let echo = Echo::<Mappings>::default();
+        let recognises = |old: Option<&Arc<ApplicationMapping>>, new: &Arc<ApplicationMapping>| {
+            echo.recognises(&Change::Applied { old, new })
+        };
+        assert!(!recognises(Some(&before), &after), "nothing was said yet");
+        let status = status_of::<Mappings>(&after).unwrap();
+        echo.note(key_of(&*after), &status, Duration::ZERO);
+        assert!(recognises(Some(&before), &after));
+        assert!(!recognises(None, &after), "it was not known before");
+        assert!(!echo.recognises(&Change::Listed(&after)));
+        let differs = |change: Value| {
+            let mut object = said.clone();
+            json_patch::merge(&mut object, &change);
+            !recognises(Some(&before), &mapping(object))
+        };
+        assert!(differs(json!({"status": {"observedGeneration": 2}})));
+        assert!(differs(json!({"status": null})));
+        assert!(differs(json!({"metadata": {"generation": 2}})));
+        assert!(differs(json!({"metadata": {"labels": {"a": "b"}}})));
+        assert!(differs(json!({"metadata": {"uid": "v"}})));
+        let leaving = mapping(json!({
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": said["status"],
+        }));
+        assert!(!recognises(Some(&leaving), &leaving));
+        assert!(!echo.recognises(&Change::Deleted(&after)));
+        assert!(!recognises(Some(&before), &after), "a namesake is another");
+    }
+
+    #[test]
+    fn a_controller_that_reads_its_own_status_hears_of_it() {
+        let object: Arc<heddle_api::Application> = Arc::new(
+            serde_json::from_value(json!({"metadata": {"name": "shop"}, "spec": {}})).unwrap(),
+        );
+        let echo = Echo::<Applications>::default();
+        let status = status_of::<Applications>(&object).unwrap();
+        echo.note(key_of(&*object), &status, Duration::ZERO);
+        assert!(!echo.recognises(&Change::Applied {
+            old: Some(&object),
+            new: &object,
+        }));
+    }
+
+    #[test]
+    fn progress_is_told_now_and_then_and_the_last_word_at_once() {
+        let key = key_of(&*mapping(json!({})));
+        let status = |ready: &str, reason: &str, generation: u64| {
+            let ready = json!({"type": "Ready", "status": ready, "reason": reason});
+            json!({"conditions": [ready], "observedGeneration": generation})
+        };
+        let echo = Echo::<Mappings>::default();
+        let second = Duration::from_secs(1);
+        let (first, next) = (status("False", "A", 1), status("False", "B", 1));
+        assert_eq!(echo.pause(&key, &json!(null), &first, Duration::ZERO), None);
+        echo.note(key.clone(), &first, Duration::ZERO);
+        assert_eq!(echo.pause(&key, &first, &next, second), Some(second));
+        assert_eq!(echo.pause(&key, &first, &next, 2 * second), None);
+        for word in [
+            status("True", "", 1),
+            status("Unknown", "B", 1),
+            status("False", "B", 2),
+        ] {
+            assert_eq!(echo.pause(&key, &first, &word, second), None, "{word}");
+            assert_eq!(echo.pause(&key, &word, &first, second), None, "{word}");
+        }
+    }
+}

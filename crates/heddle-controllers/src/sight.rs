@@ -1,0 +1,103 @@
+//! What the watches last saw, for whoever needs no more than that.
+//!
+//! A round reads the object that it is about from the server. Of what stands around that object, a status only has to
+//! follow: whatever is newer than what is known here wakes the same round again when it arrives. Two rules make that
+//! true. A controller takes from here only what it is woken for, and it takes away nothing for a reason that it knows
+//! from here only: what goes is decided by live reads.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use kube::runtime::reflector::{ObjectRef, Store};
+
+use crate::watch::{Hub, Watched, sorted};
+
+/// The states that all watches have brought so far, by kind.
+#[derive(Clone, Default)]
+pub(crate) struct Sight(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+impl Debug for Sight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Sight").field(&self.0.len()).finish()
+    }
+}
+
+impl Sight {
+    /// Adds a kind. The watch must be of all namespaces: what is not seen here is not there.
+    pub(crate) fn with<K: Watched>(self, hub: &Hub<K>) -> Self {
+        self.over(hub.store())
+    }
+
+    fn over<K: Watched>(mut self, store: Store<K>) -> Self {
+        self.0.insert(TypeId::of::<K>(), Arc::new(store));
+        self
+    }
+
+    /// What is known of one object; the outer `None` means that nothing is known of its kind yet.
+    pub(crate) fn find<K: Watched>(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Option<Option<K>> {
+        let key = ObjectRef::new(name);
+        let key = match namespace {
+            Some(namespace) => key.within(namespace),
+            None => key,
+        };
+        let found = self.store::<K>()?.get(&key);
+        Some(found.map(|found| K::clone(&found)))
+    }
+
+    /// All that are known of a kind, in order; `None` means that nothing is known yet.
+    pub(crate) fn all<K: Watched>(&self) -> Option<Vec<Arc<K>>> {
+        Some(sorted(self.store::<K>()?.state()))
+    }
+
+    /// The states of a kind, once its first list is in.
+    fn store<K: Watched>(&self) -> Option<&Store<K>> {
+        let store = self.0.get(&TypeId::of::<K>())?.downcast_ref::<Store<K>>()?;
+        let is_ready = store.wait_until_ready().now_or_never();
+        is_ready?.ok().map(|()| store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_api::{Application, Channel};
+    use kube::runtime::reflector;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
+    use super::*;
+
+    fn channel(name: &str) -> Channel {
+        let metadata = json!({"name": name, "namespace": "team"});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap()
+    }
+
+    #[test]
+    fn nothing_counts_as_absent_before_all_that_is_there_was_seen() {
+        let (store, mut writer) = reflector::store();
+        let sight = Sight::default().over(store);
+        let found = |name: &str| -> Option<Option<String>> {
+            let found = sight.find::<Channel>(Some("team"), name)?;
+            Some(found.and_then(|channel| channel.metadata.name))
+        };
+        assert_eq!(found("a"), None);
+        writer.apply_watcher_event(&Event::Init);
+        writer.apply_watcher_event(&Event::InitApply(channel("a")));
+        assert_eq!(found("a"), None);
+        assert_eq!(found("b"), None);
+        writer.apply_watcher_event(&Event::InitDone);
+        assert_eq!(found("a"), Some(Some("a".to_owned())));
+        assert_eq!(found("b"), Some(None));
+        assert_eq!(sight.all::<Channel>().map(|all| all.len()), Some(1));
+        assert!(
+            sight.find::<Application>(None, "a").is_none(),
+            "nobody watches that kind"
+        );
+    }
+}
