@@ -3,9 +3,16 @@
 //! Numbers are for comparison side by side in one run, never for a test to depend on.
 
 mod api;
+mod front;
+mod histogram;
+mod machine;
 mod mesh;
 mod osb;
 mod process;
+mod programs;
+mod report;
+mod session;
+mod wire;
 
 use crate::terminal::Terminal;
 use crate::wire::World;

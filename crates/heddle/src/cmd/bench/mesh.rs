@@ -8,30 +8,29 @@
 //! Every box is a process of its own; their CPU time and memory are what the kernel says. Goals are ratios between sides
 //! that take turns in one run, so they hold on any machine; absolute figures are printed beside them.
 
-pub(super) mod histogram;
 mod lab;
 pub(super) mod load;
-mod machine;
 pub(super) mod nats;
 pub(super) mod noop;
 mod processes;
-pub(super) mod report;
 pub(super) mod server;
 pub(super) mod sink;
 mod suite;
 mod template;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use heddle_rt::shutdown::Interrupts;
 
 use self::lab::Lab;
-use self::report::Report;
-use crate::output::{self, Format};
+use super::programs::on_path;
+use super::report::Report;
+use super::session::Session;
+// Under these names the modules below know what all benchmarks share.
+use super::{histogram, machine, programs, report, wire};
+use crate::output::Format;
 use crate::terminal::Terminal;
 use crate::wire::World;
 
@@ -101,28 +100,14 @@ enum Question {
 }
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let dir = args
-        .dir
-        .join(format!("heddle-bench-{}", world.chance.suffix(6)));
-    let (format, colour) = (args.output, terminal.colour_out);
-    // Without this an interrupt would leave the directory and its servers behind.
-    let mut interrupts = Interrupts::from_signals().context("cannot listen for signals")?;
-    let report = tokio::select! {
-        report = Box::pin(measure(args, &dir, world, terminal)) => report,
-        () = interrupts.next() => Err(anyhow::anyhow!("interrupted")),
+    let session = Session {
+        dir: args.dir.clone(),
+        format: args.output,
     };
-    if world.vfs.exists(&dir)? {
-        std::fs::remove_dir_all(&dir)
-            .with_context(|| format!("cannot remove {}", dir.display()))?;
-    }
-    let report = report?;
-    let text = match format {
-        Format::Json => output::json(&report.to_json()),
-        Format::Yaml => output::yaml(&report.to_json()),
-        Format::Table | Format::Wide | Format::Name => report.to_text(colour),
+    let measure = async |dir: &Path, terminal: &mut Terminal| {
+        Box::pin(measure(args, dir, world, terminal)).await
     };
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    session.run(world, terminal, measure).await
 }
 
 async fn measure(
@@ -131,9 +116,6 @@ async fn measure(
     world: &World,
     terminal: &mut Terminal,
 ) -> anyhow::Result<Report> {
-    if cfg!(debug_assertions) {
-        terminal.warn("this heddle was built without optimisation; its figures mean little");
-    }
     let (seconds, queued) = if args.quick {
         (1.0, 1_000_000)
     } else {
@@ -187,14 +169,6 @@ fn on_one_thread<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::
             .context("cannot start the runtime")?;
         runtime.block_on(future)
     })
-}
-
-/// The program of that name that a shell would find.
-fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
 }
 
 fn positive(text: &str) -> anyhow::Result<f64> {

@@ -6,39 +6,27 @@
 //! is Ready. *Stuck*: instances that cannot become ready, and what they cost while they wait.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use base64::Engine as _;
+use anyhow::Context as _;
 use futures::StreamExt as _;
 use heddle_api::{Application, ApplicationMapping, EventFlow};
-use heddle_rt::shutdown::Interrupts;
-use heddle_rt::{OnError, Tasks};
 use http::Request;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
-use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::mesh::histogram::Histogram;
-use super::mesh::report::{Goal, Report, Row, Unit};
-use super::mesh::server::Server;
-use crate::client::Remote;
-use crate::output::{self, Format};
+use super::front::Front;
+use super::mesh::server::{STALL_MAX, Server};
+use super::report::{Goal, Report, Row, Unit};
+use super::session::Session;
+use crate::output::Format;
 use crate::terminal::Terminal;
 use crate::wire::World;
 
-/// How many requests are under way at once.
-const CONNECTIONS: u32 = 64;
-const POLL: Duration = Duration::from_millis(50);
-/// A failsafe only: without progress for this long something is wrong.
-const STALL_MAX: Duration = Duration::from_secs(120);
 /// How often the server that does nothing is asked.
 const LIVEZ_REQUESTS: u32 = 5_000;
 
@@ -75,26 +63,14 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let dir = args
-        .dir
-        .join(format!("heddle-bench-{}", world.chance.suffix(6)));
-    let mut interrupts = Interrupts::from_signals().context("cannot listen for signals")?;
-    let report = tokio::select! {
-        report = Box::pin(measure(&args, &dir, world, terminal)) => report,
-        () = interrupts.next() => Err(anyhow::anyhow!("interrupted")),
+    let session = Session {
+        dir: args.dir.clone(),
+        format: args.output,
     };
-    if world.vfs.exists(&dir)? {
-        std::fs::remove_dir_all(&dir)
-            .with_context(|| format!("cannot remove {}", dir.display()))?;
-    }
-    let report = report?;
-    let text = match args.output {
-        Format::Json => output::json(&report.to_json()),
-        Format::Yaml => output::yaml(&report.to_json()),
-        Format::Table | Format::Wide | Format::Name => report.to_text(terminal.colour_out),
+    let measure = async |dir: &Path, terminal: &mut Terminal| {
+        Box::pin(measure(&args, dir, world, terminal)).await
     };
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    session.run(world, terminal, measure).await
 }
 
 async fn measure(
@@ -103,9 +79,6 @@ async fn measure(
     world: &World,
     terminal: &mut Terminal,
 ) -> anyhow::Result<Report> {
-    if cfg!(debug_assertions) {
-        terminal.warn("this heddle was built without optimisation; its figures mean little");
-    }
     let mut report = Report::default();
     terminal.note("measuring requests");
     requests(args, dir.join("requests"), world, &mut report).await?;
@@ -114,14 +87,6 @@ async fn measure(
     terminal.note("measuring stuck instances");
     stuck(args, dir.join("stuck"), world, &mut report).await?;
     Ok(report)
-}
-
-/// How requests fared.
-#[derive(Debug, Default)]
-struct Timed {
-    p50: Duration,
-    p99: Duration,
-    cpu_micros: f64,
 }
 
 async fn requests(
@@ -142,12 +107,12 @@ async fn requests(
         .await?;
     let put = broker
         .timed(&server, args.instances, |number| {
-            broker.put(number, 0, "bench-000")
+            put(&broker, number, 0, "bench-000")
         })
         .await?;
     let polled = broker
         .timed(&server, args.instances * 5, |number| {
-            broker.poll(number % args.instances)
+            poll(&broker, number % args.instances)
         })
         .await?;
     let millis = |value: Duration| value.as_secs_f64() * 1000.0;
@@ -197,7 +162,7 @@ async fn flows(
         broker.offered(applications as usize).await?;
         let put = |number: u32| {
             let namespace = &names[(number / applications) as usize];
-            broker.put(number, number % applications, namespace)
+            put(&broker, number, number % applications, namespace)
         };
         broker.timed(&server, args.flows, put).await?;
     }
@@ -248,7 +213,7 @@ async fn stuck(
     let before = server.usage()?.rss_bytes;
     let put = broker
         .timed(&server, args.stuck, |number| {
-            broker.put(number, 0, "bench-000")
+            put(&broker, number, 0, "bench-000")
         })
         .await?;
     server.rest().await?;
@@ -334,120 +299,21 @@ async fn ready_flows(
     Ok(Ok(()))
 }
 
-/// The broker's HTTP side, as a platform sees it.
-#[derive(Debug)]
-struct Front {
-    remote: Remote,
-    authorization: String,
-    world: World,
+fn put(broker: &Front, number: u32, of: u32, namespace: &str) -> http::Result<Request<Vec<u8>>> {
+    let service = format!("{}-events", application(of));
+    let body = json!({
+        "service_id": service, "plan_id": format!("{service}-plan"),
+        "organization_guid": "bench", "space_guid": namespace,
+        "context": {"platform": "bench", "namespace": namespace},
+    });
+    let path = format!("/v2/service_instances/bench-{number}?accepts_incomplete=true");
+    broker
+        .request("PUT", &path)
+        .header("Content-Type", "application/json")
+        .body(body.to_string().into_bytes())
 }
 
-impl Front {
-    fn of(server: &Server<'_>, world: &World, dir: &Path) -> anyhow::Result<Self> {
-        let file = dir.join("osb-credentials.json");
-        let credentials: Value = serde_json::from_slice(&world.vfs.read(&file)?)?;
-        let text = |key: &str| credentials[key].as_str().unwrap_or_default().to_owned();
-        let pair = format!("{}:{}", text("username"), text("password"));
-        let token = base64::engine::general_purpose::STANDARD.encode(pair);
-        let address: SocketAddr = server.control;
-        let url = format!("http://{address}");
-        Ok(Self {
-            remote: Remote::anonymous(url.parse()?, url)?,
-            authorization: format!("Basic {token}"),
-            world: world.clone(),
-        })
-    }
-
-    fn request(&self, method: &str, path: &str) -> http::request::Builder {
-        Request::builder()
-            .method(method)
-            .uri(path)
-            .header("Authorization", &self.authorization)
-            .header("X-Broker-API-Version", "2.17")
-    }
-
-    fn put(&self, number: u32, of: u32, namespace: &str) -> http::Result<Request<Vec<u8>>> {
-        let service = format!("{}-events", application(of));
-        let body = json!({
-            "service_id": service, "plan_id": format!("{service}-plan"),
-            "organization_guid": "bench", "space_guid": namespace,
-            "context": {"platform": "bench", "namespace": namespace},
-        });
-        let path = format!("/v2/service_instances/bench-{number}?accepts_incomplete=true");
-        self.request("PUT", &path)
-            .header("Content-Type", "application/json")
-            .body(body.to_string().into_bytes())
-    }
-
-    fn poll(&self, number: u32) -> http::Result<Request<Vec<u8>>> {
-        let path = format!("/v2/service_instances/bench-{number}/last_operation");
-        self.request("GET", &path).body(Vec::new())
-    }
-
-    /// Waits until the catalog has so many offerings.
-    async fn offered(&self, wanted: usize) -> anyhow::Result<()> {
-        let started = self.world.clock.monotonic();
-        loop {
-            let request = self.request("GET", "/v2/catalog").body(Vec::new())?;
-            let catalog = self.remote.send(request).await?.ok("catalog")?;
-            if catalog["services"]
-                .as_array()
-                .is_some_and(|services| services.len() >= wanted)
-            {
-                return Ok(());
-            }
-            if self.world.clock.monotonic().saturating_sub(started) > STALL_MAX {
-                bail!("the catalog does not show {wanted} offerings");
-            }
-            self.world.clock.sleep(POLL).await;
-        }
-    }
-
-    /// Sends requests on so many connections, as fast as they are answered.
-    async fn timed(
-        &self,
-        server: &Server<'_>,
-        count: u32,
-        request: impl Fn(u32) -> http::Result<Request<Vec<u8>>>,
-    ) -> anyhow::Result<Timed> {
-        let requests: Result<Vec<_>, _> = (0..count).map(&request).collect();
-        let requests: Arc<Vec<_>> = Arc::new(requests?);
-        let (tasks, next) = (Tasks::new("platform"), Arc::new(AtomicU32::new(0)));
-        let histogram: Arc<Mutex<Histogram>> = Arc::default();
-        let before = server.usage()?.cpu;
-        for connection in 0..CONNECTIONS.min(count) {
-            let (remote, clock) = (self.remote.clone(), self.world.clock.clone());
-            let (requests, next, histogram) = (requests.clone(), next.clone(), histogram.clone());
-            tasks.spawn(
-                &format!("connection-{connection}"),
-                OnError::Report,
-                async move {
-                    loop {
-                        let number = next.fetch_add(1, Ordering::Relaxed) as usize;
-                        let Some(request) = requests.get(number) else {
-                            return Ok::<(), anyhow::Error>(());
-                        };
-                        let started = clock.monotonic();
-                        let answer = remote.send(request.clone()).await?;
-                        let took = clock.monotonic().saturating_sub(started);
-                        if !answer.code.is_success() {
-                            bail!("{} answered {}", request.uri(), answer.code);
-                        }
-                        histogram.lock().record(u64::try_from(took.as_nanos())?);
-                    }
-                },
-            );
-        }
-        tasks.join().await;
-        if let Some(failure) = tasks.failures().into_iter().next() {
-            return Err(failure.into());
-        }
-        let cpu = server.usage()?.cpu.saturating_sub(before);
-        let histogram = histogram.lock();
-        Ok(Timed {
-            p50: histogram.percentile(0.5),
-            p99: histogram.percentile(0.99),
-            cpu_micros: cpu.as_secs_f64() * 1e6 / f64::from(count),
-        })
-    }
+fn poll(broker: &Front, number: u32) -> http::Result<Request<Vec<u8>>> {
+    let path = format!("/v2/service_instances/bench-{number}/last_operation");
+    broker.request("GET", &path).body(Vec::new())
 }

@@ -14,7 +14,7 @@ use super::super::process;
 use super::load::{self, Outcome};
 use super::machine::Busy;
 use super::processes;
-use super::report::{Report, Row};
+use super::report::{Report, Row, Sample};
 use super::server::STALL_MAX;
 use super::sink::Counted;
 use crate::failure::Failure;
@@ -83,24 +83,6 @@ impl Side {
             ..self
         }
     }
-}
-
-/// The figures of one run, or the medians of several.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::cmd::bench) struct Sample {
-    pub(in crate::cmd::bench) side: String,
-    /// Accepted events per second.
-    pub(in crate::cmd::bench) rate: f64,
-    /// From sending a request to its answer.
-    pub(in crate::cmd::bench) p50: Duration,
-    pub(in crate::cmd::bench) p99: Duration,
-    /// CPU time of the measured process per accepted event, in microseconds.
-    pub(in crate::cmd::bench) cpu_micros: f64,
-    /// From sending an event to its arrival, when there is a sink.
-    pub(in crate::cmd::bench) arrival: Option<(Duration, Duration)>,
-    pub(in crate::cmd::bench) refused: u64,
-    /// Cores used by others; of several runs the most.
-    pub(in crate::cmd::bench) foreign_cores: f64,
 }
 
 impl Lab<'_> {

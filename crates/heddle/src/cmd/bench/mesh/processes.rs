@@ -4,44 +4,15 @@
 //! helper ends when its standard input closes: when the benchmark drops it, and also when the benchmark itself is killed.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
+use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
 use heddle_rt::{OnError, Tasks};
 use tokio_util::sync::CancellationToken;
 
 use super::load::{self, Outcome};
-
-/// This program, with other arguments.
-pub(super) fn heddle() -> anyhow::Result<Command> {
-    Ok(Command::new(
-        std::env::current_exe().context("cannot find this program's own file")?,
-    ))
-}
-
-/// A process that ends when this is dropped.
-#[derive(Debug)]
-pub(super) struct Running(pub(super) Child);
-
-impl Running {
-    pub(super) fn pid(&self) -> u32 {
-        self.0.id()
-    }
-
-    /// Ends the process without warning and waits until it has.
-    pub(super) fn kill(&mut self) {
-        // Either it runs and can be killed, or it has ended already; both are fine.
-        self.0.kill().unwrap_or_default();
-        self.0.wait().unwrap_or_default();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
+use super::programs::{Running, heddle};
 
 /// A sink or a no-op server.
 #[derive(Debug)]
@@ -119,10 +90,4 @@ pub(super) fn standard_input_closed(tasks: &Tasks) -> anyhow::Result<Cancellatio
         read
     })?;
     Ok(closed)
-}
-
-/// An address on which nobody listens, at least just now.
-pub(super) async fn unused_address() -> anyhow::Result<SocketAddr> {
-    let listener = heddle_rt::net::bind((Ipv4Addr::LOCALHOST, 0).into()).await?;
-    Ok(listener.address())
 }

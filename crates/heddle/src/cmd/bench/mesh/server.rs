@@ -20,7 +20,7 @@ use kube::api::{Api, ListParams, PostParams};
 use serde_json::Value;
 
 use super::super::process::{self, Usage};
-use super::processes::{self, Running};
+use super::programs::{self, Running};
 use super::template::SOURCE;
 use super::{load, wire};
 use crate::client::{ClientArgs, Remote};
@@ -281,7 +281,7 @@ async fn launch(
         .append(true)
         .open(dir.join("bench.log"))
         .with_context(|| format!("cannot write a log in {}", dir.display()))?;
-    let mut command = processes::heddle()?;
+    let mut command = programs::heddle()?;
     command.args([
         "serve",
         "--log",

@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 
 use super::super::lab::{Lab, Side};
 use super::super::nats;
-use super::super::processes::{self, Running};
+use super::super::programs::{self, Running};
 use super::super::report::{Goal, Row};
 use super::super::server::{STALL_MAX, Server};
 use crate::wire::World;
@@ -67,7 +67,7 @@ struct JetStream {
 
 impl JetStream {
     async fn start(lab: &Lab<'_>, binary: &Path, sync: Sync) -> anyhow::Result<Self> {
-        let address = processes::unused_address().await?;
+        let address = programs::unused_address().await?;
         let dir = lab.dir.join(format!("jetstream-{sync:?}").to_lowercase());
         lab.world.vfs.create_dir_all(&dir)?;
         let config = dir.join("nats.conf");

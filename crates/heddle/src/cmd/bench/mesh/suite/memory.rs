@@ -3,6 +3,7 @@
 use super::super::lab::{Lab, Side};
 use super::super::load;
 use super::super::processes::{self, Helper};
+use super::super::programs;
 use super::super::report::{Goal, Row, Unit};
 use super::super::server::{Server, Wants};
 
@@ -38,7 +39,7 @@ async fn after_load(lab: &mut Lab<'_>) -> anyhow::Result<()> {
 async fn queued(lab: &mut Lab<'_>) -> anyhow::Result<()> {
     let server = Server::start(lab.world, lab.dir.join("queued")).await?;
     let path = server.broker("waiting").await?;
-    let nobody = processes::unused_address().await?;
+    let nobody = programs::unused_address().await?;
     server
         .triggers("waiting", Wants::Everything, 1, nobody)
         .await?;

@@ -6,10 +6,10 @@
 
 use std::net::SocketAddr;
 
-use super::super::lab::{Lab, Sample, Side};
+use super::super::lab::{Lab, Side};
 use super::super::load;
 use super::super::processes::Helper;
-use super::super::report::{Goal, Row};
+use super::super::report::{Goal, Row, Sample};
 use super::super::server::{Server, Wants};
 use super::super::sink::Manner;
 

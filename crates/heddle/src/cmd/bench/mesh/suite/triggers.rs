@@ -3,9 +3,9 @@
 //! One server per number of triggers, so that memory and caches are those of a server that has so many; the one with a
 //! single trigger runs beside each of the others and takes turns with it.
 
-use super::super::lab::{Lab, Sample, Side};
-use super::super::processes;
-use super::super::report::{Goal, Row, Unit};
+use super::super::lab::{Lab, Side};
+use super::super::programs;
+use super::super::report::{Goal, Row, Sample, Unit};
 use super::super::server::{Server, Wants};
 
 const BROKER: &str = "idle";
@@ -77,7 +77,7 @@ async fn server<'a>(
         .join(format!("triggers-{wants:?}-{count}").to_lowercase());
     let server = Server::start(lab.world, dir).await?;
     let path = server.broker(BROKER).await?;
-    let subscriber = processes::unused_address().await?;
+    let subscriber = programs::unused_address().await?;
     server.triggers(BROKER, wants, count, subscriber).await?;
     Ok((server, path))
 }

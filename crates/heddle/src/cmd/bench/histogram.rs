@@ -13,7 +13,7 @@ const BUCKETS: usize = ((64 - PRECISION_BITS as usize) + 1) << PRECISION_BITS;
 
 /// How often each latency was seen. Unit: whatever is recorded, here nanoseconds.
 #[derive(Clone, Debug)]
-pub(in crate::cmd::bench) struct Histogram {
+pub(super) struct Histogram {
     counts: Vec<u64>,
     total: u64,
 }
@@ -28,25 +28,25 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    pub(in crate::cmd::bench) fn record(&mut self, value: u64) {
+    pub(super) fn record(&mut self, value: u64) {
         self.counts[bucket(value)] += 1;
         self.total += 1;
     }
 
-    pub(in crate::cmd::bench) fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
         }
         self.total += other.total;
     }
 
-    pub(in crate::cmd::bench) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.counts.fill(0);
         self.total = 0;
     }
 
     /// The value that `share` of all recorded ones do not exceed; zero when there are none.
-    pub(in crate::cmd::bench) fn percentile(&self, share: f64) -> Duration {
+    pub(super) fn percentile(&self, share: f64) -> Duration {
         let wanted = ((self.total as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
         for (index, count) in self.counts.iter().enumerate() {

@@ -8,20 +8,37 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::lab::Sample;
 use super::machine::FOREIGN_CORES_MAX;
 use crate::output::Table;
 
 /// Everything a run found out.
 #[derive(Debug, Default)]
-pub(in crate::cmd::bench) struct Report {
-    pub(in crate::cmd::bench) rows: Vec<Row>,
-    pub(in crate::cmd::bench) samples: Vec<Sample>,
+pub(super) struct Report {
+    pub(super) rows: Vec<Row>,
+    pub(super) samples: Vec<Sample>,
+}
+
+/// The figures of one run, or the medians of several.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sample {
+    pub(super) side: String,
+    /// Accepted events per second.
+    pub(super) rate: f64,
+    /// From sending a request to its answer.
+    pub(super) p50: Duration,
+    pub(super) p99: Duration,
+    /// CPU time of the measured process per accepted event, in microseconds.
+    pub(super) cpu_micros: f64,
+    /// From sending an event to its arrival, when there is a sink.
+    pub(super) arrival: Option<(Duration, Duration)>,
+    pub(super) refused: u64,
+    /// Cores used by others; of several runs the most.
+    pub(super) foreign_cores: f64,
 }
 
 /// One figure that matters, and how good it should be.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cmd::bench) struct Row {
+pub(super) struct Row {
     measure: String,
     value: f64,
     unit: Unit,
@@ -31,7 +48,7 @@ pub(in crate::cmd::bench) struct Row {
 
 /// What a value counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cmd::bench) enum Unit {
+pub(super) enum Unit {
     Ratio,
     Micros,
     Millis,
@@ -41,14 +58,14 @@ pub(in crate::cmd::bench) enum Unit {
 
 /// Which values are good enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::cmd::bench) enum Goal {
+pub(super) enum Goal {
     AtLeast(f64),
     AtMost(f64),
 }
 
 impl Row {
     /// One figure divided by another, of two sides that were measured together.
-    pub(in crate::cmd::bench) fn ratio(
+    pub(super) fn ratio(
         measure: impl Into<String>,
         of: fn(&Sample) -> f64,
         ours: &Sample,
@@ -61,11 +78,7 @@ impl Row {
     }
 
     /// A figure that stands alone.
-    pub(in crate::cmd::bench) fn figure(
-        measure: impl Into<String>,
-        value: f64,
-        unit: Unit,
-    ) -> Self {
+    pub(super) fn figure(measure: impl Into<String>, value: f64, unit: Unit) -> Self {
         Self {
             measure: measure.into(),
             value,
@@ -75,7 +88,7 @@ impl Row {
         }
     }
 
-    pub(in crate::cmd::bench) fn goal(self, goal: Goal) -> Self {
+    pub(super) fn goal(self, goal: Goal) -> Self {
         Self {
             goal: Some(goal),
             ..self
@@ -83,7 +96,7 @@ impl Row {
     }
 
     /// The most that others used while this was measured.
-    pub(in crate::cmd::bench) fn disturbed_by(self, foreign_cores: f64) -> Self {
+    pub(super) fn disturbed_by(self, foreign_cores: f64) -> Self {
         Self {
             foreign_cores,
             ..self
@@ -125,13 +138,13 @@ impl Unit {
 }
 
 impl Report {
-    pub(in crate::cmd::bench) fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let rows: Vec<Value> = self.rows.iter().map(row_json).collect();
         let samples: Vec<Value> = self.samples.iter().map(sample_json).collect();
         json!({"measures": rows, "runs": samples})
     }
 
-    pub(in crate::cmd::bench) fn to_text(&self, colour: bool) -> String {
+    pub(super) fn to_text(&self, colour: bool) -> String {
         let mut text = String::new();
         for table in [self.goals(), self.figures()] {
             if !table.rows.is_empty() {
