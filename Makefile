@@ -59,11 +59,12 @@ fuzz: ## Invented input for everything that reads strangers' bytes or the disk's
 	done
 
 .PHONY: bench
-bench: ## Measure `heddle bench api`, `mesh` and `osb` on this machine, optimised
-	.ci/tools.sh rust
+bench: ## Measure `heddle bench api`, `mesh`, `osb` and `registry` on this machine, optimised
+	.ci/tools.sh rust bundles
 	cargo run --locked --release --package heddle -- bench api
 	cargo run --locked --release --package heddle -- bench mesh
 	cargo run --locked --release --package heddle -- bench osb
+	$(bundle_programs) cargo run --locked --release --package heddle -- bench registry
 
 .PHONY: audit
 audit: ## Licences, advisories, sources and duplicate versions of all dependencies (deny.toml)

@@ -10,6 +10,7 @@ mod mesh;
 mod osb;
 mod process;
 mod programs;
+mod registry;
 mod report;
 mod session;
 mod wire;
@@ -29,6 +30,7 @@ enum What {
     Api(api::Args),
     Mesh(mesh::Args),
     Osb(osb::Args),
+    Registry(registry::Args),
     // The processes that `mesh` starts; by hand they help to look into a figure.
     #[command(hide = true)]
     Load(mesh::load::Args),
@@ -45,6 +47,7 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
         What::Api(args) => api::run(args, world, terminal).await,
         What::Mesh(args) => Box::pin(mesh::run(args, world, terminal)).await,
         What::Osb(args) => Box::pin(osb::run(args, world, terminal)).await,
+        What::Registry(args) => Box::pin(registry::run(args, world, terminal)).await,
         What::Load(args) => mesh::load::run(args, world, terminal),
         What::Sink(args) => mesh::sink::run(args, world, terminal),
         What::Noop(args) => mesh::noop::run(args, world, terminal).await,

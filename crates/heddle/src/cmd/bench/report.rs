@@ -50,6 +50,7 @@ pub(super) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Ratio,
+    Count,
     Micros,
     Millis,
     Seconds,
@@ -103,6 +104,11 @@ impl Row {
         }
     }
 
+    /// In one line, for those who watch.
+    pub(super) fn shown(&self) -> String {
+        format!("{}: {}", self.measure, self.unit.show(self.value))
+    }
+
     fn met(&self) -> Option<bool> {
         Some(match self.goal? {
             Goal::AtLeast(least) => self.value >= least,
@@ -119,6 +125,7 @@ impl Unit {
     fn show(self, value: f64) -> String {
         match self {
             Self::Ratio => format!("{value:.2}"),
+            Self::Count => format!("{value:.0}"),
             Self::Micros => format!("{value:.1} µs"),
             Self::Millis => format!("{value:.2} ms"),
             Self::Seconds => format!("{value:.2} s"),
@@ -129,6 +136,7 @@ impl Unit {
     fn name(self) -> &'static str {
         match self {
             Self::Ratio => "ratio",
+            Self::Count => "count",
             Self::Micros => "us",
             Self::Millis => "ms",
             Self::Seconds => "s",
