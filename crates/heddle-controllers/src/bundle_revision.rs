@@ -96,9 +96,20 @@ fn siblings(change: &Change<'_, BundleRevision>) -> Vec<Target> {
 
 /// How much is kept, and how it is fetched.
 fn settings(change: &Change<'_, Registry>) -> Vec<Target> {
-    let is_written = change.is_written();
-    let registry = Target::of::<Registry>("", &change.object().name_any());
-    is_written.then_some(registry).into_iter().collect()
+    // Annotations ask for readings, which are none of a revision's business.
+    let settings = |registry: &Registry| {
+        let metadata = &registry.metadata;
+        (metadata.generation, metadata.deletion_timestamp.clone())
+    };
+    if let Change::Applied {
+        old: Some(old),
+        new,
+    } = change
+        && settings(old) == settings(new)
+    {
+        return Vec::new();
+    }
+    vec![Target::of::<Registry>("", &change.object().name_any())]
 }
 
 /// The revisions that an instance or binding has begun or ceased to refer to.

@@ -155,6 +155,9 @@ impl Hubs {
             .with(&self.namespaces)
             .with(&self.policies)
             .with(&self.activations)
+            .with(&self.registries)
+            .with(&self.bundles)
+            .with(&self.revisions)
     }
 }
 

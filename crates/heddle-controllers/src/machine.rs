@@ -31,7 +31,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::sight::Sight;
-use crate::watch::Watched;
+use crate::watch::{Watched, sorted};
 use crate::{Bundles, DataPlane, Options};
 
 mod controller;
@@ -176,11 +176,32 @@ impl Ctx {
 
     /// The same of all objects of a kind, in all namespaces.
     pub(crate) async fn known_all<K: Watched>(&self) -> Result<Vec<Arc<K>>, Error> {
-        if let Some(known) = self.sight.all() {
-            return Ok(known);
+        match self.sight.all() {
+            Some(known) => Ok(sorted(known)),
+            None => {
+                let live = Box::pin(self.list_all(&ListParams::default())).await?;
+                Ok(live.into_iter().map(Arc::new).collect())
+            }
         }
-        let live = self.list_all(&ListParams::default()).await?;
-        Ok(live.into_iter().map(Arc::new).collect())
+    }
+
+    /// The same of those of a kind that are asked for. A list by a field would look into all of them each time.
+    pub(crate) async fn known_where<K: Watched>(
+        &self,
+        is_wanted: impl Fn(&K) -> bool,
+    ) -> Result<Vec<K>, Error> {
+        match self.sight.all() {
+            Some(mut known) => {
+                known.retain(|object: &Arc<K>| is_wanted(object));
+                let known = sorted(known);
+                Ok(known.iter().map(|object| K::clone(object)).collect())
+            }
+            None => {
+                let mut live = Box::pin(self.list_all(&ListParams::default())).await?;
+                live.retain(|object| is_wanted(object));
+                Ok(live)
+            }
+        }
     }
 
     /// A live read of one namespaced object; `None` when there is none.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use kube::runtime::reflector::{ObjectRef, Store};
 
-use crate::watch::{Hub, Watched, sorted};
+use crate::watch::{Hub, Watched};
 
 /// The states that all watches have brought so far, by kind.
 #[derive(Clone, Default)]
@@ -51,9 +51,9 @@ impl Sight {
         Some(found.map(|found| K::clone(&found)))
     }
 
-    /// All that are known of a kind, in order; `None` means that nothing is known yet.
+    /// All that are known of a kind, in no order; `None` means that nothing is known yet.
     pub(crate) fn all<K: Watched>(&self) -> Option<Vec<Arc<K>>> {
-        Some(sorted(self.store::<K>()?.state()))
+        Some(self.store::<K>()?.state())
     }
 
     /// The states of a kind, once its first list is in.

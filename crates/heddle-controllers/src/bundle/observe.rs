@@ -7,7 +7,7 @@ use heddle_api::{Bundle, BundleRevision, Registry};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::DynamicObject;
 
 use super::phase::{self, Standing};
 use super::{HOLD, RELEASE, SWEEP};
@@ -32,10 +32,12 @@ pub(crate) struct World {
 }
 
 pub(super) async fn observe(ctx: &Ctx, known: &Known, bundle: Bundle) -> Result<World, Error> {
-    let of_bundle = ListParams::default().fields(&format!("spec.bundle={}", bundle.name_any()));
+    let name = bundle.name_any();
     let mut world = World {
         registry: ctx.find_global(&bundle.spec.registry).await?,
-        revisions: ctx.list_all(&of_bundle).await?,
+        revisions: ctx
+            .known_where(|it: &BundleRevision| it.spec.bundle == name)
+            .await?,
         rival: rival(ctx, &bundle).await?,
         bundle,
         users: None,
@@ -74,8 +76,9 @@ async fn users(
 
 /// Ids that come from names can meet; who came first keeps its place.
 async fn rival(ctx: &Ctx, bundle: &Bundle) -> Result<Option<String>, Error> {
-    let same = format!("spec.serviceID={}", bundle.spec.service_id);
-    let same: Vec<Bundle> = ctx.list_all(&ListParams::default().fields(&same)).await?;
+    let service = &bundle.spec.service_id;
+    let same = ctx.known_where(|it: &Bundle| it.spec.service_id == *service);
+    let same = same.await?;
     let age = |bundle: &Bundle| (bundle.creation_timestamp(), bundle.name_any());
     let is_live = |other: &&Bundle| {
         let status = other.status.as_ref();

@@ -39,7 +39,6 @@ pub(super) async fn observe(
     known: &Known,
     revision: BundleRevision,
 ) -> Result<World, Error> {
-    let of_bundle = ListParams::default().fields(&format!("spec.bundle={}", revision.spec.bundle));
     let bundle = ctx.find_global(&revision.spec.bundle).await?;
     let registry: Option<Registry> = ctx.find_global(&revision.spec.registry).await?;
     let credentials = match &registry {
@@ -50,7 +49,9 @@ pub(super) async fn observe(
         None => Ok(Credentials::None),
     };
     let digest = &revision.spec.manifest_digest;
-    let siblings: Vec<BundleRevision> = ctx.list_all(&of_bundle).await?;
+    let name = revision.spec.bundle.clone();
+    let of_bundle = |it: &BundleRevision| it.spec.bundle == name;
+    let siblings = ctx.known_where(of_bundle).await?;
     let names = siblings
         .iter()
         .chain([&revision])
@@ -72,6 +73,8 @@ pub(super) async fn observe(
         is_released: false,
     };
     if world.revision.metadata.deletion_timestamp.is_some() || plan::is_surplus(&world) {
+        let of_bundle = ListParams::default().fields(&format!("spec.bundle={name}"));
+        world.siblings = ctx.list_all(&of_bundle).await?;
         // After the revision itself: whoever pins it later sees whether it is to go.
         world.usage = Some(Usage::read(ctx).await?);
     }
