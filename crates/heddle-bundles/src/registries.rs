@@ -46,6 +46,7 @@ use self::push::Shelf;
 use self::source::{Listing, Source};
 use crate::images::{Digest, Image, Store};
 
+pub use self::admission::check_pattern;
 pub use self::client::{Means, Patience};
 pub use self::keep::KeepError;
 pub use self::upload::PushError;

@@ -7,7 +7,6 @@
 mod auth;
 mod dropped;
 mod node;
-pub(crate) mod pattern;
 mod tags;
 
 use std::collections::BTreeSet;
@@ -15,6 +14,7 @@ use std::fmt;
 
 use heddle_api::Registry;
 use heddle_api::registry::{RegistrySpec, RegistryType, Tags};
+use heddle_bundles::registries::check_pattern;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
@@ -185,8 +185,8 @@ impl Import {
                 "org" => spec.org = some(value.text(&at)?),
                 "tag" => tag = Some(value),
                 "images" => spec.images = value.texts(&at)?,
-                "white_list" => spec.white_list = pattern::all(value, &at)?,
-                "black_list" => spec.black_list = pattern::all(value, &at)?,
+                "white_list" => spec.white_list = patterns(value, &at)?,
+                "black_list" => spec.black_list = patterns(value, &at)?,
                 "skip_verify_tls" => spec.skip_verify_tls = value.flag(&at)?,
                 "fail_on_error" => spec.fail_on_error = value.flag(&at)?,
                 "user" | "pass" | "token" | "auth_type" | "auth_name" => {
@@ -279,6 +279,17 @@ impl Import {
             }),
         }
     }
+}
+
+/// A list of patterns, each of which can be used as it stands.
+fn patterns(node: &Node, at: &str) -> Result<Vec<String>, Failure> {
+    for (index, item) in node.items(at)?.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        let text = item.filled_text(&at)?;
+        check_pattern(&text)
+            .map_err(|why| item.fail(&format!("{at}: `{text}` is no regular expression: {why}")))?;
+    }
+    node.texts(at)
 }
 
 fn some(text: String) -> Option<String> {

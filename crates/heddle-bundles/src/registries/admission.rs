@@ -213,26 +213,29 @@ fn matches(expressions: &[Regex], repository: &str, short: &str) -> bool {
         .any(|it| it.is_match(repository) || it.is_match(short))
 }
 
-fn compile(field: &str, expressions: &[String]) -> Result<Vec<Regex>, String> {
+/// Whether a text can stand in a white list or a black list; why not, if not.
+pub fn check_pattern(text: &str) -> Result<(), String> {
+    expression(text).map(drop)
+}
+
+fn compile(field: &str, texts: &[String]) -> Result<Vec<Regex>, String> {
     let one = |text: &String| {
-        // The text must be sound by itself, or it could reach out of the parentheses.
-        let alone = RegexBuilder::new(text).size_limit(REGEX_BYTES_MAX).build();
-        let whole = alone.and_then(|_| {
-            RegexBuilder::new(&format!("^(?:{text})$"))
-                .size_limit(REGEX_BYTES_MAX)
-                .build()
-        });
-        whole.map_err(|error| {
-            let error = error.to_string();
-            let reason = error
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_start_matches("error: ");
-            format!("{field} {text:?} is not a regular expression: {reason}")
-        })
+        expression(text)
+            .map_err(|why| format!("{field} {text:?} is not a regular expression: {why}"))
     };
-    expressions.iter().map(one).collect()
+    texts.iter().map(one).collect()
+}
+
+/// An expression that matches all of a name.
+fn expression(text: &str) -> Result<Regex, String> {
+    let build = |text: &str| RegexBuilder::new(text).size_limit(REGEX_BYTES_MAX).build();
+    // The text must be sound by itself, or it could reach out of the parentheses.
+    let whole = build(text).and_then(|_| build(&format!("^(?:{text})$")));
+    whole.map_err(|error| {
+        let error = error.to_string();
+        let reason = error.lines().last().unwrap_or_default();
+        reason.trim_start_matches("error: ").to_owned()
+    })
 }
 
 #[cfg(test)]

@@ -246,8 +246,11 @@ fn a_file_that_means_nothing_somewhere_is_refused_as_a_whole() {
         "registry:\n  - name: a\n    type: quay\n    white_list:\n      - '.*'\n      - '*-apb'\n";
     assert_eq!(
         refused(pattern),
-        "line 6, column 9: registry[0].white_list[1]: `*-apb` is no regular expression: `*` has nothing before it to repeat"
+        "line 6, column 9: registry[0].white_list[1]: `*-apb` is no regular expression: repetition operator missing expression"
     );
+    // The old broker's engine knew this, and what reads registries here does not.
+    let known_there = r"registry: [{name: a, type: quay, black_list: ['\Qa.b\E']}]";
+    assert!(refused(known_there).contains("black_list[0]"));
     for (text, part) in [
         (
             "registry:\n  - name: A\n    type: quay\n",
@@ -293,65 +296,5 @@ fn times_are_read_as_the_old_broker_read_them() {
         ("999999999h", None),
     ] {
         assert_eq!(seconds(text), expected, "{text:?}");
-    }
-}
-
-#[test]
-fn patterns_that_no_engine_takes_are_refused_and_no_others() {
-    for good in [
-        "",
-        ".*",
-        ".*-apb$",
-        "^a|b$",
-        "(a|b)+",
-        "(?:x)?",
-        "(?i)apb",
-        "(?P<n>x)",
-        "[a-z0-9]+",
-        "[^]a]",
-        "[]]",
-        r"[\]\-a]",
-        "[[:alpha:]_]",
-        "[a-]",
-        "[-a]",
-        r"\d{2,3}",
-        "a{2}",
-        "a{2,}",
-        "x*?",
-        r"a\.b",
-        r"\/x",
-        r"\p{L}",
-        r"\x41",
-        r"[a-z&&[^b]]",
-        r"a\{",
-        "ü+",
-    ] {
-        assert_eq!(pattern::check(good), Ok(()), "{good:?}");
-    }
-    for bad in [
-        "*",
-        "+a",
-        "a|*",
-        "(",
-        ")",
-        "(a",
-        "a)",
-        "[",
-        "[a",
-        "[z-a]",
-        "a{",
-        "a{x}",
-        "a{3,2}",
-        r"a\",
-        "(?=x)",
-        "(?<!x)",
-        r"(a)\1",
-        r"\y",
-        "(?z)",
-        "(?P<>x)",
-        "[[:alpha]",
-        "(?i)*",
-    ] {
-        assert!(pattern::check(bad).is_err(), "{bad:?}");
     }
 }

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use heddle_api::Registry;
 use heddle_api::registry::{NamedTag, RegistryType};
 use heddle_api::well_known::SYSTEM_NAMESPACE;
+use heddle_bundles::registries::check_pattern;
 use http::StatusCode;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Resource as _;
@@ -170,7 +171,7 @@ impl Args {
             return Err(Failure::Usage(text));
         }
         for pattern in choice.allow.iter().chain(&choice.deny) {
-            asb::pattern::check(pattern).map_err(|why| {
+            check_pattern(pattern).map_err(|why| {
                 Failure::Usage(format!("`{pattern}` is no regular expression: {why}"))
             })?;
         }
