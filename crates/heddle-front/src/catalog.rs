@@ -76,7 +76,32 @@ pub struct LeftOut {
     pub why: String,
 }
 
+/// What became of a bundle.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing<'a> {
+    /// The name it is offered under, or was; `None` if no revision of it can be read.
+    pub name: Option<&'a str>,
+    /// Why it is not offered although it is not withdrawn.
+    pub left_out: Option<&'a str>,
+}
+
 impl Catalog {
+    /// What became of each bundle, by its name.
+    #[must_use]
+    pub fn bundles(&self) -> BTreeMap<&str, Standing<'_>> {
+        let mut bundles: BTreeMap<&str, Standing<'_>> = BTreeMap::new();
+        for offering in &self.offerings {
+            let backing = offering.plans.first().map(|plan| &plan.backing);
+            if let Some(Backing::Bundle { bundle, .. }) = backing {
+                bundles.entry(bundle).or_default().name = Some(&offering.name);
+            }
+        }
+        for (bundle, left_out) in &self.left_out {
+            bundles.entry(bundle).or_default().left_out = Some(&left_out.why);
+        }
+        bundles
+    }
+
     /// A plan that is known, offered or not.
     #[must_use]
     pub fn find(&self, service_id: &str, plan_id: &str) -> Option<(&Offering, &Plan)> {

@@ -20,6 +20,7 @@ use kube::Client;
 use tracing::Instrument as _;
 
 use crate::auth::Credentials;
+use crate::catalog::Catalog;
 use crate::contact::Contacts;
 use crate::error::Refusal;
 use crate::identity::{self, REQUEST_IDENTITY};
@@ -108,6 +109,12 @@ impl Front {
         let census = self.desk.offers.census();
         let catalog = self.desk.offers.catalog();
         self.desk.metrics.text(&census, &catalog)
+    }
+
+    /// Everything that is known at present, offered or not.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.desk.offers.catalog()
     }
 
     /// Whether the catalog has been read, so that platforms can be answered.

@@ -217,7 +217,8 @@ fn refusal(status: StatusCode, message: &str) -> Response {
     (status, axum_json(&body)).into_response()
 }
 
-fn axum_json(value: &Value) -> ([(http::HeaderName, &'static str); 1], String) {
+/// A body of JSON, and the header that says so.
+pub(crate) fn axum_json(value: &Value) -> ([(http::HeaderName, &'static str); 1], String) {
     let kind = (http::header::CONTENT_TYPE, "application/json");
     ([kind], value.to_string())
 }

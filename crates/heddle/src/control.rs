@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   /api /apis /openapi /version   the resource API, which asks for a token
-//!   /heddle/v1                     questions about events and pushed images, which ask for the same token
+//!   /heddle/v1                     questions about events, bundles and pushed images, which ask for the same token
 //!   /v2 /osb/{namespace}/v2        the Open Service Broker API, which asks for a platform's credentials
 //!   /livez /healthz                may this process go on, or must it be restarted
 //!   /readyz                        should it be given work
@@ -34,6 +34,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::bundles;
+use crate::osb;
 use crate::otlp::Exporter;
 
 /// The paths of the resource API; it answers everything below them itself.
@@ -87,6 +88,7 @@ impl Control {
         let asking = middleware::from_fn_with_state(self.server.clone(), ask_who);
         let questions = questions::router(self.mesh.clone())
             .merge(bundles::router(self.workshop.clone()))
+            .merge(osb::router(self.front.clone()))
             .layer(asking);
         let ending = middleware::from_fn_with_state(self.closing.clone(), end_watches);
         router

@@ -9,12 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use axum::routing::get;
 use heddle_apiserver::ADMINS;
 use heddle_front::catalog;
 use heddle_front::{Credential, Credentials, Front, Options};
 use heddle_rt::{Clock, OnError, Vfs};
 use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
+use crate::bundles::axum_json;
 use crate::config::Config;
 use crate::wire::{Ground, World};
 
@@ -55,6 +61,26 @@ pub(crate) fn start(
         credentials,
         settings: config.osb.clone(),
     })
+}
+
+/// Where to ask what became of bundles in the catalog, below `/heddle/v1`.
+pub(crate) const STANDINGS_PATH: &str = "/catalog/bundles";
+
+/// Answers what no platform asks and people do. Whoever asks has been let in already.
+pub(crate) fn router(front: Front) -> Router {
+    Router::new()
+        .route(STANDINGS_PATH, get(standings))
+        .with_state(front)
+}
+
+/// By the names of Bundles: under which name each is offered, and why it is left out if it is.
+async fn standings(State(front): State<Front>) -> impl IntoResponse {
+    let catalog = front.catalog();
+    let standings = catalog.bundles().into_iter().map(|(bundle, standing)| {
+        let told = json!({"name": standing.name, "leftOut": standing.left_out});
+        (bundle.to_owned(), told)
+    });
+    axum_json(&Value::Object(standings.collect::<Map<_, _>>()))
 }
 
 /// The file, and what it said when it was read last.

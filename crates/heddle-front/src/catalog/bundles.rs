@@ -130,7 +130,15 @@ impl Bundles {
         let mut catalog = Catalog::default();
         let is_offered = |offering: &&Arc<Offering>| offering.plans.iter().any(|p| !p.withdrawn);
         let mut taken = Taken {
-            ids: applications.iter().map(|one| one.id.as_str()).collect(),
+            ids: applications
+                .iter()
+                .map(|one| {
+                    (
+                        one.id.as_str(),
+                        format!("the Application's service {}", one.name),
+                    )
+                })
+                .collect(),
             names: applications
                 .iter()
                 .filter(is_offered)
@@ -152,7 +160,8 @@ impl Bundles {
 
 /// What somebody has already.
 struct Taken<'a> {
-    ids: HashSet<&'a str>,
+    /// By whom, for people.
+    ids: HashMap<&'a str, String>,
     names: HashSet<String>,
     /// Ids of plans, as far as two can be the same by anything but copying.
     plans: HashSet<&'a str>,
@@ -167,10 +176,15 @@ impl Draft {
             };
             catalog.left_out.insert(bundle.to_owned(), left_out);
         };
-        if !taken.ids.insert(&self.service_id) {
-            let why = "another offering, which is older or an Application's, has the same id";
-            return leave_out(catalog, why.to_owned());
+        if let Some(owner) = taken.ids.get(self.service_id.as_str()) {
+            let why = format!(
+                "{owner} has the same id and comes first: remove one of the two, or read one from a registry with ids of the \
+                 scheme uuid"
+            );
+            return leave_out(catalog, why);
         }
+        let owner = format!("Bundle {bundle}, which is older,");
+        taken.ids.insert(&self.service_id, owner);
         if let Some(withdrawal) = &self.withdrawal {
             let (id, withdrawal) = (self.service_id.clone(), withdrawal.clone());
             catalog.withdrawn.insert(id, withdrawal);
@@ -270,12 +284,20 @@ fn draft(bundle: &Bundle, default_track: &str, kept: &[(&String, &Kept)]) -> Dra
     let now = sound.iter().find(is_current).copied();
     let fault = match (&current, now) {
         (_, Some(_)) => None,
-        (None, _) => Some("no image of it could be used yet".to_owned()),
+        (None, _) => Some(format!(
+            "no image of it could be used yet; Bundle {} says what is wrong with the newest",
+            bundle.name_any()
+        )),
         (Some(name), None) => {
             let kept = kept.iter().find(|(kept, _)| *kept == name);
             Some(match kept.map(|(_, kept)| &kept.revised) {
-                Some(Err(why)) => format!("its revision {name} cannot be offered: {why}"),
-                _ => format!("its revision {name} is not there"),
+                Some(Err(why)) => format!(
+                    "its BundleRevision {name} cannot be offered: {why}; push an image with a description that can"
+                ),
+                _ => format!(
+                    "its BundleRevision {name} is not there; `heddle registry sync {}` makes it again",
+                    spec.registry
+                ),
             })
         }
     };

@@ -5,6 +5,7 @@ mod explain;
 use serde_json::Value;
 
 use super::NamespaceArgs;
+use super::bundle::shelf;
 use crate::client::osb::Osb;
 use crate::client::{ClientArgs, Remote};
 use crate::output::{ReportFormat, Table, harmless};
@@ -20,6 +21,9 @@ Examples:
                                   why a bundle's offering is as it is
 
 Provision one with `heddle provision NAME -n NAMESPACE --wait`.";
+
+/// So many bundles that are left out are named.
+const LEFT_OUT_MAX: usize = 5;
 
 /// Show what can be provisioned, or explain one offering
 #[derive(Debug, clap::Args)]
@@ -61,6 +65,11 @@ async fn show(args: &Args, remote: &Remote, terminal: &mut Terminal) -> anyhow::
         None => Osb::of_server(remote),
     };
     let services = osb.catalog().await?;
+    if args.output == ReportFormat::Table {
+        for line in left_out(remote).await? {
+            terminal.note(&line);
+        }
+    }
     if services.is_empty() && args.output == ReportFormat::Table {
         terminal.note(&nothing(namespace));
         return Ok(());
@@ -71,6 +80,31 @@ async fn show(args: &Args, remote: &Remote, terminal: &mut Terminal) -> anyhow::
         .render(&services, |services| table(services, colour));
     terminal.out.write_all(text.as_bytes())?;
     Ok(terminal.out.flush()?)
+}
+
+/// Bundles that should be here and are not, each with the reason; as many as somebody reads.
+async fn left_out(remote: &Remote) -> anyhow::Result<Vec<String>> {
+    let standings = shelf::standings(remote).await?;
+    let why = standings.iter().filter_map(|(bundle, standing)| {
+        let (name, why) = (standing.name.as_deref(), standing.left_out.as_deref()?);
+        Some(format!(
+            "{} is left out: {}",
+            harmless(name.unwrap_or(bundle)),
+            harmless(why)
+        ))
+    });
+    let mut lines: Vec<String> = why.collect();
+    if let Some(more) = lines
+        .len()
+        .checked_sub(LEFT_OUT_MAX)
+        .filter(|more| *more > 0)
+    {
+        lines.truncate(LEFT_OUT_MAX);
+        lines.push(format!(
+            "and {more} more; `heddle bundle ls` shows all bundles"
+        ));
+    }
+    Ok(lines)
 }
 
 fn nothing(namespace: Option<&str>) -> String {
@@ -115,6 +149,8 @@ mod tests {
     use crate::client::stand_in::StandIn;
     use crate::cmd::testing::Screen;
 
+    const STANDINGS: &str = "GET /heddle/v1/catalog/bundles";
+
     async fn run(services: Value, all: bool) -> (String, String, Vec<String>) {
         let server = StandIn::start().await;
         let body = json!({"services": services});
@@ -152,7 +188,7 @@ mod tests {
         shop-events   default   no         orders
         crm           api       yes        people
         ");
-        assert_eq!(lines, ["GET /osb/team-a/v2/catalog"]);
+        assert_eq!(lines, ["GET /osb/team-a/v2/catalog", STANDINGS]);
     }
 
     #[tokio::test]
@@ -162,6 +198,18 @@ mod tests {
         assert!(err.contains("ApplicationMapping"), "{err}");
         let (_, err, lines) = run(json!([]), true).await;
         assert!(err.contains("no Application"), "{err}");
-        assert_eq!(lines, ["GET /v2/catalog"]);
+        assert_eq!(lines, ["GET /v2/catalog", STANDINGS]);
+    }
+
+    #[tokio::test]
+    async fn what_is_left_out_is_named_with_the_reason() {
+        let server = StandIn::start().await;
+        let why = "its BundleRevision r is not there";
+        let standings = json!({"b1": {"name": "dh-hello", "leftOut": why}, "b2": {"name": "dh-fine", "leftOut": null}});
+        server.answers(STANDINGS, 200, &standings);
+        assert_eq!(
+            left_out(&server.remote()).await.unwrap(),
+            [format!("dh-hello is left out: {why}")]
+        );
     }
 }

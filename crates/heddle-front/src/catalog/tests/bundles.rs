@@ -146,9 +146,19 @@ fn one_bad_bundle_is_left_out_alone_and_says_why() {
         "{}",
         why("odd")
     );
-    assert_eq!(why("lost"), "its revision lost-1 is not there");
-    assert_eq!(why("empty"), "no image of it could be used yet");
+    assert_eq!(
+        why("lost"),
+        "its BundleRevision lost-1 is not there; `heddle registry sync hub` makes it again"
+    );
+    assert_eq!(
+        why("empty"),
+        "no image of it could be used yet; Bundle empty says what is wrong with the newest"
+    );
     assert_eq!(catalog.left_out.len(), 4);
+    let known = catalog.bundles();
+    let of = |bundle: &str| (known[bundle].name, known[bundle].left_out.is_some());
+    assert_eq!(of("db"), (Some("hub-db"), false));
+    assert_eq!(of("odd"), (None, true), "nobody knows what it is called");
 }
 
 #[test]
@@ -193,6 +203,14 @@ fn ids_and_names_are_unique_over_applications_and_bundles() {
         catalog.left_out.keys().eq(["copy", "same"]),
         "{:?}",
         catalog.left_out
+    );
+    let why = |bundle: &str| catalog.left_out[bundle].why.as_str();
+    assert!(why("copy").starts_with("Bundle db, which is older, has the same id"));
+    assert!(why("same").starts_with("the Application's service some has the same id"));
+    assert_eq!(
+        catalog.bundles()["db2"].name.map(str::len),
+        Some("hub-db-00000000".len()),
+        "what had to change its name is known by the new one"
     );
     let name = |id: &str| {
         let named = catalog.offerings.iter().find(|one| one.id == id);

@@ -30,6 +30,9 @@ pub(super) struct Args {
     pub(super) client: ClientArgs,
 }
 
+/// Nothing is wrong with the bundle by itself, and still the catalog cannot have it.
+const LEFT_OUT: &str = "LeftOut";
+
 /// One bundle.
 #[derive(Debug, PartialEq)]
 struct Entry {
@@ -42,6 +45,8 @@ struct Entry {
     version: Option<String>,
     reason: Option<String>,
     since: Option<Timestamp>,
+    /// Why the catalog leaves it out.
+    left_out: Option<String>,
 }
 
 pub(super) async fn list(
@@ -77,7 +82,11 @@ pub(super) async fn list(
 
 impl Entry {
     fn of(bundle: &Bundle, shelf: &Shelf) -> Self {
-        let (reason, since) = reason(bundle);
+        let (mut reason, since) = reason(bundle);
+        let left_out = shelf.left_out(bundle).map(str::to_owned);
+        if reason.is_none() && left_out.is_some() {
+            reason = Some(LEFT_OUT.to_owned());
+        }
         Self {
             object: bundle.name_any(),
             name: shelf.name(bundle),
@@ -91,6 +100,7 @@ impl Entry {
                 .and_then(|s| s.bundle_version.clone()),
             reason,
             since,
+            left_out,
         }
     }
 
@@ -98,7 +108,7 @@ impl Entry {
         json!({
             "bundle": self.object, "name": self.name, "serviceID": self.service, "registry": self.registry,
             "image": self.image, "phase": self.phase, "version": self.version, "reason": self.reason,
-            "since": self.since.map(|at| at.to_string()),
+            "since": self.since.map(|at| at.to_string()), "leftOut": self.left_out,
         })
     }
 }

@@ -6,6 +6,7 @@ use heddle_api::bundle::{BundlePhase, condition};
 use heddle_api::conditions::Status;
 use heddle_api::evidence::ImageName;
 use heddle_api::{Bundle, BundleRevision, ServiceBinding, ServiceInstance};
+use http::{Request, StatusCode};
 use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use crate::client::osb::Osb;
 use crate::client::{Remote, objects};
 use crate::failure::Failure;
+use crate::osb::STANDINGS_PATH;
 use crate::output::harmless;
 
 /// So many characters of an id are enough to mean it.
@@ -27,13 +29,27 @@ const CANDIDATES_MAX: usize = 10;
 pub(in crate::cmd) struct Shelf {
     pub(in crate::cmd) bundles: Vec<Bundle>,
     pub(in crate::cmd) revisions: BTreeMap<String, BundleRevision>,
+    /// What the catalog makes of them, by their names; empty where there is none to ask.
+    standings: BTreeMap<String, Standing>,
+}
+
+/// What the catalog makes of a bundle.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::cmd) struct Standing {
+    /// The name of its offering.
+    pub(in crate::cmd) name: Option<String>,
+    /// Why it is not offered although it is not withdrawn.
+    pub(in crate::cmd) left_out: Option<String>,
 }
 
 impl Shelf {
     pub(in crate::cmd) async fn fetch(remote: &Remote) -> anyhow::Result<Self> {
         let bundles = objects::all(remote, None).await?;
         let revisions: Vec<BundleRevision> = objects::all(remote, None).await?;
-        Ok(Self::new(bundles, revisions))
+        Ok(Self {
+            standings: standings(remote).await?,
+            ..Self::new(bundles, revisions)
+        })
     }
 
     pub(in crate::cmd) fn new(bundles: Vec<Bundle>, revisions: Vec<BundleRevision>) -> Self {
@@ -41,6 +57,7 @@ impl Shelf {
         Self {
             bundles,
             revisions: revisions.into_iter().map(named).collect(),
+            standings: BTreeMap::new(),
         }
     }
 
@@ -50,14 +67,27 @@ impl Shelf {
         self.revisions.get(name)
     }
 
-    /// What the bundle's author calls it, or its repository while nobody knows.
+    /// The name of its offering in the catalog. One that has none is known by what its author calls it, or by its
+    /// repository while nobody knows.
     pub(in crate::cmd) fn name(&self, bundle: &Bundle) -> String {
-        let current = self.current(bundle);
-        let described =
-            current.and_then(|revision| revision.spec.description.get("name")?.as_str());
+        let standing = self.standings.get(&bundle.name_any());
+        let offered = standing.and_then(|standing| standing.name.as_deref());
         let repository = &bundle.spec.repository;
         let last = repository.rsplit('/').next().unwrap_or(repository);
-        described.unwrap_or(last).to_owned()
+        let name = offered.or_else(|| self.described(bundle)).unwrap_or(last);
+        name.to_owned()
+    }
+
+    /// What the bundle's author calls it.
+    fn described(&self, bundle: &Bundle) -> Option<&str> {
+        let current = self.current(bundle)?;
+        current.spec.description.get("name")?.as_str()
+    }
+
+    /// Why the catalog leaves a bundle out that is not withdrawn, if it does.
+    pub(in crate::cmd) fn left_out(&self, bundle: &Bundle) -> Option<&str> {
+        let standing = self.standings.get(&bundle.name_any())?;
+        standing.left_out.as_deref()
     }
 
     /// The bundle that a person means.
@@ -68,7 +98,8 @@ impl Shelf {
         }
         let called = |bundle: &&Bundle| {
             let (image, spec) = (image(bundle), &bundle.spec);
-            image == word || spec.repository == word || self.name(bundle) == word
+            let described = self.described(bundle) == Some(word);
+            image == word || spec.repository == word || described || self.name(bundle) == word
         };
         let begins = |bundle: &&Bundle| {
             word.len() >= PREFIX_CHARS_MIN && bundle.spec.service_id.starts_with(word)
@@ -119,6 +150,28 @@ impl Shelf {
             Failure::NotFound(text)
         })?)
     }
+}
+
+/// What the catalog makes of bundles. A server that cannot be asked that is no reason to show nothing.
+pub(in crate::cmd) async fn standings(
+    remote: &Remote,
+) -> anyhow::Result<BTreeMap<String, Standing>> {
+    let request = Request::get(format!("/heddle/v1{STANDINGS_PATH}")).body(Vec::new())?;
+    let answer = remote.send(request).await?;
+    if answer.code != StatusCode::OK {
+        return Ok(BTreeMap::new());
+    }
+    let told = answer.ok("catalog")?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let standing = |(bundle, told): (&String, &Value)| {
+        let standing = Standing {
+            name: text(&told["name"]),
+            left_out: text(&told["leftOut"]),
+        };
+        (bundle.clone(), standing)
+    };
+    let told = told.as_object().into_iter().flatten();
+    Ok(told.map(standing).collect())
 }
 
 /// Repository and tag.

@@ -135,16 +135,30 @@ async fn the_list_says_what_is_offered_and_why_something_is_not() {
         {"type": "Stale", "status": "True", "lastTransitionTime": "2026-01-01T22:00:00Z"},
     ]});
     let old = bundle("bundle-4", "org/old-apb", "latest", "cccccccc-4444", &stale);
-    let server = server(&[live(), marked("TagRemoved"), broken, old], &[], &[]).await;
+    let fine = json!({"phase": "Live", "conditions": [{"type": "Offered", "status": "True"}]});
+    let twin = bundle("bundle-5", "org/twin", "latest", "dddddddd-5555", &fine);
+    let bundles = [live(), marked("TagRemoved"), broken, old, twin];
+    let server = server(&bundles, &[], &[]).await;
+    let why = "Bundle bundle-9, which is older, has the same id";
+    let standings = json!({
+        "bundle-1": {"name": "dh-hello", "leftOut": null},
+        "bundle-2": {"name": "dh-hello-v1-0", "leftOut": null},
+        "bundle-5": {"name": null, "leftOut": why},
+    });
+    server.answers("GET /heddle/v1/catalog/bundles", 200, &standings);
     let (code, out, _) = run(&server, "ls").await;
     assert_eq!(code, 0);
     insta::assert_snapshot!(out, @r"
-    NAME         SERVICE    REGISTRY   IMAGE                   PHASE    VERSION   REASON            SINCE
-    broken-apb   bbbbbbbb   dh         org/broken-apb:latest   Live     <none>    NoValidRevision   60 s
-    hello        aaaaaaaa   dh         org/hello-apb:latest    Live     1.1.0     <none>            60 min
-    hello        aaaaaaaa   dh         org/hello-apb:v1.0      Marked   1.0.0     TagRemoved        12 h
-    old-apb      cccccccc   dh         org/old-apb:latest      Live     <none>    Stale             2 h
+    NAME            SERVICE    REGISTRY   IMAGE                   PHASE    VERSION   REASON            SINCE
+    broken-apb      bbbbbbbb   dh         org/broken-apb:latest   Live     <none>    NoValidRevision   60 s
+    dh-hello        aaaaaaaa   dh         org/hello-apb:latest    Live     1.1.0     <none>            60 min
+    dh-hello-v1-0   aaaaaaaa   dh         org/hello-apb:v1.0      Marked   1.0.0     TagRemoved        12 h
+    old-apb         cccccccc   dh         org/old-apb:latest      Live     <none>    Stale             2 h
+    twin            dddddddd   dh         org/twin:latest         Live     <none>    LeftOut           24 h
     ");
+    let (_, out, _) = run(&server, "ls -o json").await;
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report[4]["leftOut"], why);
     let (_, out, _) = run(&server, "ls --marked -o json").await;
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report.as_array().unwrap().len(), 1);

@@ -64,6 +64,8 @@ struct Facts {
     /// Of the registry, newest first.
     runs: Vec<SyncRun>,
     references: Vec<Reference>,
+    /// Why the catalog leaves it out, if it does.
+    left_out: Option<String>,
 }
 
 /// What one reading says about the bundle.
@@ -138,6 +140,7 @@ impl Facts {
             registry: objects::one(remote, None, registry).await?,
             runs,
             references: shelf::references(&bundle.spec.service_id, remote).await?,
+            left_out: shelf.left_out(bundle).map(str::to_owned),
             bundle: bundle.clone(),
         })
     }
@@ -184,6 +187,7 @@ impl Facts {
             })),
             "evidence": self.evidence().iter().map(Evidence::to_json).collect::<Vec<_>>(),
             "references": self.references.iter().map(Reference::to_json).collect::<Vec<_>>(),
+            "leftOut": self.left_out,
             "stale": self.stale().is_some(),
             "suspicion": registry.and_then(|status| status.suspicion.as_ref()),
             "keptBy": fate.kept_by,

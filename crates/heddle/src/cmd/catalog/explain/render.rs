@@ -20,12 +20,16 @@ pub(super) fn text(facts: &Facts, now: Timestamp, colour: bool) -> String {
     let (reason, since) = shelf::reason(bundle);
     let since = for_how_long(since, now);
     match (phase, reason) {
+        (BundlePhase::Live, None) if facts.left_out.is_some() => {}
         (BundlePhase::Live, None) => page.line("offered", since.trim_start()),
         (BundlePhase::Live, Some(reason)) => page.line("reason", &format!("{reason}{since}")),
         (_, reason) => {
             let reason = reason.unwrap_or_else(|| "for an unknown reason".to_owned());
             page.line("withdrawn", &format!("{reason}{since}"));
         }
+    }
+    if let Some(why) = &facts.left_out {
+        page.line("left out", why);
     }
     what_is_wrong(&mut page, facts);
     page.line("service", &bundle.spec.service_id);

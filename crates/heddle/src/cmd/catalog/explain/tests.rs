@@ -186,6 +186,22 @@ async fn a_withdrawn_bundle_in_use_says_why_it_stays() {
 }
 
 #[tokio::test]
+async fn a_bundle_that_the_catalog_leaves_out_says_why() {
+    let status = json!({
+        "phase": "Live", "currentRevision": "rev-1",
+        "conditions": [{"type": "Offered", "status": "True"}],
+    });
+    let server = server(&[bundle(&status)], Some(&registry(&json!({}))), &[]).await;
+    let why = "the Application's service shop has the same id and comes first";
+    let standings = json!({"bundle-1": {"name": null, "leftOut": why}});
+    server.answers("GET /heddle/v1/catalog/bundles", 200, &standings);
+    let (code, out, err) = run(&server, "hello").await;
+    assert_eq!(code, 0, "{err}");
+    let told = format!("hello  Live\n  left out   {why}\n  service ");
+    assert!(out.starts_with(&told), "{out}");
+}
+
+#[tokio::test]
 async fn a_live_bundle_of_a_registry_in_trouble_says_so() {
     let status = json!({
         "phase": "Live", "currentRevision": "rev-1",
@@ -266,6 +282,7 @@ fn what_keeps_a_bundle_and_what_deletes_it_follows_from_its_phase() {
             version: None,
         };
         let facts = Facts {
+            left_out: None,
             name: "hello".to_owned(),
             bundle: serde_json::from_value(bundle(&status)).unwrap(),
             revision: None,
