@@ -19,7 +19,7 @@ use heddle_mesh::{Quota, Retention};
 use heddle_rt::net::egress::{Egress, Prefix};
 use serde::Deserialize;
 
-use self::file::{File, OnDeletedPoll, OnMissingVersion, parse_file};
+use self::file::parse_file;
 use crate::failure::Failure;
 use crate::files;
 use crate::otlp;
@@ -188,167 +188,6 @@ impl Config {
         });
         config.check()?;
         Ok(config)
-    }
-
-    fn take_file(&mut self, file: File) {
-        self.set("dataDir", Origin::File, file.data_dir, |config, value| {
-            config.data_dir = value
-        });
-        self.set("listen", Origin::File, file.listen, |config, value| {
-            config.listen = value
-        });
-        self.set("events", Origin::File, file.events, |config, value| {
-            config.events = value
-        });
-        self.set(
-            "eventsRequireIdentity",
-            Origin::File,
-            file.events_require_identity,
-            |config, value| config.events_require_identity = value,
-        );
-        self.set(
-            "eventsClientCAFile",
-            Origin::File,
-            file.events_client_ca,
-            |config, value| config.events_client_ca = Some(value),
-        );
-        self.set(
-            "egressAllow",
-            Origin::File,
-            file.egress_allow,
-            |config, value| config.egress.allow = value,
-        );
-        self.set(
-            "egressDeny",
-            Origin::File,
-            file.egress_deny,
-            |config, value| config.egress.deny = value,
-        );
-        self.set(
-            "retentionHours",
-            Origin::File,
-            file.retention_hours,
-            |config, value| {
-                config.retention.age_max = Duration::from_secs(u64::from(value) * 3600);
-            },
-        );
-        self.set(
-            "retentionGibibytes",
-            Origin::File,
-            file.retention_gibibytes,
-            |config, value| config.retention.bytes_max = u64::from(value) << 30,
-        );
-        self.set(
-            "eventsReserveMebibytes",
-            Origin::File,
-            file.events_reserve_mebibytes,
-            |config, value| config.reserve = Reserve::Bytes(u64::from(value) << 20),
-        );
-        self.set(
-            "backlogMebibytes",
-            Origin::File,
-            file.backlog_mebibytes,
-            |config, value| config.quota.bytes_max = Some(u64::from(value.get()) << 20),
-        );
-        self.set(
-            "backlogHours",
-            Origin::File,
-            file.backlog_hours,
-            |config, value| {
-                let hours = u64::from(value.get());
-                config.quota.age_max = Some(Duration::from_secs(hours * 3600));
-            },
-        );
-        self.set(
-            "allowRemote",
-            Origin::File,
-            file.allow_remote,
-            |config, value| config.allow_remote = value,
-        );
-        self.set("tlsNames", Origin::File, file.tls_names, |config, value| {
-            config.tls_names = value
-        });
-        self.set(
-            "controllers",
-            Origin::File,
-            file.controllers,
-            |config, value| config.controllers = value,
-        );
-        self.set(
-            "logFilter",
-            Origin::File,
-            file.log_filter,
-            |config, value| config.log_filter = value,
-        );
-        self.set(
-            "logFormat",
-            Origin::File,
-            file.log_format,
-            |config, value| config.log_format = value,
-        );
-        self.set(
-            "shutdownGraceSeconds",
-            Origin::File,
-            file.shutdown_grace_seconds,
-            |config, value| {
-                config.shutdown_grace = Duration::from_secs(value.into());
-            },
-        );
-        let telemetry = file.telemetry.unwrap_or_default();
-        self.set_otlp_endpoint(Origin::File, telemetry.otlp_endpoint);
-        self.set(
-            "osbNamespace",
-            Origin::File,
-            file.osb_namespace,
-            |config, value| config.osb.namespace = value,
-        );
-        self.set(
-            "osbMissingVersion",
-            Origin::File,
-            file.osb_missing_version,
-            |config, value| {
-                config.osb.missing_version = match value {
-                    OnMissingVersion::BadRequest => MissingVersion::BadRequest,
-                    OnMissingVersion::PreconditionFailed => MissingVersion::PreconditionFailed,
-                    OnMissingVersion::Accept => MissingVersion::Accept,
-                }
-            },
-        );
-        self.set(
-            "osbDeletedPoll",
-            Origin::File,
-            file.osb_deleted_poll,
-            |config, value| {
-                config.osb.deleted_poll = match value {
-                    OnDeletedPoll::Succeeded => DeletedPoll::Succeeded,
-                    OnDeletedPoll::Gone => DeletedPoll::Gone,
-                }
-            },
-        );
-        self.set(
-            "osbSyncWaitSeconds",
-            Origin::File,
-            file.osb_sync_wait_seconds,
-            |config, value| config.osb.sync_wait = Duration::from_secs(value.into()),
-        );
-        self.set(
-            "osbFastWaitSeconds",
-            Origin::File,
-            file.osb_fast_wait_seconds,
-            |config, value| config.osb.fast_wait = Duration::from_secs(value.into()),
-        );
-        self.set(
-            "osbCatalogMapping",
-            Origin::File,
-            file.osb_catalog_mapping,
-            |config, value| config.catalog.mode = value,
-        );
-        self.set(
-            "osbProvisionOnlyOnce",
-            Origin::File,
-            file.osb_provision_only_once,
-            |config, value| config.catalog.provision_only_once = value,
-        );
     }
 
     fn take_args(&mut self, args: ConfigArgs, origin: impl Fn(&str) -> Origin) {
@@ -525,6 +364,14 @@ impl Config {
             (
                 "osbFastWaitSeconds",
                 self.osb.fast_wait.as_secs().to_string(),
+            ),
+            (
+                "osbInitialCatalogWaitSeconds",
+                self.osb.initial_catalog_wait.as_secs().to_string(),
+            ),
+            (
+                "osbAwaitingCatalogMax",
+                self.osb.awaiting_catalog_max.to_string(),
             ),
             ("osbCatalogMapping", self.catalog.mode.to_string()),
             (

@@ -57,6 +57,8 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     osbDeletedPoll: succeeded  # default
     osbSyncWaitSeconds: 10  # default
     osbFastWaitSeconds: 0  # default
+    osbInitialCatalogWaitSeconds: 60  # default
+    osbAwaitingCatalogMax: 100  # default
     osbCatalogMapping: perService  # default
     osbProvisionOnlyOnce: false  # default
     "#);
@@ -217,7 +219,7 @@ fn a_collector_is_refused_by_a_build_that_cannot_send_to_it() {
 
 #[test]
 fn how_platforms_are_answered_is_read_from_the_file_and_printed_so_that_it_can_be_read_again() {
-    let text = "osbNamespace: tools\nosbMissingVersion: 412\nosbDeletedPoll: gone\nosbSyncWaitSeconds: 5\nosbCatalogMapping: perApplication\n";
+    let text = "osbNamespace: tools\nosbMissingVersion: 412\nosbDeletedPoll: gone\nosbSyncWaitSeconds: 5\nosbInitialCatalogWaitSeconds: 7\nosbAwaitingCatalogMax: 0\nosbCatalogMapping: perApplication\n";
     let config = load(text, &[]).unwrap();
     assert_eq!(config.osb.namespace, "tools");
     assert_eq!(
@@ -226,6 +228,8 @@ fn how_platforms_are_answered_is_read_from_the_file_and_printed_so_that_it_can_b
     );
     assert_eq!(config.osb.deleted_poll, DeletedPoll::Gone);
     assert_eq!(config.osb.sync_wait, Duration::from_secs(5));
+    assert_eq!(config.osb.initial_catalog_wait, Duration::from_secs(7));
+    assert_eq!(config.osb.awaiting_catalog_max, 0);
     assert_eq!(config.catalog.mode, Mode::PerApplication);
     let again = load(&config.print(), &[]).unwrap();
     assert_eq!((again.osb, again.catalog), (config.osb, config.catalog));
