@@ -22,6 +22,7 @@ pub mod push;
 mod source;
 mod upload;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,7 @@ use heddle_api::evidence::{Credentials, ImageName, Known, Reading, Sighting, Tro
 use heddle_api::registry::{RegistrySpec, RegistryType};
 use heddle_rt::net::dial::Connect;
 use heddle_rt::{Chance, Clock, Tasks};
+use parking_lot::Mutex;
 use tracing::Instrument as _;
 
 use self::address::Address;
@@ -80,6 +82,8 @@ pub const PAGE: usize = 100;
 pub struct Registries {
     options: Arc<Options>,
     strangers: Strangers,
+    /// Names of registries that are believed unverified, as far as somebody was told.
+    unverified: Arc<Mutex<HashSet<String>>>,
 }
 
 /// Which registry to read, and what is known of it.
@@ -141,12 +145,14 @@ impl Registries {
         Self {
             options: Arc::new(options),
             strangers: Strangers::default(),
+            unverified: Arc::default(),
         }
     }
 
     /// Reads a registry.
     pub async fn read(&self, request: Request) -> Reading {
         let span = tracing::info_span!("reading", registry = %request.registry, run = %request.run);
+        span.in_scope(|| self.warn_if_unverified(&request));
         let clock = &self.options.clock;
         let reading = clock
             .timeout(READING_TIME_MAX, self.read_all(&request))
@@ -168,6 +174,19 @@ impl Registries {
             Ok(Opened::Distribution(source)) => read_from(&*source, &admission, request).await,
             Ok(Opened::Layout(source)) => read_from(&source, &admission, request).await,
             Err(trouble) => troubled(request, trouble),
+        }
+    }
+
+    /// Once for each registry that is set so, and again when it is set so again.
+    fn warn_if_unverified(&self, request: &Request) {
+        let mut told = self.unverified.lock();
+        if !request.spec.skip_verify_tls {
+            told.remove(&request.registry);
+        } else if told.insert(request.registry.clone()) {
+            tracing::warn!(
+                "the registry's certificate is not verified, because its skipVerifyTLS says so: whoever sits in between can \
+                 change what it holds"
+            );
         }
     }
 

@@ -28,6 +28,11 @@ impl Origin {
         }
     }
 
+    /// Where to connect to; `unverified` only for a registry whose settings say so.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where a registry's skipVerifyTLS takes effect"
+    )]
     pub(super) fn place(&self, unverified: bool) -> Place {
         let roots = || {
             if unverified {

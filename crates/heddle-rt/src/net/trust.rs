@@ -1,7 +1,8 @@
 //! Whom to believe: the certificates that servers are verified against.
 //!
 //! The system's roots always count. A destination may bring [`Roots`] of its own, which count for it alone. Verification is
-//! on unless somebody says [`Roots::unverified`] for one destination, in so many words.
+//! on unless somebody says [`Roots::unverified`] for one destination, in so many words; clippy asks for a reason wherever
+//! that is written.
 
 use std::collections::HashMap;
 use std::io;
