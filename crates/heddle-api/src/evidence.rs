@@ -27,7 +27,7 @@ impl std::fmt::Display for ImageName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     pub image: ImageName,
-    /// Digest of the manifest that was seen last, whether it was accepted or not. An image that still has it costs one
+    /// [`Found::digest`] of what was seen last, whether it was accepted or not. An image that still has it costs one
     /// question.
     pub digest: Option<String>,
 }
@@ -72,6 +72,8 @@ pub struct Found {
     pub manifest_digest: String,
     /// Digest of the image's configuration.
     pub config_digest: String,
+    /// Digest of everything that makes this state of the bundle, where that is more than its image.
+    pub state_digest: Option<String>,
     /// Where it can be fetched from, without a tag: `host/repository`.
     pub location: String,
     /// The bundle's description as its author wrote it, known to be sound.
@@ -80,6 +82,15 @@ pub struct Found {
     pub version: Option<(String, VersionSource)>,
     /// Version of the contract between bundle and runner.
     pub runtime: i32,
+}
+
+impl Found {
+    /// What this state of the bundle is known by: another digest is another revision.
+    pub fn digest(&self) -> &str {
+        self.state_digest
+            .as_deref()
+            .unwrap_or(&self.manifest_digest)
+    }
 }
 
 /// What was wrong with a reading as a whole.

@@ -64,8 +64,8 @@ pub fn bundle(registry: &str, repository: &str, track: &str) -> String {
 }
 
 /// Name of the BundleRevision for one state of a Bundle.
-pub fn revision(bundle: &str, manifest_digest: &str) -> String {
-    hashed("revision", &[bundle, manifest_digest])
+pub fn revision(bundle: &str, digest: &str) -> String {
+    hashed("revision", &[bundle, digest])
 }
 
 /// Name of the SyncRun for one reading of a registry, by when it began.

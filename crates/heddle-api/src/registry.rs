@@ -31,6 +31,10 @@ use crate::schema::{structural, timestamp};
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]
+#[schemars(extend("x-kubernetes-validations" = [
+    {"rule": "self.type != 'helm' || (has(self.url) && has(self.runner))", "message": "type helm needs url and runner"},
+    {"rule": "self.type == 'helm' || !has(self.runner)", "message": "runner is for type helm"}
+]))]
 pub struct RegistrySpec {
     /// How the registry is spoken to.
     #[serde(rename = "type")]
@@ -56,6 +60,10 @@ pub struct RegistrySpec {
     /// Regular expressions of which a repository must match none to be offered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub black_list: Vec<String>,
+    /// Image that carries out actions on charts, such as `registry.example/helm-runner:v1`. For type `helm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub runner: Option<String>,
     /// Secret in heddle's namespace with `username` and `password`, a `token`, or a `.dockerconfigjson`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
@@ -134,7 +142,7 @@ pub enum RegistryType {
     /// Red Hat's catalog.
     #[serde(rename = "rhcc")]
     Rhcc,
-    /// A repository of Helm charts.
+    /// A repository of Helm charts, whose actions are carried out by `runner`.
     #[serde(rename = "helm")]
     Helm,
     /// A directory in the OCI image layout.

@@ -1,7 +1,7 @@
 //! Registries, and what their answers prove.
 //!
 //! ```text
-//!   settings ── admission ──> questions ──> source (distribution, layout) ── answers ── evidence ──> verdicts
+//!   settings ── admission ──> questions ──> source (distribution, layout, helm) ── answers ── evidence ──> verdicts
 //! ```
 //! A reading ends in bounded time and always with an answer: what could not be found out is part of it. It changes nothing,
 //! neither there nor here. What follows from it is decided by whoever asked.
@@ -13,12 +13,14 @@ mod auth;
 mod client;
 mod distribution;
 pub mod evidence;
+mod helm;
 mod keep;
 pub mod label;
 mod layout;
 mod listing;
 mod pool;
 pub mod push;
+mod reference;
 mod source;
 mod upload;
 
@@ -42,9 +44,11 @@ use self::ask::Failure;
 use self::client::Client;
 use self::distribution::{Distribution, Strangers};
 use self::evidence::{Answer, Circumstances, classify};
+use self::helm::{Charts, Indexes, Opening};
 use self::layout::Layout;
 use self::listing::{Kind, Lister};
 use self::push::Shelf;
+use self::reference::Reference;
 use self::source::{Listing, Source};
 use crate::images::{Digest, Image, Store};
 
@@ -82,6 +86,7 @@ pub const PAGE: usize = 100;
 pub struct Registries {
     options: Arc<Options>,
     strangers: Strangers,
+    indexes: Indexes,
     /// Names of registries that are believed unverified, as far as somebody was told.
     unverified: Arc<Mutex<HashSet<String>>>,
 }
@@ -107,6 +112,8 @@ pub struct Fetch {
     pub credentials: Credentials,
     /// The repository, with its organisation.
     pub repository: String,
+    /// Where the image was found: `host/repository`. Says where the runner of a chart is, whatever the settings say now.
+    pub location: String,
     pub manifest_digest: String,
 }
 
@@ -137,6 +144,7 @@ pub async fn push_to(means: &Means, to: &Destination, image: &Image) -> Result<S
 enum Opened {
     Distribution(Box<Distribution>),
     Layout(Layout),
+    Charts(Box<Charts>),
 }
 
 impl Registries {
@@ -145,6 +153,7 @@ impl Registries {
         Self {
             options: Arc::new(options),
             strangers: Strangers::default(),
+            indexes: Indexes::default(),
             unverified: Arc::default(),
         }
     }
@@ -173,6 +182,7 @@ impl Registries {
         match self.open(&request.spec, &request.credentials).await {
             Ok(Opened::Distribution(source)) => read_from(&*source, &admission, request).await,
             Ok(Opened::Layout(source)) => read_from(&source, &admission, request).await,
+            Ok(Opened::Charts(source)) => read_from(&*source, &admission, request).await,
             Err(trouble) => troubled(request, trouble),
         }
     }
@@ -198,6 +208,9 @@ impl Registries {
         if store.is_kept(digest.as_str()) {
             return Ok(());
         }
+        if fetch.spec.type_ == RegistryType::Helm {
+            return self.keep_runner(&fetch, &digest).await;
+        }
         if !address::is_repository(&fetch.repository) {
             return Err(KeepError::Refused(format!(
                 "{:?} cannot be a repository",
@@ -212,6 +225,9 @@ impl Registries {
                 }
                 Ok(Opened::Layout(source)) => {
                     keep::keep(&source, store, tasks, &fetch.repository, &digest).await
+                }
+                Ok(Opened::Charts(source)) => {
+                    keep::keep(&*source, store, tasks, &fetch.repository, &digest).await
                 }
                 Err(trouble) => Err(KeepError::Unavailable(trouble.message().to_owned())),
             }
@@ -264,8 +280,8 @@ impl Registries {
                 return Layout::open(tasks, dir, name).await.map(Opened::Layout);
             }
             RegistryType::Helm => {
-                let why = "charts have no program that heddle could run as an action; registries of charts are not read";
-                return Err(Trouble::Misconfigured(why.to_owned()));
+                let opened = self.open_charts(spec, credentials).await?;
+                return Ok(Opened::Charts(Box::new(opened)));
             }
             RegistryType::ApiV2 => Kind::Catalog,
             RegistryType::DockerHub => Kind::DockerHub,
@@ -314,6 +330,75 @@ impl Registries {
             strangers: self.strangers.clone(),
             base,
         })
+    }
+
+    async fn open_charts(
+        &self,
+        spec: &RegistrySpec,
+        credentials: &Credentials,
+    ) -> Result<Charts, Trouble> {
+        let missing = |field: &str| Trouble::Misconfigured(format!("{field} is missing"));
+        let url = spec.url.as_deref().ok_or_else(|| missing("url"))?;
+        let base = Address::configured(url).map_err(Trouble::Misconfigured)?;
+        let runner = spec.runner.as_deref().ok_or_else(|| missing("runner"))?;
+        let runner = Reference::parse(runner)
+            .map_err(|why| Trouble::Misconfigured(format!("runner {why}")))?;
+        if spec.org.is_some() {
+            let why = "org means nothing in a repository of charts; remove it";
+            return Err(Trouble::Misconfigured(why.to_owned()));
+        }
+        let opening = Opening {
+            client: Client::new(
+                &self.means(),
+                &base,
+                credentials.clone(),
+                spec.skip_verify_tls,
+            ),
+            images: self.runner_images(&runner, spec, credentials),
+            base,
+            default_track: spec.tags.default.clone(),
+            runner,
+        };
+        Charts::open(opening, &self.indexes, &self.options.tasks).await
+    }
+
+    /// Where a runner is. What opens the repository of charts, and what is believed of it, holds for its own server alone.
+    fn runner_images(
+        &self,
+        runner: &Reference,
+        spec: &RegistrySpec,
+        credentials: &Credentials,
+    ) -> Distribution {
+        let charts = Address::configured(spec.url.as_deref().unwrap_or_default());
+        let is_home = charts.is_ok_and(|charts| charts.origin == runner.base.origin);
+        let credentials = match is_home {
+            true => credentials.clone(),
+            false => Credentials::None,
+        };
+        let unverified = is_home && spec.skip_verify_tls;
+        Distribution {
+            client: Client::new(&self.means(), &runner.base, credentials, unverified),
+            kind: Kind::Catalog,
+            lister: Lister {
+                kind: Kind::Catalog,
+                org: None,
+                page: self.options.page,
+                elsewhere: None,
+            },
+            // A runner describes no bundle, and is looked into nevertheless.
+            strangers: Strangers::default(),
+            base: runner.base.clone(),
+        }
+    }
+
+    /// Keeps the runner that a revision was made with, from where it was then.
+    async fn keep_runner(&self, fetch: &Fetch, digest: &Digest) -> Result<(), KeepError> {
+        let runner = Reference::parse(&fetch.location).map_err(KeepError::Refused)?;
+        let images = self.runner_images(&runner, &fetch.spec, &fetch.credentials);
+        let Options { store, tasks, .. } = &*self.options;
+        let span = tracing::info_span!("keeping", registry = %fetch.registry, runner = %fetch.location, %digest);
+        let keeping = keep::keep(&images, store, tasks, &runner.repository, digest);
+        Box::pin(keeping.instrument(span)).await
     }
 
     /// Docker Hub lists at another server than it serves, and with other credentials.

@@ -75,6 +75,8 @@ pub struct Fetch {
     pub credentials: Credentials,
     /// The repository, with its organisation.
     pub repository: String,
+    /// Where the image was when the revision was made: `host/repository`.
+    pub location: String,
     pub manifest_digest: String,
 }
 

@@ -174,7 +174,7 @@ impl Import {
 
     fn registry(&mut self, path: &str, block: &Node) -> Result<(), Failure> {
         let mut auth = Auth::default();
-        let (mut name, mut type_, mut tag) = (None, None, None);
+        let (mut name, mut type_, mut tag, mut runner) = (None, None, None, None);
         let mut spec = blank(RegistryType::ApiV2);
         for (key, value) in block.entries(path)? {
             let at = format!("{path}.{key}");
@@ -184,6 +184,7 @@ impl Import {
                 "url" => spec.url = some(value.text(&at)?),
                 "org" => spec.org = some(value.text(&at)?),
                 "tag" => tag = Some(value),
+                "runner" => runner = some(value.text(&at)?).map(|text| (value, text)),
                 "images" => spec.images = value.texts(&at)?,
                 "white_list" => spec.white_list = patterns(value, &at)?,
                 "black_list" => spec.black_list = patterns(value, &at)?,
@@ -211,6 +212,17 @@ impl Import {
         spec.type_ = type_;
         if needs_url(type_) && spec.url.is_none() {
             return Err(block.fail(&format!("{path}: `{name}` has no url")));
+        }
+        match runner {
+            Some((_, text)) if type_ == RegistryType::Helm => spec.runner = Some(text),
+            Some((node, _)) => {
+                let key = format!("{path}.runner");
+                self.warn(node, &key, dropped::text("registry.runner"));
+            }
+            None if type_ == RegistryType::Helm => {
+                return Err(block.fail(&format!("{path}: `{name}` has no runner")));
+            }
+            None => {}
         }
         let at = format!("{path}.tag");
         spec.tags = match tag {

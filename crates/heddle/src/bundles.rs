@@ -86,6 +86,7 @@ impl Bundles for Port {
             spec: fetch.spec,
             credentials: fetch.credentials,
             repository: fetch.repository,
+            location: fetch.location,
             manifest_digest: fetch.manifest_digest,
         };
         async move { workshop.keep(fetch).await.map_err(trouble) }.boxed()

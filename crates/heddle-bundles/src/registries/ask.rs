@@ -17,6 +17,8 @@ pub(super) struct Ask {
     pub(super) method: Method,
     pub(super) address: Address,
     pub(super) accept: Option<&'static str>,
+    /// Headers that ask for an answer only if it is a new one.
+    pub(super) conditions: HeaderMap,
     /// What a token has to allow.
     pub(super) scope: String,
     pub(super) content_type: Option<String>,
@@ -31,6 +33,7 @@ impl Ask {
             method,
             address,
             accept: None,
+            conditions: HeaderMap::new(),
             scope: scope.to_owned(),
             content_type: None,
             body: Bytes::new(),
@@ -107,6 +110,7 @@ pub(super) fn request(
     if let Some(accept) = ask.accept {
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
     }
+    headers.extend(ask.conditions.clone());
     if let Some(content_type) = ask
         .content_type
         .as_deref()

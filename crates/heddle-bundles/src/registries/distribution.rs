@@ -188,7 +188,7 @@ impl Distribution {
     }
 
     /// Reads a manifest and what it leads to.
-    async fn read(&self, image: &ImageName) -> Result<Answer, Failure> {
+    pub(super) async fn read(&self, image: &ImageName) -> Result<Answer, Failure> {
         let repository = &image.repository;
         let (top, bytes, content_type) = match self.get_manifest(repository, &image.track).await? {
             Ok(got) => got,

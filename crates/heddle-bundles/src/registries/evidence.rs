@@ -33,11 +33,31 @@ pub enum Answer {
     Failed(String),
 }
 
+impl Answer {
+    /// A list that is known to be whole does not have it; perhaps it has other tags of the repository.
+    pub(super) fn not_listed(repository_is_there: bool, message: String) -> Self {
+        let code = if repository_is_there {
+            MANIFEST_UNKNOWN
+        } else {
+            NAME_UNKNOWN
+        };
+        Self::Refusal {
+            status: 404,
+            errors: vec![Refused {
+                code: code.to_owned(),
+                message,
+            }],
+        }
+    }
+}
+
 /// An image that is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub manifest_digest: String,
     pub config_digest: String,
+    /// As in [`Found`].
+    pub state_digest: Option<String>,
     pub labels: BTreeMap<String, String>,
     /// Why the image cannot run here, whatever its description says.
     pub unfit: Option<String>,
@@ -80,7 +100,8 @@ pub fn classify(answer: Answer, circumstances: Circumstances<'_>) -> Verdict {
 }
 
 fn judge(seen: Seen, circumstances: Circumstances<'_>) -> Verdict {
-    let digest = seen.manifest_digest;
+    let digest = seen.state_digest.clone();
+    let digest = digest.unwrap_or_else(|| seen.manifest_digest.clone());
     let described = match label::describe(&seen.labels, &circumstances.image.track) {
         Ok(Some(described)) => described,
         Ok(None) => {
@@ -96,7 +117,8 @@ fn judge(seen: Seen, circumstances: Circumstances<'_>) -> Verdict {
         return Verdict::Rejected { digest, why };
     }
     Verdict::Present(Box::new(Found {
-        manifest_digest: digest,
+        manifest_digest: seen.manifest_digest,
+        state_digest: seen.state_digest,
         config_digest: seen.config_digest,
         location: circumstances.location.to_owned(),
         description: described.description,

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::KeepError;
 use super::address::{is_repository, is_tag};
-use super::evidence::{Answer, Refused};
+use super::evidence::Answer;
 use super::source::{Listing, Source, Step, seen, step};
 use crate::images::manifest::{self, DOCUMENT_BYTES_MAX, Descriptor, Document};
 use crate::images::{Digest, tree};
@@ -141,20 +141,8 @@ impl Source for Layout {
                 .images
                 .keys()
                 .any(|it| it.repository == image.repository);
-            let code = if repository_is_there {
-                "MANIFEST_UNKNOWN"
-            } else {
-                "NAME_UNKNOWN"
-            };
             let message = format!("the index does not name {image}");
-            let errors = vec![Refused {
-                code: code.to_owned(),
-                message,
-            }];
-            return Answer::Refusal {
-                status: 404,
-                errors,
-            };
+            return Answer::not_listed(repository_is_there, message);
         };
         if Some(descriptor.digest.as_str()) == known {
             return Answer::Same;

@@ -111,6 +111,7 @@ pub(super) fn seen(
     Ok(Seen {
         manifest_digest: manifest_digest.to_string(),
         config_digest: image.config.digest.to_string(),
+        state_digest: None,
         labels: Config::parse(config)?.labels,
         unfit: unfit.or_else(unpackable),
     })

@@ -1,20 +1,22 @@
-//! What every kind of registry keeps to: one suite for a server, a directory, and what was pushed to heddle.
+//! What every kind of registry keeps to: one suite for a server, a directory, what was pushed to heddle, and charts.
 
 use std::collections::BTreeMap;
 
-use heddle_api::evidence::Verdict;
+use heddle_api::evidence::{Reading, Verdict};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::charts::{Repository, runner};
 use super::keeping::fetch;
 use super::machine::{Reader, Registry, known, learned, words};
 use super::made::{Made, bundle, write_layout};
 
-/// Something that images can be put into and taken out of.
+/// Something that bundles can be put into and taken out of.
 enum Subject {
     Server(Box<Registry>),
     Directory(TempDir, BTreeMap<String, Made>),
     Pushed,
+    Charts(Box<Repository>),
 }
 
 impl Subject {
@@ -23,139 +25,150 @@ impl Subject {
             Self::Server(registry) => json!({"type": "apiv2", "url": registry.url()}),
             Self::Directory(dir, _) => json!({"type": "oci-layout", "url": dir.path()}),
             Self::Pushed => json!({"type": "push"}),
+            Self::Charts(repository) => repository.spec(),
         }
     }
 
-    async fn put(&mut self, reader: &Reader, repository: &str, tag: &str, made: &Made) {
+    /// What something is called there.
+    fn path(&self, name: &str) -> String {
         match self {
-            Self::Server(registry) => registry.put(repository, tag, made).await,
-            Self::Directory(dir, images) => {
-                images.insert(format!("{repository}:{tag}"), made.clone());
-                write_layout(dir.path(), &images.clone().into_iter().collect::<Vec<_>>());
-            }
-            Self::Pushed => drop(
-                reader
-                    .registries
-                    .shelf()
-                    .put(repository, tag, &made.image())
-                    .unwrap(),
-            ),
+            Self::Charts(_) => name.to_owned(),
+            _ => format!("org/{name}"),
         }
     }
 
-    async fn remove(&mut self, reader: &Reader, repository: &str, tag: &str, made: &Made) {
+    async fn put(&mut self, reader: &Reader, name: &str, tag: &str, version: &str) {
+        let (made, path) = (bundle(name, version), self.path(name));
         match self {
-            Self::Server(registry) => registry.delete(repository, &made.digest()).await,
+            Self::Server(registry) => registry.put(&path, tag, &made).await,
             Self::Directory(dir, images) => {
-                images.remove(&format!("{repository}:{tag}"));
+                images.insert(format!("{path}:{tag}"), made);
                 write_layout(dir.path(), &images.clone().into_iter().collect::<Vec<_>>());
             }
-            Self::Pushed => assert!(reader.registries.shelf().remove(repository, tag).unwrap()),
+            Self::Pushed => {
+                let shelf = reader.registries.shelf();
+                shelf.put(&path, tag, &made.image()).unwrap();
+            }
+            // A chart has versions and no tags; what follows the newest one needs nothing else.
+            Self::Charts(repository) => repository.put(name, version),
+        }
+    }
+
+    async fn remove(&mut self, reader: &Reader, name: &str, tag: &str, version: &str) {
+        let path = self.path(name);
+        match self {
+            Self::Server(registry) => {
+                let digest = bundle(name, version).digest();
+                registry.delete(&path, &digest).await;
+            }
+            Self::Directory(dir, images) => {
+                images.remove(&format!("{path}:{tag}"));
+                write_layout(dir.path(), &images.clone().into_iter().collect::<Vec<_>>());
+            }
+            Self::Pushed => assert!(reader.registries.shelf().remove(&path, tag).unwrap()),
+            Self::Charts(repository) => repository.remove(name, version),
         }
     }
 }
 
+/// What was found, whatever it is called there and whoever runs it.
+fn told(reading: &Reading) -> Vec<String> {
+    let plain = |word: String| {
+        let word = word.trim_start_matches("org/");
+        word.split('+').next().unwrap().to_owned()
+    };
+    words(reading).into_iter().map(plain).collect()
+}
+
 async fn keeps_the_contract(mut subject: Subject) {
     let reader = Reader::new();
-    let (first, second, other) = (
-        bundle("hello", "1.0.0"),
-        bundle("hello", "2.0.0"),
-        bundle("other", "1.0.0"),
-    );
-    subject.put(&reader, "org/hello", "latest", &first).await;
-    subject.put(&reader, "org/hello", "v1", &first).await;
-    subject.put(&reader, "org/other", "latest", &other).await;
+    for (name, tag) in [("hello", "latest"), ("hello", "1.0.0"), ("other", "latest")] {
+        subject.put(&reader, name, tag, "1.0.0").await;
+    }
     let mut spec = subject.spec();
-    spec["tags"] =
-        json!({"named": [{"image": "hello", "tag": "v1"}, {"image": "org/other", "tag": "v7"}]});
+    spec["tags"] = json!({"named": [
+        {"image": "hello", "tag": "1.0.0"}, {"image": subject.path("other"), "tag": "7.0.0"},
+    ]});
 
     let reading = reader.read(&spec, &[]).await;
     assert_eq!(reading.trouble, None);
     assert_eq!(
-        words(&reading),
+        told(&reading),
         [
-            "org/hello:latest present 1.0.0",
-            "org/hello:v1 present 1.0.0",
-            "org/other:latest present 1.0.0",
-            "org/other:v7 absent TagRemoved"
+            "hello:1.0.0 present 1.0.0",
+            "hello:latest present 1.0.0",
+            "other:7.0.0 absent TagRemoved",
+            "other:latest present 1.0.0",
         ]
     );
+    let mut pinned = None;
     for sighting in &reading.sightings {
         if let Verdict::Present(found) = &sighting.verdict {
-            assert!(
-                found
-                    .location
-                    .ends_with(&format!("/{}", sighting.image.repository)),
-                "{found:?}"
-            );
-            assert_eq!(
-                (found.runtime, found.description["version"].as_f64()),
-                (1, Some(1.0))
-            );
+            let name = found.description["name"].as_str().unwrap();
+            assert_eq!(subject.path(name), sighting.image.repository);
+            assert_eq!(found.runtime, 1);
+            if !matches!(subject, Subject::Charts(_)) {
+                let end = format!("/{}", sighting.image.repository);
+                assert!(found.location.ends_with(&end), "{found:?}");
+            }
+            pinned = Some((sighting.image.repository.clone(), found.clone()));
         }
     }
     let all = learned(&reading);
-    let words_now = words(&reader.read(&spec, &all).await);
-    assert_eq!(
-        words_now
-            .iter()
-            .filter(|word| word.ends_with("unchanged"))
-            .count(),
-        3,
-        "{words_now:?}"
-    );
+    let again = told(&reader.read(&spec, &all).await);
+    let unchanged = again.iter().filter(|word| word.ends_with("unchanged"));
+    assert_eq!(unchanged.count(), 3, "{again:?}");
 
     // What is pinned is kept before the tag moves on.
-    reader
-        .registries
-        .keep(fetch(&spec, "org/hello", &first.digest()))
-        .await
-        .unwrap();
-    assert!(
-        reader
-            .store
-            .unpack(&first.digest())
-            .unwrap()
-            .join("bin/entrypoint")
-            .is_file()
-    );
-    subject.put(&reader, "org/hello", "latest", &second).await;
-    let moved = words(&reader.read(&spec, &all).await);
+    let (repository, found) = pinned.unwrap();
+    let mut wanted = fetch(&spec, &repository, &found.manifest_digest);
+    wanted.location.clone_from(&found.location);
+    reader.registries.keep(wanted).await.unwrap();
+    let root = reader.store.unpack(&found.manifest_digest).unwrap();
+    assert!(root.join("bin/entrypoint").is_file());
+    subject.put(&reader, "hello", "latest", "2.0.0").await;
+    let moved = told(&reader.read(&spec, &all).await);
     assert_eq!(
         moved[..2],
-        ["org/hello:latest present 2.0.0", "org/hello:v1 unchanged"]
+        ["hello:1.0.0 unchanged", "hello:latest present 2.0.0"]
     );
 
-    subject
-        .remove(&reader, "org/hello", "latest", &second)
-        .await;
-    subject.remove(&reader, "org/other", "latest", &other).await;
-    let removed = words(&reader.read(&spec, &all).await);
-    assert_eq!(removed[0], "org/hello:latest absent TagRemoved");
-    assert!(
-        removed
-            .iter()
-            .any(|word| word.starts_with("org/other:latest absent")),
-        "{removed:?}"
+    subject.remove(&reader, "hello", "1.0.0", "1.0.0").await;
+    subject.remove(&reader, "other", "latest", "1.0.0").await;
+    let removed = told(&reader.read(&spec, &all).await);
+    assert_eq!(
+        removed[..2],
+        [
+            "hello:1.0.0 absent TagRemoved",
+            "hello:latest present 2.0.0"
+        ]
     );
-    subject.put(&reader, "org/other", "latest", &other).await;
-    let back = words(&reader.read(&spec, &all).await);
+    let is_gone = |word: &String| word.starts_with("other:latest absent");
+    assert!(removed.iter().any(is_gone), "{removed:?}");
+    subject.put(&reader, "other", "latest", "1.0.0").await;
+    let back = told(&reader.read(&spec, &all).await);
     assert!(
-        back.contains(&"org/other:latest unchanged".to_owned()),
+        back.contains(&"other:latest unchanged".to_owned()),
         "seen again: {back:?}"
     );
 
-    spec["whiteList"] = json!(["hello"]);
-    let filtered = words(&reader.read(&spec, &all).await);
+    spec["whiteList"] = json!([".*"]);
+    spec["blackList"] = json!(["other"]);
+    let denied = told(&reader.read(&spec, &all).await);
     assert!(
-        filtered.contains(&"org/other:latest absent Filtered".to_owned()),
+        denied.contains(&"other:latest absent Filtered".to_owned()),
+        "{denied:?}"
+    );
+    spec["blackList"] = json!([]);
+    spec["whiteList"] = json!(["hello"]);
+    let filtered = told(&reader.read(&spec, &all).await);
+    assert!(
+        filtered.contains(&"other:latest absent Filtered".to_owned()),
         "{filtered:?}"
     );
-    let never = reader
-        .registries
-        .keep(fetch(&spec, "org/hello", &bundle("never", "1").digest()))
-        .await;
-    assert!(never.is_err());
+    let mut never = fetch(&spec, &repository, &bundle("never", "1").digest());
+    never.location = found.location;
+    assert!(reader.registries.keep(never).await.is_err());
 }
 
 #[tokio::test]
@@ -171,6 +184,12 @@ async fn a_directory_keeps_the_contract() {
 #[tokio::test]
 async fn what_was_pushed_keeps_the_contract() {
     keeps_the_contract(Subject::Pushed).await;
+}
+
+#[tokio::test]
+async fn charts_keep_the_contract() {
+    let repository = Repository::start(&runner("1")).await;
+    keeps_the_contract(Subject::Charts(Box::new(repository))).await;
 }
 
 #[tokio::test]

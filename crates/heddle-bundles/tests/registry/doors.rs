@@ -306,6 +306,7 @@ async fn an_address_that_is_not_allowed_is_not_connected_to() {
         spec: Arc::new(registry_spec(&json!({"url": "http://169.254.169.254"}))),
         credentials: Credentials::None,
         repository: "a".to_owned(),
+        location: "169.254.169.254/a".to_owned(),
         manifest_digest: bundle("a", "1").digest(),
     };
     assert!(

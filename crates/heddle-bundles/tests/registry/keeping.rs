@@ -15,6 +15,7 @@ pub(crate) fn fetch(spec: &Value, repository: &str, digest: &str) -> Fetch {
         spec: Arc::new(registry_spec(spec)),
         credentials: Credentials::None,
         repository: repository.to_owned(),
+        location: format!("anywhere.example/{repository}"),
         manifest_digest: digest.to_owned(),
     }
 }

@@ -289,6 +289,8 @@ pub(crate) struct Seen {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) authorization: Option<String>,
+    /// What it should have changed against.
+    pub(crate) conditions: Vec<String>,
     /// Since the clock of the proxy started.
     pub(crate) at: Duration,
 }
@@ -382,14 +384,18 @@ impl Proxy {
             .path_and_query()
             .map_or("/", |it| it.as_str())
             .to_owned();
-        let authorization = head
-            .headers
-            .get("authorization")
-            .map(|it| it.to_str().unwrap().to_owned());
+        let header = |name: &str| {
+            let value = head.headers.get(name);
+            value.map(|it| it.to_str().unwrap().to_owned())
+        };
+        let authorization = header("authorization");
+        let conditions = ["if-none-match", "if-modified-since"];
+        let conditions = conditions.into_iter().filter_map(header).collect();
         self.state.lock().seen.push(Seen {
             method: head.method.clone(),
             path: path.clone(),
             authorization,
+            conditions,
             at,
         });
         let fault = self.next_fault(&head.method, &path);
@@ -571,7 +577,7 @@ pub(crate) fn learned(reading: &Reading) -> Vec<Known> {
     let learn = |sighting: &heddle_api::evidence::Sighting| match &sighting.verdict {
         Verdict::Present(found) => Some(Known {
             image: sighting.image.clone(),
-            digest: Some(found.manifest_digest.clone()),
+            digest: Some(found.digest().to_owned()),
         }),
         _ => None,
     };

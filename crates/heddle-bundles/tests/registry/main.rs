@@ -10,6 +10,7 @@
     reason = "a test has its own files, and no configuration but its environment"
 )]
 
+mod charts;
 mod contract;
 mod doors;
 mod evidence;

@@ -137,6 +137,7 @@ fn fetch(world: &World) -> Result<Fetch, FetchTrouble> {
         spec: Arc::new(registry.spec.clone()),
         credentials,
         repository: repository(world.bundle.as_ref(), &spec.image),
+        location: spec.image.clone(),
         manifest_digest: spec.manifest_digest.clone(),
     })
 }

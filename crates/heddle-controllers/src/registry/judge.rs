@@ -170,7 +170,7 @@ impl<'a> Judge<'a> {
 
     fn present(&mut self, image: &ImageName, bundle: Option<&'a Bundle>, found: &Found) {
         let name = bundle_name(self.case.registry, image);
-        let revision = names::revision(&name, &found.manifest_digest);
+        let revision = names::revision(&name, found.digest());
         if !self.case.revisions.contains(&revision) {
             let spec = self.revision(&name, found);
             self.judged.new_revisions.insert(revision.clone(), spec);
@@ -178,7 +178,7 @@ impl<'a> Judge<'a> {
         let before = bundle.map(seen_of).unwrap_or_default();
         let is_new = before.revision.as_ref() != Some(&revision);
         let seen = Seen {
-            digest: Some(found.manifest_digest.clone()),
+            digest: Some(found.digest().to_owned()),
             revision: Some(revision),
             ..Seen::default()
         };

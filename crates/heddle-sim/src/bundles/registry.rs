@@ -349,6 +349,7 @@ impl Image {
             "plans": [{"name": "default", "description": "the only one"}],
         });
         Found {
+            state_digest: None,
             manifest_digest: self.digest.clone(),
             config_digest: format!("{}-config", self.digest),
             location: format!("registry.example/{}", image.repository),

@@ -22,7 +22,7 @@ const KEYS: &[(&str, &str)] = &[
     ),
     (
         "registry.runner",
-        "actions run with the bundle's own image; there is no runner",
+        "actions run with the bundle's own image; only charts of type helm need a runner",
     ),
     ("dao.type", STATE),
     ("dao.etcd_host", STATE),

@@ -96,7 +96,10 @@ fn a_whole_configuration_becomes_registries_and_secrets() {
         ),
         registry(
             "charts",
-            json!({"type": "helm", "url": "https://charts.example", "whiteList": [".*"]}),
+            json!({
+                "type": "helm", "url": "https://charts.example", "whiteList": [".*"],
+                "runner": "docker.io/acme/runner:latest",
+            }),
         ),
         registry(
             "q",
@@ -136,7 +139,6 @@ fn what_becomes_of_a_registry_is_said_key_by_key() {
     line 18: registry[1].auth_type is replaced by authSecretName; copy Secret `registry-login` into namespace heddle-system
     line 24: registry[1].tag[1] is replaced by a named tag `canary` of each of the registry's images
     line 25: registry[1].namespaces is dropped: only registries of type local_openshift had namespaces
-    line 30: registry[2].runner is dropped: actions run with the bundle's own image; there is no runner
     line 31: registry[2].tag[1] is dropped: besides the default tag, `old` can be followed for single images only; name them with tag.named
     line 36: registry[3].token is replaced by Secret `q-registry` of namespace heddle-system
     line 37: registry[3].user is dropped: the token is used
@@ -264,6 +266,10 @@ fn a_file_that_means_nothing_somewhere_is_refused_as_a_whole() {
         (
             "broker: {refresh_interval: soon}\nregistry: []\n",
             "`soon` is no time",
+        ),
+        (
+            "registry:\n  - {name: a, type: helm, url: 'https://x'}\n",
+            "`a` has no runner",
         ),
         (
             "registry:\n  - {name: a, type: quay, user: ann}\n",

@@ -10,6 +10,7 @@ const DIGEST: &str = "sha256:11";
 fn labelled(text: &str) -> Answer {
     let labels = [("com.redhat.apb.spec".to_owned(), STANDARD.encode(text))];
     Answer::Image(Seen {
+        state_digest: None,
         manifest_digest: DIGEST.to_owned(),
         config_digest: "sha256:22".to_owned(),
         labels: labels.into(),

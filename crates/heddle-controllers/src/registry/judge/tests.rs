@@ -57,6 +57,7 @@ fn found(digest: &str) -> Verdict {
     Verdict::Present(Box::new(Found {
         manifest_digest: digest.to_owned(),
         config_digest: "c".to_owned(),
+        state_digest: None,
         location: "r.example/x".to_owned(),
         description: json!({"name": "x"}).as_object().cloned().unwrap(),
         version: Some(("1.0.0".to_owned(), VersionSource::Label)),
@@ -520,4 +521,32 @@ fn what_a_run_tells_is_bounded() {
             .all(|error| error.message.len() <= MESSAGE_CHARS_MAX)
     );
     assert_eq!((judged.counts.added, judged.counts.unknown), (500, 500));
+}
+
+#[test]
+fn what_is_more_than_its_image_has_a_revision_for_each_state() {
+    let in_state = |state: &str| {
+        let Verdict::Present(mut found) = found("sha256:runner") else {
+            panic!("it is there");
+        };
+        found.state_digest = Some(state.to_owned());
+        reading(&[("a", Verdict::Present(found))])
+    };
+    let spec = spec(json!({}));
+    let one = judged(&spec, &[], &in_state("sha256:one"));
+    let two = judged(&spec, &[], &in_state("sha256:two"));
+    assert_ne!(
+        one.new_revisions.keys().next(),
+        two.new_revisions.keys().next()
+    );
+    for (judged, state) in [(&one, "sha256:one"), (&two, "sha256:two")] {
+        let seen = judged.seen.values().next().unwrap();
+        assert_eq!(
+            seen.digest.as_deref(),
+            Some(state),
+            "what is asked for next time"
+        );
+        let revision = judged.new_revisions.values().next().unwrap();
+        assert_eq!(revision.manifest_digest, "sha256:runner", "what is run");
+    }
 }

@@ -29,6 +29,7 @@ Examples:
   heddle registry add lab --type apiv2 --url https://registry.example --allow '.*' --username ann --password-stdin
   heddle registry add dh --type dockerhub --org acme --named hello-apb:v1.0 --named hello-apb:v2.0
   heddle registry add files --type oci-layout --url /srv/bundles --allow '.*'
+  heddle registry add charts --type helm --url https://charts.example/stable --runner ghcr.io/acme/helm-runner:v1 --allow redis
   heddle registry add -f broker-config.yaml  the `registry:` block of an Automation Service Broker
 
 A repository is offered when it matches one of --allow and none of --deny; an expression is matched against all of the
@@ -81,6 +82,10 @@ struct PlaceArgs {
     /// Organisation whose repositories are looked at
     #[arg(long, conflicts_with = "file")]
     org: Option<String>,
+
+    /// Image that carries out actions on charts, as HOST/REPOSITORY:TAG; for type helm
+    #[arg(long, conflicts_with = "file", value_name = "IMAGE")]
+    runner: Option<String>,
 
     /// Accept the registry's certificate unverified
     #[arg(long, conflicts_with = "file")]
@@ -175,9 +180,14 @@ impl Args {
                 Failure::Usage(format!("`{pattern}` is no regular expression: {why}"))
             })?;
         }
+        if (type_ == RegistryType::Helm) != place.runner.is_some() {
+            let text = "a registry of type helm needs --runner, and no other has one";
+            return Err(Failure::Usage(text.to_owned()));
+        }
         let mut spec = asb::blank(type_);
         spec.url.clone_from(&place.url);
         spec.org.clone_from(&place.org);
+        spec.runner.clone_from(&place.runner);
         spec.skip_verify_tls = place.skip_verify_tls;
         spec.white_list.clone_from(&choice.allow);
         spec.black_list.clone_from(&choice.deny);

@@ -196,6 +196,8 @@ async fn a_wrong_command_line_is_refused_before_anything_is_sent() {
     let server = StandIn::start().await;
     for (line, part) in [
         ("add lab --type apiv2 --allow .*", "needs --url"),
+        ("add lab --type helm --url x --allow .*", "needs --runner"),
+        ("add lab --type quay --runner x.io/r", "no other has one"),
         ("add lab --type nexus", "possible values"),
         ("add lab", "--type"),
         ("add Lab --type quay", "is no name for a registry"),
