@@ -161,6 +161,11 @@ pub struct Tags {
     #[serde(default = "latest")]
     #[schemars(length(min = 1, max = 128))]
     pub default: String,
+    /// Further tags of every repository, each an offering of its own: a tag, a form such as `v1.*`, or a range of versions
+    /// such as `>=1.2, <2`. Of forms and ranges, the newest 20 tags of a repository are taken up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "set"))]
+    pub select: Vec<String>,
     /// Further tags of single repositories, each an offering of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["image", "tag"]))]
@@ -171,6 +176,7 @@ impl Default for Tags {
     fn default() -> Self {
         Self {
             default: latest(),
+            select: Vec::new(),
             named: Vec::new(),
         }
     }

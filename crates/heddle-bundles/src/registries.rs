@@ -21,10 +21,11 @@ mod listing;
 mod pool;
 pub mod push;
 mod reference;
+mod selector;
 mod source;
 mod upload;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -459,7 +460,8 @@ async fn read_from<S: Source>(source: &S, admission: &Admission, request: &Reque
         let why = "the registry has no listing; name what to look at in images or tags.named";
         listing.trouble = Some(Trouble::ListingIncomplete(why.to_owned()));
     }
-    let plan = admission.plan(&listing.repositories, &request.known);
+    let tags = tags_of(source, admission, &mut listing).await;
+    let plan = admission.plan(&listing.repositories, &tags, &request.known);
     let listing = &listing;
     let asked = stream::iter(plan.questions).map(|question| async move {
         let answer = if source.has_given_up() {
@@ -502,6 +504,35 @@ async fn read_from<S: Source>(source: &S, admission: &Admission, request: &Reque
         trouble,
         requests: source.requests(),
     }
+}
+
+/// The tags of every repository in which some are selected. One whose tags cannot be had makes the listing incomplete.
+async fn tags_of<S: Source>(
+    source: &S,
+    admission: &Admission,
+    listing: &mut Listing,
+) -> BTreeMap<String, Vec<String>> {
+    let repositories = admission.wants_tags(&listing.repositories);
+    let asked = stream::iter(repositories).map(|repository| async move {
+        let tags = source.tags(&repository).await;
+        (repository, tags)
+    });
+    let answers: Vec<_> = asked.buffer_unordered(pool::OPEN_MAX).collect().await;
+    let mut found = BTreeMap::new();
+    for (repository, tags) in answers {
+        match tags {
+            Ok(tags) => {
+                found.insert(repository, tags);
+            }
+            Err(why) => {
+                let why = format!("tags of {repository}: {why}");
+                listing
+                    .trouble
+                    .get_or_insert(Trouble::ListingIncomplete(why));
+            }
+        }
+    }
+    found
 }
 
 fn filtered(image: ImageName) -> Sighting {

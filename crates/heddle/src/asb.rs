@@ -226,7 +226,7 @@ impl Import {
         }
         let at = format!("{path}.tag");
         spec.tags = match tag {
-            Some(node) => tags::read(node, &at, &spec.images, &mut self.done.warnings)?,
+            Some(node) => tags::read(node, &at, &mut self.done.warnings)?,
             None => Tags::default(),
         };
         if let Some(why) = offers_nothing(&spec) {

@@ -1,8 +1,8 @@
 //! Which images are looked at: the registry's settings against what is listed and what is known. Pure.
 //!
 //! A repository is admitted when a white list matches all of its name, with or without the organisation, and no black list
-//! does. Without a white list nothing is. The registry's default tag is followed in every admitted repository; named tags
-//! need no white list. What is known and not admitted any more is absent, without a question.
+//! does. Without a white list nothing is. The registry's default tag and those it selects are followed in every admitted
+//! repository; named tags need no white list. What is known and not admitted any more is absent, without a question.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +11,7 @@ use heddle_api::registry::RegistrySpec;
 use regex::{Regex, RegexBuilder};
 
 use super::address::{is_repository, is_tag};
+use super::selector::{self, Selector};
 
 /// A compiled expression is not larger; they are compiled anew for every reading.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -22,6 +23,8 @@ pub(super) struct Admission {
     white: Vec<Regex>,
     black: Vec<Regex>,
     default_tag: String,
+    /// Further tags of every repository.
+    select: Vec<Selector>,
     /// Repositories to look at beside the listed ones.
     images: Vec<String>,
     /// Repository and tag.
@@ -81,6 +84,9 @@ impl Admission {
                 Err(format!("{field} {tag:?} cannot be a tag"))
             }
         };
+        let select = spec.tags.select.iter().map(|text| {
+            Selector::parse(text).map_err(|why| format!("tags.select: {text:?} {why}"))
+        });
         let images = spec.images.iter().map(|name| with_org("images:", name));
         let named = spec.tags.named.iter().map(|named| {
             let repository = with_org("tags.named: image", &named.image)?;
@@ -90,6 +96,7 @@ impl Admission {
             white: compile("whiteList", &spec.white_list)?,
             black: compile("blackList", &spec.black_list)?,
             default_tag: tag("tags.default", &spec.tags.default)?,
+            select: select.collect::<Result<_, String>>()?,
             images: images.collect::<Result<_, String>>()?,
             named: named.collect::<Result<_, String>>()?,
             org,
@@ -106,8 +113,29 @@ impl Admission {
         !self.images.is_empty() || !self.named.is_empty()
     }
 
-    /// What to ask, given what is listed and known. In order, each image once.
-    pub(super) fn plan(&self, listed: &BTreeSet<String>, known: &[Known]) -> Plan {
+    /// Repositories of which all tags have to be known: none, unless tags are selected by something else than their name.
+    pub(super) fn wants_tags(&self, listed: &BTreeSet<String>) -> Vec<String> {
+        let by_name = |one: &Selector| matches!(one, Selector::Tag(_));
+        if self.select.iter().all(by_name) {
+            return Vec::new();
+        }
+        let admitted = self.admitted(listed);
+        admitted.cloned().collect()
+    }
+
+    fn admitted<'a>(&'a self, listed: &'a BTreeSet<String>) -> impl Iterator<Item = &'a String> {
+        let all = listed.iter().chain(&self.images);
+        all.filter(|it| self.admits(it))
+    }
+
+    /// What to ask, given what is listed and known, and the tags of repositories where they were wanted. In order, each
+    /// image once.
+    pub(super) fn plan(
+        &self,
+        listed: &BTreeSet<String>,
+        tags: &BTreeMap<String, Vec<String>>,
+        known: &[Known],
+    ) -> Plan {
         let mut questions: BTreeMap<ImageName, Question> = BTreeMap::new();
         let mut ask = |repository: &str, track: &str, expected: bool| {
             let image = ImageName {
@@ -121,12 +149,17 @@ impl Admission {
             };
             questions.entry(image).or_insert(question).expected |= expected;
         };
-        for repository in listed
-            .iter()
-            .chain(&self.images)
-            .filter(|it| self.admits(it))
-        {
+        for repository in self.admitted(listed) {
             ask(repository, &self.default_tag, false);
+            for one in &self.select {
+                if let Selector::Tag(tag) = one {
+                    ask(repository, tag, false);
+                }
+            }
+            let tags = tags.get(repository).map_or(&[][..], Vec::as_slice);
+            for tag in selector::choose(&self.select, tags) {
+                ask(repository, tag, false);
+            }
         }
         for (name, tag) in &self.named {
             // Without an organisation in the settings, a name without one means every repository of that name.
@@ -167,9 +200,10 @@ impl Admission {
         let by_name = |(name, tag): &(String, String)| {
             *tag == image.track && self.is_called(&image.repository, name)
         };
-        let is_default = image.track == self.default_tag;
+        let is_selected = image.track == self.default_tag
+            || self.select.iter().any(|one| one.means(&image.track));
         let named = self.named.iter().any(by_name) && !self.is_black(&image.repository);
-        (is_default && self.admits(&image.repository)) || named
+        (is_selected && self.admits(&image.repository)) || named
     }
 
     /// Whether the default tag of a repository is followed.

@@ -71,6 +71,12 @@ impl Source for Distribution {
         self.lister.list(&self.client, &self.base).await
     }
 
+    async fn tags(&self, repository: &str) -> Result<Vec<String>, String> {
+        let scope = pull(repository);
+        let read = listing::tags(&self.client, &self.base, repository, &scope).await;
+        read.map_err(|stopped| stopped.why())
+    }
+
     async fn look(&self, image: &ImageName, known: Option<&str>) -> Answer {
         if !is_repository(&image.repository) || !is_tag(&image.track) {
             return Answer::Failed(format!("{image} cannot be the name of an image"));

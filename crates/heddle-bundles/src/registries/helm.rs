@@ -202,6 +202,12 @@ impl Source for Charts {
         }
     }
 
+    async fn tags(&self, chart: &str) -> Result<Vec<String>, String> {
+        let releases = self.index.charts.get(chart).map(|chart| &chart.releases);
+        let releases = releases.into_iter().flatten();
+        Ok(releases.map(|release| release.spelled.clone()).collect())
+    }
+
     async fn look(&self, image: &ImageName, known: Option<&str>) -> Answer {
         let ImageName { repository, track } = image;
         let missing = |is_there: bool, what: &str| {

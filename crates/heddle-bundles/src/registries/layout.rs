@@ -135,6 +135,11 @@ impl Source for Layout {
         }
     }
 
+    async fn tags(&self, repository: &str) -> Result<Vec<String>, String> {
+        let of_it = self.images.keys().filter(|it| it.repository == repository);
+        Ok(of_it.map(|image| image.track.clone()).collect())
+    }
+
     async fn look(&self, image: &ImageName, known: Option<&str>) -> Answer {
         let Some(descriptor) = self.images.get(image) else {
             let repository_is_there = self

@@ -17,6 +17,9 @@ use super::source::Listing;
 const PAGE_BYTES_MAX: u64 = 4 << 20;
 /// Pages of one listing. More is not a registry of bundles.
 const PAGES_MAX: usize = 1000;
+/// Tags on one page, and pages of one repository.
+const TAGS_PAGE: usize = 1000;
+const TAGS_PAGES_MAX: usize = 20;
 /// What a token has to allow.
 const CATALOG_SCOPE: &str = "registry:catalog:*";
 
@@ -207,14 +210,54 @@ impl Lister {
     }
 }
 
+/// All tags of a repository. One that the registry does not know has none.
+pub(super) async fn tags(
+    client: &Client,
+    base: &Address,
+    repository: &str,
+    scope: &str,
+) -> Result<Vec<String>, Stopped> {
+    #[derive(Deserialize)]
+    struct Tags {
+        tags: Option<Vec<String>>,
+    }
+    let garbled = |why: String| Stopped::Failed(Failure::Garbled(why));
+    let first = base.below(&format!("/v2/{repository}/tags/list"));
+    let mut address = first.clone().with("n", &TAGS_PAGE.to_string());
+    let mut found = Vec::new();
+    for _ in 0..TAGS_PAGES_MAX {
+        let mut ask = Ask::get(address.clone(), scope);
+        ask.bytes_max = PAGE_BYTES_MAX;
+        ask.accept = Some("application/json");
+        let answer = client.ask(&ask).await.map_err(Stopped::Failed)?;
+        match answer.status.as_u16() {
+            200 => {}
+            404 => return Ok(found),
+            status => return Err(Stopped::Refused(status, None)),
+        }
+        let page: Tags = json(&answer.body).map_err(garbled)?;
+        found.extend(page.tags.unwrap_or_default());
+        let Some(link) = answer.header("link").and_then(next_link) else {
+            return Ok(found);
+        };
+        address = address.follow(&link).map_err(garbled)?;
+        if address.origin != first.origin {
+            return Err(garbled(format!("it goes on on another server: {address}")));
+        }
+    }
+    Err(garbled(format!(
+        "there are more than {TAGS_PAGES_MAX} pages of tags"
+    )))
+}
+
 /// Why there is no next page.
-enum Stopped {
+pub(super) enum Stopped {
     Refused(u16, Option<String>),
     Failed(Failure),
 }
 
 impl Stopped {
-    fn why(&self) -> String {
+    pub(super) fn why(&self) -> String {
         match self {
             Self::Refused(status, Some(said)) => format!("the registry answered {status} {said}"),
             Self::Refused(status, None) => format!("the registry answered {status}"),

@@ -16,6 +16,9 @@ pub(super) trait Source: Sync {
     /// The names of all repositories, as far as they can be had.
     fn list(&self) -> impl Future<Output = Listing> + Send;
 
+    /// All tags of a repository that is there, or why nobody can tell.
+    fn tags(&self, repository: &str) -> impl Future<Output = Result<Vec<String>, String>> + Send;
+
     /// What there is to say about one image. `known` is the digest that was seen last.
     fn look(&self, image: &ImageName, known: Option<&str>) -> impl Future<Output = Answer> + Send;
 

@@ -166,6 +166,12 @@ async fn keeps_the_contract(mut subject: Subject) {
         filtered.contains(&"other:latest absent Filtered".to_owned()),
         "{filtered:?}"
     );
+    spec["tags"] = json!({"select": [">=1, <3"]});
+    subject.put(&reader, "hello", "2.0.0", "2.0.0").await;
+    assert_eq!(
+        told(&reader.read(&spec, &[]).await),
+        ["hello:2.0.0 present 2.0.0", "hello:latest present 2.0.0"]
+    );
     let mut never = fetch(&spec, &repository, &bundle("never", "1").digest());
     never.location = found.location;
     assert!(reader.registries.keep(never).await.is_err());

@@ -6,17 +6,11 @@ use super::Warning;
 use super::node::{Node, Shape};
 use crate::failure::Failure;
 
-/// Reads `tag:`; `at` is the way to it. `images` are the repositories that the registry names, for which several tags can
-/// be followed.
-pub(super) fn read(
-    node: &Node,
-    at: &str,
-    images: &[String],
-    warnings: &mut Vec<Warning>,
-) -> Result<Tags, Failure> {
+/// Reads `tag:`; `at` is the way to it.
+pub(super) fn read(node: &Node, at: &str, warnings: &mut Vec<Warning>) -> Result<Tags, Failure> {
     match &node.shape {
         Shape::Map(entries) => by_name(entries, at, warnings),
-        Shape::List(items) => several(items, node, at, images, warnings),
+        Shape::List(_) => Ok(several(node.texts(at)?)),
         _ => Ok(one(node.text(at)?)),
     }
 }
@@ -29,40 +23,16 @@ fn one(text: String) -> Tags {
     tags
 }
 
-/// The first is the default; the others are followed where the repositories are known by name.
-fn several(
-    items: &[Node],
-    node: &Node,
-    at: &str,
-    images: &[String],
-    warnings: &mut Vec<Warning>,
-) -> Result<Tags, Failure> {
-    let mut texts = node.texts(at)?;
-    if items.is_empty() {
-        return Ok(Tags::default());
-    }
-    let mut tags = one(texts.remove(0));
-    for (index, tag) in texts.into_iter().enumerate() {
-        let key = format!("{at}[{}]", index + 1);
-        if tag == tags.default {
-            continue;
-        }
-        let line = items[index + 1].line();
-        if images.is_empty() {
-            let text = format!(
-                "is dropped: besides the default tag, `{tag}` can be followed for single images only; name them with \
-                 tag.named"
-            );
-            warnings.push(Warning { line, key, text });
-            continue;
-        }
-        let text = format!("is replaced by a named tag `{tag}` of each of the registry's images");
-        warnings.push(Warning { line, key, text });
-        for image in images {
-            push(&mut tags, image, &tag);
+/// The first is the default; the others are followed in every repository as well.
+fn several(texts: Vec<String>) -> Tags {
+    let mut texts = texts.into_iter();
+    let mut tags = one(texts.next().unwrap_or_default());
+    for tag in texts {
+        if tag != tags.default && !tags.select.contains(&tag) {
+            tags.select.push(tag);
         }
     }
-    Ok(tags)
+    tags
 }
 
 fn by_name(

@@ -87,9 +87,7 @@ fn a_whole_configuration_becomes_registries_and_secrets() {
             "internal",
             json!({
                 "type": "apiv2", "url": "https://registry.example:5000",
-                "tags": {"default": "latest", "named": [
-                    {"image": "tools/hello-apb", "tag": "canary"}, {"image": "tools/world-apb", "tag": "canary"},
-                ]},
+                "tags": {"default": "latest", "select": ["canary"]},
                 "images": ["tools/hello-apb", "tools/world-apb"], "whiteList": [".*"],
                 "authSecretName": "registry-login", "skipVerifyTLS": true,
             }),
@@ -98,7 +96,7 @@ fn a_whole_configuration_becomes_registries_and_secrets() {
             "charts",
             json!({
                 "type": "helm", "url": "https://charts.example", "whiteList": [".*"],
-                "runner": "docker.io/acme/runner:latest",
+                "runner": "docker.io/acme/runner:latest", "tags": {"default": "latest", "select": ["old"]},
             }),
         ),
         registry(
@@ -137,9 +135,7 @@ fn what_becomes_of_a_registry_is_said_key_by_key() {
     line 7: registry[0].user is replaced by Secret `docker-registry` of namespace heddle-system
     line 15: registry[1].type openshift is replaced by apiv2, which speaks to all of these
     line 18: registry[1].auth_type is replaced by authSecretName; copy Secret `registry-login` into namespace heddle-system
-    line 24: registry[1].tag[1] is replaced by a named tag `canary` of each of the registry's images
     line 25: registry[1].namespaces is dropped: only registries of type local_openshift had namespaces
-    line 31: registry[2].tag[1] is dropped: besides the default tag, `old` can be followed for single images only; name them with tag.named
     line 36: registry[3].token is replaced by Secret `q-registry` of namespace heddle-system
     line 37: registry[3].user is dropped: the token is used
     line 43: registry[3].tag.newest is dropped: known are `default` and `named`
@@ -198,7 +194,8 @@ fn a_tag_can_be_written_in_each_of_its_forms() {
     assert_eq!(tags("    tag: {named: {x: [a, b, a]}}\n"), named);
     assert_eq!(tags("    tag: {named: [{x: a}, {x: b}]}\n"), named);
     assert_eq!(tags("    tag: {named: [{x: [a, b, latest]}]}\n"), named);
-    assert_eq!(tags("    images: [x]\n    tag: [latest, a, b]\n"), named);
+    let selected = json!({"default": "latest", "select": ["a", "b"]});
+    assert_eq!(tags("    tag: [latest, a, b, a, latest]\n"), selected);
 }
 
 #[test]

@@ -26,6 +26,15 @@ fn image(text: &str) -> ImageName {
 
 /// What is asked and what is filtered, in words: `!` was expected.
 fn plan(members: Value, listed: &[&str], known: &[&str]) -> (Vec<String>, Vec<String>) {
+    plan_with(members, listed, &BTreeMap::new(), known)
+}
+
+fn plan_with(
+    members: Value,
+    listed: &[&str],
+    tags: &BTreeMap<String, Vec<String>>,
+    known: &[&str],
+) -> (Vec<String>, Vec<String>) {
     let admission = Admission::new(&spec(members)).unwrap();
     let listed = listed.iter().map(|name| (*name).to_owned()).collect();
     let known: Vec<Known> = known
@@ -35,7 +44,7 @@ fn plan(members: Value, listed: &[&str], known: &[&str]) -> (Vec<String>, Vec<St
             digest: Some(format!("digest of {text}")),
         })
         .collect();
-    let plan = admission.plan(&listed, &known);
+    let plan = admission.plan(&listed, tags, &known);
     for question in &plan.questions {
         let is_known = known.iter().any(|it| it.image == question.image);
         assert_eq!(question.known.is_some(), is_known, "{}", question.image);
@@ -159,6 +168,36 @@ fn what_is_known_is_asked_for_unless_the_settings_do_not_admit_it_any_more() {
 }
 
 #[test]
+fn selected_tags_are_followed_in_every_admitted_repository() {
+    let members = json!({"whiteList": ["org/.*"], "blackList": ["secret"], "tags": {"select": ["stable", "v1.*"]}});
+    let listed = ["org/a", "org/secret", "other/b"];
+    let admission = Admission::new(&spec(members.clone())).unwrap();
+    let all = listed.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(admission.wants_tags(&all), ["org/a"]);
+    let has = ["v1.0.0", "v2.0.0", "stable", "latest"].map(str::to_owned);
+    let tags = BTreeMap::from([("org/a".to_owned(), has.to_vec())]);
+    let known = ["org/a:v1.5.0", "org/a:v2.0.0", "other/b:stable"];
+    let (asked, filtered) = plan_with(members, &listed, &tags, &known);
+    assert_eq!(
+        asked,
+        [
+            "org/a:latest",
+            "org/a:stable",
+            "org/a:v1.0.0",
+            "!org/a:v1.5.0"
+        ],
+        "what is known and meant is asked for, listed or not"
+    );
+    assert_eq!(filtered, ["org/a:v2.0.0", "other/b:stable"]);
+    let by_name = json!({"whiteList": [".*"], "tags": {"select": ["stable"]}});
+    let admission = Admission::new(&spec(by_name)).unwrap();
+    assert!(
+        admission.wants_tags(&all).is_empty(),
+        "a name needs no list"
+    );
+}
+
+#[test]
 fn settings_that_make_no_sense_are_named() {
     let check = |members: Value, words: &[&str]| {
         let why = Admission::new(&spec(members)).unwrap_err();
@@ -178,6 +217,10 @@ fn settings_that_make_no_sense_are_named() {
     check(json!({"images": ["../etc"]}), &["images", "../etc"]);
     check(json!({"org": "Not An Org"}), &["org"]);
     check(json!({"tags": {"default": "a/b"}}), &["tags.default"]);
+    check(
+        json!({"tags": {"select": ["v1", ">=one"]}}),
+        &["tags.select", ">=one"],
+    );
     let mut spec = spec(json!({}));
     spec.tags.named.push(NamedTag {
         image: "x".to_owned(),

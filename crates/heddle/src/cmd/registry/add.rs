@@ -111,6 +111,10 @@ struct ChoiceArgs {
     #[arg(long, conflicts_with = "file")]
     tag: Option<String>,
 
+    /// A further tag of every repository, a form (`v1.*`) or a range of versions (`>=1.2, <2`); may be repeated
+    #[arg(long, conflicts_with = "file", value_name = "TAGS")]
+    select: Vec<String>,
+
     /// A further tag of one repository; may be repeated
     #[arg(long, conflicts_with = "file", value_name = "IMAGE:TAG")]
     named: Vec<String>,
@@ -198,6 +202,7 @@ impl Args {
         if let Some(tag) = &choice.tag {
             spec.tags.default.clone_from(tag);
         }
+        spec.tags.select.clone_from(&choice.select);
         let named = choice.named.iter().map(|word| named(word));
         spec.tags.named = named.collect::<Result<_, _>>()?;
         Ok(Registry::new(name, spec))
