@@ -115,6 +115,11 @@ async fn an_instance_of_a_chart_is_removed_by_the_runner_that_made_it() {
     server.heddle(&words).ok();
     sync(&server);
     until_offered(&server, "charts-redis", true).await;
+    let listed = server.heddle(&["bundle", "ls"]).ok();
+    assert!(
+        listed.contains("charts-redis"),
+        "as in the catalog: {listed}"
+    );
     provision(&server, "charts-redis", "cache", &[]);
     let log = log(&server, "cache");
     for part in [

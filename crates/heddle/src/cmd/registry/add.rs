@@ -29,7 +29,7 @@ Examples:
   heddle registry add lab --type apiv2 --url https://registry.example --allow '.*' --username ann --password-stdin
   heddle registry add dh --type dockerhub --org acme --named hello-apb:v1.0 --named hello-apb:v2.0
   heddle registry add files --type oci-layout --url /srv/bundles --allow '.*'
-  heddle registry add charts --type helm --url https://charts.example/stable --runner ghcr.io/acme/helm-runner:v1 --allow redis
+  heddle registry add charts --type helm --url https://charts.example/stable --runner ghcr.io/acme/helm-runner:v1 --network --allow redis
   heddle registry add -f broker-config.yaml  the `registry:` block of an Automation Service Broker
 
 A repository is offered when it matches one of --allow and none of --deny; an expression is matched against all of the
@@ -86,6 +86,10 @@ struct PlaceArgs {
     /// Image that carries out actions on charts, as HOST/REPOSITORY:TAG; for type helm
     #[arg(long, conflicts_with = "file", value_name = "IMAGE")]
     runner: Option<String>,
+
+    /// Let actions use the network of this machine
+    #[arg(long, conflicts_with = "file")]
+    network: bool,
 
     /// Accept the registry's certificate unverified
     #[arg(long, conflicts_with = "file")]
@@ -192,6 +196,7 @@ impl Args {
         spec.url.clone_from(&place.url);
         spec.org.clone_from(&place.org);
         spec.runner.clone_from(&place.runner);
+        spec.actions.network = place.network;
         spec.skip_verify_tls = place.skip_verify_tls;
         spec.white_list.clone_from(&choice.allow);
         spec.black_list.clone_from(&choice.deny);
