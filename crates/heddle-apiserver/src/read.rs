@@ -103,9 +103,12 @@ fn snapshot(inner: &Inner, call: &Call, filter: &Filter, scope: String) -> Resul
             return Err(Refusal::invalid_options("ListOptions", cause));
         }
     }
-    let listing = inner
-        .store
-        .list(&call.resource.storage, call.namespace.as_deref());
+    let (store, storage) = (&inner.store, &call.resource.storage);
+    // Whoever asks for one name, wherever it is, is not kept waiting for all the others.
+    let listing = match filter.name() {
+        Some(name) => store.list_named(storage, name),
+        None => store.list(storage, call.namespace.as_deref()),
+    };
     let items: Arc<[Arc<Object>]> = if filter.is_open() {
         listing.items.into()
     } else {

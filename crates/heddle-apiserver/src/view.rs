@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::negotiate::Form;
 use crate::object;
 use crate::registry::{BuiltIn, Nature, Resource};
-use crate::select::{FieldSelector, LabelSelector};
+use crate::select::{FieldOp, FieldSelector, LabelSelector};
 use crate::table::IncludeObject;
 use crate::{events, status};
 
@@ -51,6 +51,13 @@ impl Filter {
             labels,
             fields,
         })
+    }
+
+    /// The name that all chosen objects have, if only one name can be chosen.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let mut terms = self.fields.terms().iter();
+        let named = terms.find(|term| term.path == "metadata.name" && term.op == FieldOp::Equal)?;
+        Some(&named.value)
     }
 
     /// Whether nothing but the namespace narrows the choice: then no object need be looked into.

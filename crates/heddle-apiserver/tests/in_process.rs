@@ -120,6 +120,42 @@ async fn a_read_only_kind_is_written_by_the_controllers_alone() {
 }
 
 #[tokio::test]
+async fn one_name_is_found_in_all_namespaces_or_in_one() {
+    let client = client(&server().await);
+    for (namespace, name) in [("default", "a"), ("team-a", "a"), ("team-a", "b")] {
+        let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+        api.create(&PostParams::default(), &map(name, "1"))
+            .await
+            .unwrap();
+    }
+    let found = async |api: Api<ConfigMap>, fields: &str| {
+        let listed = api.list(&ListParams::default().fields(fields)).await;
+        let items = listed.unwrap().items;
+        items
+            .iter()
+            .map(|map| format!("{}/{}", map.namespace().unwrap(), map.name_any()))
+            .collect::<Vec<_>>()
+    };
+    let all = || Api::all(client.clone());
+    assert_eq!(
+        found(all(), "metadata.name=a").await,
+        ["default/a", "team-a/a"]
+    );
+    assert_eq!(
+        found(all(), "metadata.name=a,metadata.namespace!=default").await,
+        ["team-a/a"]
+    );
+    assert_eq!(found(all(), "metadata.name!=a").await, ["team-a/b"]);
+    assert!(
+        found(all(), "metadata.name=a,metadata.name=b")
+            .await
+            .is_empty()
+    );
+    let one = Api::namespaced(client.clone(), "team-a");
+    assert_eq!(found(one, "metadata.name=a").await, ["team-a/a"]);
+}
+
+#[tokio::test]
 async fn the_lean_door_leaves_out_who_wrote_what_and_nothing_else() {
     let server = server().await;
     let identity = || Identity::new("admin", &[ADMINS]);

@@ -342,6 +342,12 @@ impl Store {
         self.inner.shared.state.read().list(resource, namespace)
     }
 
+    /// The objects of a resource that have this name, of all namespaces, at one version.
+    #[must_use]
+    pub fn list_named(&self, resource: &str, name: &str) -> Listing {
+        self.inner.shared.state.read().list_named(resource, name)
+    }
+
     #[must_use]
     pub fn by_uid(&self, uid: &str) -> Option<Arc<Object>> {
         self.inner.shared.state.read().by_uid(uid).cloned()

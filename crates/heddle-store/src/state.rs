@@ -86,6 +86,18 @@ impl State {
             .flat_map(BTreeMap::values)
     }
 
+    /// One look per namespace, however many objects they have.
+    pub(crate) fn list_named(&self, resource: &str, name: &str) -> Listing {
+        let namespaces = self.resources.get(resource);
+        let namespaces = namespaces.into_iter().flat_map(BTreeMap::values);
+        Listing {
+            version: self.version,
+            items: namespaces
+                .filter_map(|names| names.get(name).cloned())
+                .collect(),
+        }
+    }
+
     pub(crate) fn list(&self, resource: &str, namespace: Option<&str>) -> Listing {
         let items = self.objects(resource, namespace).cloned().collect();
         Listing {
