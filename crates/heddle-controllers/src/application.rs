@@ -24,7 +24,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
+use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket};
 use crate::{Hubs, Parts, Start};
 use observe::World;
 use rivals::Rivals;
@@ -66,6 +66,7 @@ impl Beats for Applications {
     type Kind = Application;
     type World = World;
     const NAME: &'static str = field_manager::APPLICATION;
+    const NEWS: News = News::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: Application) -> Result<World, Error> {
         let rejected = self.rivals.rejected(&object);

@@ -129,6 +129,7 @@ impl Beats for Bundles {
             "Sweeping",
             "nothing uses the withdrawn bundle, so it is being removed",
         )],
+        ..News::PLAIN
     };
 
     async fn observe(&self, ctx: &Ctx, object: Bundle) -> Result<World, Error> {

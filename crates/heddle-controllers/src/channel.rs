@@ -16,7 +16,7 @@ use kube::ResourceExt as _;
 use serde_json::Value;
 
 use crate::dataplane::Door;
-use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::machine::{Beats, Controller, Ctx, Error, News};
 use crate::references::Target;
 use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
 use observe::World;
@@ -50,6 +50,7 @@ impl Beats for Channels {
     type World = World;
     const NAME: &'static str = field_manager::CHANNEL;
     const HEEDS_OWN_STATUS: bool = false;
+    const NEWS: News = News::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: Channel) -> Result<World, Error> {
         observe::observe(ctx, object).await

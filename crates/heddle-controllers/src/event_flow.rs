@@ -33,7 +33,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket, looks_different};
+use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket, looks_different};
 use crate::references::Target;
 use crate::watch::Change;
 use crate::{DataPlane, Hubs, Start};
@@ -154,6 +154,7 @@ impl Beats for Flows {
     type World = World;
     const NAME: &'static str = field_manager::EVENT_FLOW;
     const HEEDS_OWN_STATUS: bool = false;
+    const NEWS: News = News::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: EventFlow) -> Result<World, Error> {
         observe::observe(ctx, &self.links, object).await

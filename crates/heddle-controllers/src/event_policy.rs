@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::machine::{Beats, Controller, Ctx, Error, News};
 use crate::references::Target;
 use crate::{DataPlane, Hubs, Parts, Start};
 use observe::World;
@@ -69,6 +69,7 @@ impl Beats for Policies {
     type World = World;
     const NAME: &'static str = field_manager::EVENT_POLICY;
     const HEEDS_OWN_STATUS: bool = false;
+    const NEWS: News = News::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: EventPolicy) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::machine::{Beats, Controller, Ctx, Error, News};
 use crate::references::Target;
 use crate::{DataPlane, Hubs, Parts, Start};
 use observe::World;
@@ -44,6 +44,7 @@ impl Beats for Sources {
     type World = World;
     const NAME: &'static str = field_manager::SOURCE;
     const HEEDS_OWN_STATUS: bool = false;
+    const NEWS: News = News::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: HTTPSource) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -29,7 +29,7 @@ use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
+use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket};
 use crate::operation::Trouble;
 use crate::references::Target;
 use crate::{Hubs, Parts, Start};
@@ -95,6 +95,7 @@ impl Beats for Instances {
     type Kind = ServiceInstance;
     type World = World;
     const NAME: &'static str = field_manager::INSTANCE;
+    const NEWS: News = News::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: ServiceInstance) -> Result<World, Error> {
         observe::observe(ctx, object).await

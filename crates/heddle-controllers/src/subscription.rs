@@ -18,7 +18,7 @@ use kube::ResourceExt as _;
 use serde_json::Value;
 
 use crate::dataplane::Routed;
-use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::machine::{Beats, Controller, Ctx, Error, News};
 use crate::references::Target;
 use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
 use observe::World;
@@ -69,6 +69,7 @@ impl Beats for Subscriptions {
     type World = World;
     const NAME: &'static str = field_manager::SUBSCRIPTION;
     const HEEDS_OWN_STATUS: bool = false;
+    const NEWS: News = News::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: Subscription) -> Result<World, Error> {
         observe::observe(ctx, object).await

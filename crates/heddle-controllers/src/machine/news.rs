@@ -15,6 +15,9 @@ pub struct News {
     pub usual: &'static [Reason],
     /// Phases (`status.phase`) whose beginning is told, and what they mean.
     pub phases: &'static [(&'static str, &'static str)],
+    /// Whether it is not ready at first, as everybody expects, because what it consists of is made for it. Its status says
+    /// what it waits for; news is what turns after that.
+    pub is_assembled: bool,
 }
 
 impl News {
@@ -23,17 +26,22 @@ impl News {
         also: &[],
         usual: &[],
         phases: &[],
+        is_assembled: false,
+    };
+
+    /// The same of what is assembled.
+    pub const ASSEMBLED: Self = Self {
+        is_assembled: true,
+        ..Self::PLAIN
     };
 }
 
 /// The Events that a change of status amounts to. Pure.
 pub(super) fn news(wanted: &News, before: &Value, after: &Value) -> Vec<Event> {
-    // What is made piece by piece is not ready when it is first looked at, as everybody expects; its status says what it
-    // waits for. News is what turns after that.
-    let is_first = before.get("conditions").is_none();
+    let is_expected = wanted.is_assembled && before.get("conditions").is_none();
     let readiness = turn(READY, before, after).filter(|event| {
         let mut usual = wanted.usual.iter();
-        !is_first && !usual.any(|reason| reason.name == event.reason)
+        !is_expected && !usual.any(|reason| reason.name == event.reason)
     });
     let also = wanted.also.iter();
     let also = also.filter_map(|declared| turn(declared.name, before, after));
@@ -184,8 +192,10 @@ mod tests {
         let nothing = Vec::<String>::new();
         assert_eq!(told(json!(null), ready("True")), nothing);
         assert_eq!(told(ready("True"), ready("True")), nothing);
-        assert_eq!(told(json!(null), ready("False")), nothing);
-        assert_eq!(told(ready("True"), ready("False")), ["Warning Because"]);
+        assert_eq!(told(json!(null), ready("False")), ["Warning Because"]);
+        let of_parts = |before: Value| told_of(&News::ASSEMBLED, before, ready("False"));
+        assert_eq!(of_parts(json!(null)), nothing);
+        assert_eq!(of_parts(ready("True")), ["Warning Because"]);
         assert_eq!(told(ready("True"), ready("Unknown")), ["Warning Because"]);
         assert_eq!(told(ready("False"), ready("True")), ["Normal Ready"]);
     }
@@ -205,6 +215,7 @@ mod tests {
             also: &[ACCEPTED],
             usual: &[IDLE],
             phases: &[("Over", "it is over")],
+            ..News::PLAIN
         };
         let state = |type_: &str, status: &str, reason: &str| json!({"conditions": [{"type": type_, "status": status, "reason": reason}]});
         let nothing = Vec::<String>::new();
