@@ -99,18 +99,19 @@ fn claimants(change: &Change<'_, Broker>) -> Vec<ObjectRef<EventFlow>> {
     else {
         return Vec::new();
     };
-    let names = |broker: &Broker| -> BTreeSet<String> {
+    // A namesake's claim is another.
+    let claims = |broker: &Broker| -> BTreeSet<(String, String)> {
         let claims = broker.spec.claims.iter();
         claims
             .filter(|claim| claim.kind.as_deref() == Some(&EventFlow::kind(&())))
-            .filter_map(|claim: &Claim| claim.name.clone())
+            .filter_map(|claim: &Claim| Some((claim.name.clone()?, claim.uid.clone())))
             .collect()
     };
     let namespace = new.namespace().unwrap_or_default();
-    let (then, now) = (names(old), names(new));
+    let (then, now) = (claims(old), claims(new));
     let turned = then.symmetric_difference(&now);
     turned
-        .map(|name| ObjectRef::new(name).within(&namespace))
+        .map(|(name, _)| ObjectRef::new(name).within(&namespace))
         .collect()
 }
 

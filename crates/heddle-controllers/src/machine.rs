@@ -338,8 +338,9 @@ async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<Option<
         if let Some(pause) = pause.filter(|_| !is_leaving && trouble.is_none()) {
             return Ok(Some(pause));
         }
-        machine.echo.note(key, &status, now);
+        machine.echo.note(key.clone(), &status);
         write_status::<B>(ctx, &reference, &status).await?;
+        machine.echo.written(&key, now);
         announce::<B>(ctx, &reference, &before, &status).await;
     }
     match trouble {

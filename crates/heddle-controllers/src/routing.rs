@@ -40,6 +40,8 @@ struct Stores {
     brokers: Store<Broker>,
     triggers: Store<Trigger>,
     policies: Store<EventPolicy>,
+    /// Of each of them, whether its first list is in.
+    complete: Vec<watch::Receiver<bool>>,
 }
 
 /// Opens when the first table is in force and the listener is open. Controllers wait for it, so that a restart does not
@@ -75,6 +77,15 @@ impl Feed {
                 brokers: follow(&mut hubs.brokers, &changed),
                 triggers: follow(&mut hubs.triggers, &changed),
                 policies: follow(&mut hubs.policies, &changed),
+                complete: vec![
+                    hubs.applications.is_complete(),
+                    hubs.http_sources.is_complete(),
+                    hubs.channels.is_complete(),
+                    hubs.subscriptions.is_complete(),
+                    hubs.brokers.is_complete(),
+                    hubs.triggers.is_complete(),
+                    hubs.policies.is_complete(),
+                ],
             },
             plane,
             clock,
@@ -134,14 +145,11 @@ impl Feed {
 }
 
 impl Stores {
-    async fn complete(&self) -> Result<(), kube::runtime::reflector::store::WriterDropped> {
-        self.applications.wait_until_ready().await?;
-        self.http_sources.wait_until_ready().await?;
-        self.channels.wait_until_ready().await?;
-        self.subscriptions.wait_until_ready().await?;
-        self.brokers.wait_until_ready().await?;
-        self.triggers.wait_until_ready().await?;
-        self.policies.wait_until_ready().await
+    async fn complete(&self) -> Result<(), watch::error::RecvError> {
+        for kind in &self.complete {
+            kind.clone().wait_for(|complete| *complete).await?;
+        }
+        Ok(())
     }
 
     fn snapshot(&self) -> Resources {

@@ -10,14 +10,19 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use kube::runtime::reflector::{ObjectRef, Store};
+use tokio::sync::watch;
 
 use crate::watch::{Hub, Watched};
 
 /// The states that all watches have brought so far, by kind.
 #[derive(Clone, Default)]
 pub(crate) struct Sight(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+struct Seen<K: Watched> {
+    store: Store<K>,
+    is_complete: watch::Receiver<bool>,
+}
 
 impl Debug for Sight {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -28,11 +33,12 @@ impl Debug for Sight {
 impl Sight {
     /// Adds a kind. The watch must be of all namespaces: what is not seen here is not there.
     pub(crate) fn with<K: Watched>(self, hub: &Hub<K>) -> Self {
-        self.over(hub.store())
+        self.over(hub.store(), hub.is_complete())
     }
 
-    fn over<K: Watched>(mut self, store: Store<K>) -> Self {
-        self.0.insert(TypeId::of::<K>(), Arc::new(store));
+    fn over<K: Watched>(mut self, store: Store<K>, is_complete: watch::Receiver<bool>) -> Self {
+        let seen = Seen { store, is_complete };
+        self.0.insert(TypeId::of::<K>(), Arc::new(seen));
         self
     }
 
@@ -58,9 +64,8 @@ impl Sight {
 
     /// The states of a kind, once its first list is in.
     fn store<K: Watched>(&self) -> Option<&Store<K>> {
-        let store = self.0.get(&TypeId::of::<K>())?.downcast_ref::<Store<K>>()?;
-        let is_ready = store.wait_until_ready().now_or_never();
-        is_ready?.ok().map(|()| store)
+        let seen = self.0.get(&TypeId::of::<K>())?.downcast_ref::<Seen<K>>()?;
+        seen.is_complete.borrow().then_some(&seen.store)
     }
 }
 
@@ -81,7 +86,8 @@ mod tests {
     #[test]
     fn nothing_counts_as_absent_before_all_that_is_there_was_seen() {
         let (store, mut writer) = reflector::store();
-        let sight = Sight::default().over(store);
+        let is_complete = watch::Sender::new(false);
+        let sight = Sight::default().over(store, is_complete.subscribe());
         let found = |name: &str| -> Option<Option<String>> {
             let found = sight.find::<Channel>(Some("team"), name)?;
             Some(found.and_then(|channel| channel.metadata.name))
@@ -92,6 +98,7 @@ mod tests {
         assert_eq!(found("a"), None);
         assert_eq!(found("b"), None);
         writer.apply_watcher_event(&Event::InitDone);
+        is_complete.send_replace(true);
         assert_eq!(found("a"), Some(Some("a".to_owned())));
         assert_eq!(found("b"), Some(None));
         assert_eq!(sight.all::<Channel>().map(|all| all.len()), Some(1));

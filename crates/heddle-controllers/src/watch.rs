@@ -18,6 +18,7 @@ use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 use crate::Options;
 
@@ -79,6 +80,8 @@ pub(crate) struct Hub<K: Watched> {
     api: Api<K>,
     store: Store<K>,
     writer: Writer<K>,
+    /// The store has such a signal too, but wakes only the last who asked.
+    is_complete: watch::Sender<bool>,
     listeners: Vec<Listener<K>>,
 }
 
@@ -93,6 +96,7 @@ impl<K: Watched> Hub<K> {
             api,
             store,
             writer,
+            is_complete: watch::Sender::new(false),
             listeners: Vec::new(),
         }
     }
@@ -108,6 +112,11 @@ impl<K: Watched> Hub<K> {
     /// Everything known. Empty before the first list is in.
     pub(crate) fn store(&self) -> Store<K> {
         self.store.clone()
+    }
+
+    /// Turns true when the first list is in, and stays so.
+    pub(crate) fn is_complete(&self) -> watch::Receiver<bool> {
+        self.is_complete.subscribe()
     }
 
     pub(crate) fn listen(&mut self, listener: impl Fn(&Change<'_, K>) + Send + 'static) {
@@ -160,6 +169,7 @@ impl<K: Watched> Hub<K> {
             Event::InitDone => {
                 let before = self.store.state();
                 self.writer.apply_watcher_event(event);
+                self.is_complete.send_replace(true);
                 for gone in &before {
                     if self.store.get(&ObjectRef::from_obj(&**gone)).is_none() {
                         self.tell(&Change::Deleted(gone));

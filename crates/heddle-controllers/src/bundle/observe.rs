@@ -45,6 +45,7 @@ pub(super) async fn observe(ctx: &Ctx, known: &Known, bundle: Bundle) -> Result<
         is_released: false,
         now: ctx.options.clock.now(),
     };
+    renew(ctx, &mut world).await?;
     let is_sweeping = world.status().phase == BundlePhase::Sweeping;
     if phase::is_to_look(&world.standing(), world.now) {
         world.users = Some(users(ctx, known, &world.bundle, is_sweeping).await?);
@@ -55,6 +56,20 @@ pub(super) async fn observe(ctx: &Ctx, known: &Known, bundle: Bundle) -> Result<
         world.tombstone = found.as_ref().and_then(Tombstone::from_config_map);
     }
     Ok(world)
+}
+
+/// Before another revision becomes the current one it is looked at live: the one before it is forgotten then.
+async fn renew(ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+    let status = world.status();
+    let newest = status.seen.and_then(|seen| seen.revision);
+    let Some(newest) = newest.filter(|newest| Some(newest) != status.current_revision.as_ref())
+    else {
+        return Ok(());
+    };
+    let live: Option<BundleRevision> = ctx.find_global(&newest).await?;
+    world.revisions.retain(|known| known.name_any() != newest);
+    world.revisions.extend(live);
+    Ok(())
 }
 
 /// Who uses the bundle. A cache may know somebody; that nobody does, and all that a sweep relies on, is read live.

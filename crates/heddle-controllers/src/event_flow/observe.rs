@@ -1,5 +1,6 @@
 //! Observe: a flow and the parts it consists of. One that goes reads them live, since it is let go for what it sees; one that
-//! stays only says what the watches know.
+//! stays only says what the watches know, and has it confirmed before it calls itself ready: operations end with that, and an
+//! end is not taken back.
 
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use heddle_api::{
@@ -14,7 +15,7 @@ use kube::{Resource, ResourceExt as _};
 
 use super::leaving::Leaving;
 use super::links::Links;
-use super::{link_key, link_name, source};
+use super::{link_key, link_name, source, status};
 use crate::eventing::{goes_only_to, is_disabled, succeeds};
 use crate::machine::{Ctx, Error};
 use crate::routing;
@@ -43,12 +44,30 @@ pub(crate) struct Parts {
     pub is_disabled: bool,
 }
 
+/// What a part is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Watches,
+    Server,
+}
+
 pub(super) async fn observe(ctx: &Ctx, links: &Links, flow: EventFlow) -> Result<World, Error> {
+    if flow.metadata.deletion_timestamp.is_some() {
+        return Box::pin(gather(ctx, links, flow, From::Server)).await;
+    }
+    let world = Box::pin(gather(ctx, links, flow, From::Watches)).await?;
+    if status::turns_ready(&world) {
+        return Box::pin(gather(ctx, links, world.flow, From::Server)).await;
+    }
+    Ok(world)
+}
+
+async fn gather(ctx: &Ctx, links: &Links, flow: EventFlow, from: From) -> Result<World, Error> {
     let namespace = flow.namespace().unwrap_or_default();
     // The Broker before the link: a claim goes after the link that it stood for.
-    let broker: Option<Broker> = look(ctx, &flow, &namespace, &flow.spec.broker_ref.name).await?;
+    let broker: Option<Broker> = look(ctx, from, &namespace, &flow.spec.broker_ref.name).await?;
     let mut world = World {
-        link: link(ctx, links, &flow).await?,
+        link: link(ctx, from, links, &flow).await?,
         broker,
         parts: Parts::default(),
         leaving: None,
@@ -56,24 +75,24 @@ pub(super) async fn observe(ctx: &Ctx, links: &Links, flow: EventFlow) -> Result
         flow,
     };
     if world.flow.metadata.deletion_timestamp.is_some() {
-        world.leaving = Some(leaving(ctx, &world, &namespace).await?);
+        world.leaving = Some(Box::pin(leaving(ctx, &world, &namespace)).await?);
     } else {
-        world.parts = parts(ctx, &world, &namespace).await?;
+        world.parts = parts(ctx, from, &world, &namespace).await?;
     }
     Ok(world)
 }
 
-async fn parts(ctx: &Ctx, world: &World, namespace: &str) -> Result<Parts, Error> {
+async fn parts(ctx: &Ctx, from: From, world: &World, namespace: &str) -> Result<Parts, Error> {
     let spec = &world.flow.spec;
     let (source_namespace, source) = source(&world.flow);
     let policy = names::policy(&spec.application);
     let activation = names::activation(&spec.service_id);
     Ok(Parts {
-        mapping: ctx.known(namespace, &spec.application).await?,
-        source: ctx.known(source_namespace, source).await?,
-        channel: ctx.known(INTEGRATION_NAMESPACE, &spec.application).await?,
-        activation: ctx.known(namespace, &activation).await?,
-        policy: ctx.known(namespace, &policy).await?,
+        mapping: look(ctx, from, namespace, &spec.application).await?,
+        source: look(ctx, from, source_namespace, source).await?,
+        channel: look(ctx, from, INTEGRATION_NAMESPACE, &spec.application).await?,
+        activation: look(ctx, from, namespace, &activation).await?,
+        policy: look(ctx, from, namespace, &policy).await?,
         is_disabled: if world.is_claimed() {
             false
         } else {
@@ -107,31 +126,30 @@ async fn leaving(ctx: &Ctx, world: &World, namespace: &str) -> Result<Leaving, E
     })
 }
 
-/// A part that matters to one that stays and to one that goes.
-async fn look<K>(
-    ctx: &Ctx,
-    flow: &EventFlow,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<K>, Error>
+async fn look<K>(ctx: &Ctx, from: From, namespace: &str, name: &str) -> Result<Option<K>, Error>
 where
     K: Watched + Resource<Scope = NamespaceResourceScope>,
 {
-    match flow.metadata.deletion_timestamp {
-        Some(_) => ctx.find(namespace, name).await,
-        None => ctx.known(namespace, name).await,
+    match from {
+        From::Server => Box::pin(ctx.find(namespace, name)).await,
+        From::Watches => ctx.known(namespace, name).await,
     }
 }
 
 /// The flow's link: under its own name, or under the one it had before it was taken in.
-async fn link(ctx: &Ctx, links: &Links, flow: &EventFlow) -> Result<Option<Subscription>, Error> {
+async fn link(
+    ctx: &Ctx,
+    from: From,
+    links: &Links,
+    flow: &EventFlow,
+) -> Result<Option<Subscription>, Error> {
     let own: Option<Subscription> =
-        look(ctx, flow, INTEGRATION_NAMESPACE, &link_name(flow)).await?;
+        look(ctx, from, INTEGRATION_NAMESPACE, &link_name(flow)).await?;
     if own.as_ref().is_some_and(|own| serves(own, flow)) {
         return Ok(own);
     }
     for name in links.of(flow) {
-        let other: Option<Subscription> = look(ctx, flow, INTEGRATION_NAMESPACE, &name).await?;
+        let other: Option<Subscription> = look(ctx, from, INTEGRATION_NAMESPACE, &name).await?;
         if other.as_ref().is_some_and(|other| serves(other, flow)) {
             return Ok(other);
         }

@@ -23,6 +23,18 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     if world.leaving.is_some() {
         return serde_json::to_value(leaving::status(world)?).ok();
     }
+    serde_json::to_value(of_parts(world, now)).ok()
+}
+
+/// Whether a flow that stays would be told to be ready, and was not so before.
+pub(super) fn turns_ready(world: &World) -> bool {
+    let status = world.flow.status.as_ref();
+    let was = status.is_some_and(|status| status.conditions.is_ready());
+    !was && of_parts(world, world.now).conditions.is_ready()
+}
+
+fn of_parts(world: &World, now: Timestamp) -> EventFlowStatus {
+    let flow = &world.flow;
     let known = flow.status.as_ref();
     let address = world
         .broker
@@ -49,7 +61,7 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
         status.conditions.set(condition, now);
     }
     CONDITIONS.conclude(&mut status.conditions, now);
-    serde_json::to_value(status).ok()
+    status
 }
 
 fn is_allowed(world: &World) -> Condition {

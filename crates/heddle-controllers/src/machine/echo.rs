@@ -29,7 +29,8 @@ pub(super) struct Echo<B: Beats>(Arc<Mutex<HashMap<ObjectRef<B::Kind>, Said>>>);
 struct Said {
     /// Of the status.
     hash: u64,
-    at: Duration,
+    /// When it was last written; `None` while that has not been done.
+    at: Option<Duration>,
 }
 
 impl<B: Beats> Clone for Echo<B> {
@@ -69,16 +70,23 @@ impl<B: Beats<Kind: Watched>> Echo<B> {
 }
 
 impl<B: Beats> Echo<B> {
-    /// Takes note of what is about to be said.
-    pub(super) fn note(&self, key: ObjectRef<B::Kind>, status: &Value, now: Duration) {
+    /// Takes note of what is about to be said: it may come back before the answer does.
+    pub(super) fn note(&self, key: ObjectRef<B::Kind>, status: &Value) {
         if !B::HEEDS_OWN_STATUS {
             let hash = hash(status);
-            self.0.lock().insert(key, Said { hash, at: now });
+            self.0.lock().insert(key, Said { hash, at: None });
         }
     }
 
-    /// How long the next status of an object can wait, if it can: it is not ready, was not so before, and people were told
-    /// a moment ago.
+    /// Takes note that it was written.
+    pub(super) fn written(&self, key: &ObjectRef<B::Kind>, now: Duration) {
+        if let Some(said) = self.0.lock().get_mut(key) {
+            said.at = Some(now);
+        }
+    }
+
+    /// How long the next status of an object can wait, if it can: it is not ready, was not so before, only its conditions
+    /// differ, and people were told a moment ago. Addresses are not for people only.
     pub(super) fn pause(
         &self,
         key: &ObjectRef<B::Kind>,
@@ -86,17 +94,26 @@ impl<B: Beats> Echo<B> {
         after: &Value,
         now: Duration,
     ) -> Option<Duration> {
-        if B::HEEDS_OWN_STATUS || before["observedGeneration"] != after["observedGeneration"] {
+        if B::HEEDS_OWN_STATUS || !differ_in_conditions_only(before, after) {
             return None;
         }
         let readiness = ready(after)?;
         if readiness == "True" || ready(before) != Some(readiness) {
             return None;
         }
-        let said = self.0.lock().get(key).copied()?;
-        let left = (said.at + PROGRESS_PERIOD).saturating_sub(now);
+        let at = self.0.lock().get(key)?.at?;
+        let left = (at + PROGRESS_PERIOD).saturating_sub(now);
         (!left.is_zero()).then_some(left)
     }
+}
+
+fn differ_in_conditions_only(before: &Value, after: &Value) -> bool {
+    let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else {
+        return false;
+    };
+    let same =
+        |(name, value): (&String, &Value)| name == "conditions" || after.get(name) == Some(value);
+    before.len() == after.len() && before.iter().all(same)
 }
 
 /// The status of `Ready`.
@@ -148,7 +165,7 @@ mod tests {
         };
         assert!(!recognises(Some(&before), &after), "nothing was said yet");
         let status = status_of::<Mappings>(&after).unwrap();
-        echo.note(key_of(&*after), &status, Duration::ZERO);
+        echo.note(key_of(&*after), &status);
         assert!(recognises(Some(&before), &after));
         assert!(!recognises(None, &after), "it was not known before");
         assert!(!echo.recognises(&Change::Listed(&after)));
@@ -177,7 +194,7 @@ mod tests {
         );
         let echo = Echo::<Applications>::default();
         let status = status_of::<Applications>(&object).unwrap();
-        echo.note(key_of(&*object), &status, Duration::ZERO);
+        echo.note(key_of(&*object), &status);
         assert!(!echo.recognises(&Change::Applied {
             old: Some(&object),
             new: &object,
@@ -195,7 +212,13 @@ mod tests {
         let second = Duration::from_secs(1);
         let (first, next) = (status("False", "A", 1), status("False", "B", 1));
         assert_eq!(echo.pause(&key, &json!(null), &first, Duration::ZERO), None);
-        echo.note(key.clone(), &first, Duration::ZERO);
+        echo.note(key.clone(), &first);
+        assert_eq!(
+            echo.pause(&key, &first, &next, second),
+            None,
+            "it was not written"
+        );
+        echo.written(&key, Duration::ZERO);
         assert_eq!(echo.pause(&key, &first, &next, second), Some(second));
         assert_eq!(echo.pause(&key, &first, &next, 2 * second), None);
         for word in [
@@ -206,5 +229,9 @@ mod tests {
             assert_eq!(echo.pause(&key, &first, &word, second), None, "{word}");
             assert_eq!(echo.pause(&key, &word, &first, second), None, "{word}");
         }
+        let mut addressed = next;
+        addressed["sinkUri"] = json!("http://x.example/");
+        assert_eq!(echo.pause(&key, &first, &addressed, second), None);
+        assert_eq!(echo.pause(&key, &addressed, &first, second), None);
     }
 }

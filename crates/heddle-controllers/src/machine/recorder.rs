@@ -49,6 +49,7 @@ struct Tale {
     /// Of the Event.
     name: String,
     count: u32,
+    since: Duration,
 }
 
 impl Recorder {
@@ -106,9 +107,12 @@ impl Recorder {
         }
         let mut object = about.name.clone().unwrap_or_default();
         object.truncate(NAME_CHARS_MAX);
+        // A cut must not leave what no part of a name may end with.
+        object.truncate(object.trim_end_matches(['-', '.']).len());
         let tale = Tale {
             name: format!("{object}.{:016x}", self.chance.u64()),
             count: 1,
+            since: now,
         };
         told.known.insert(key.clone(), tale.clone());
         told.order.push_back((now, key.clone()));
@@ -142,7 +146,10 @@ impl Told {
             if self.order.len() < REMEMBERED_MAX && now.saturating_sub(*since) < COUNTED_FOR {
                 return;
             }
-            if let Some((_, key)) = self.order.pop_front() {
+            // What failed to be told may have been told again since.
+            if let Some((since, key)) = self.order.pop_front()
+                && self.known.get(&key).is_some_and(|tale| tale.since == since)
+            {
                 self.known.remove(&key);
             }
         }
@@ -162,8 +169,12 @@ mod tests {
         let now = Duration::from_secs(seconds);
         told.forget(now);
         let key = (String::new(), false, reason.to_owned());
-        let name = String::new();
-        told.known.insert(key.clone(), Tale { name, count: 1 });
+        let tale = Tale {
+            name: String::new(),
+            count: 1,
+            since: now,
+        };
+        told.known.insert(key.clone(), tale);
         told.order.push_back((now, key));
         told.known.len()
     }
@@ -179,5 +190,17 @@ mod tests {
         }
         assert_eq!(told.known.len(), REMEMBERED_MAX);
         assert_eq!(told.order.len(), REMEMBERED_MAX);
+    }
+
+    #[test]
+    fn what_is_told_again_after_a_failure_is_remembered_from_then() {
+        let mut told = Told::default();
+        at(&mut told, 0, "a");
+        told.known.clear();
+        at(&mut told, 300, "a");
+        told.forget(Duration::from_secs(400));
+        assert_eq!(told.known.len(), 1);
+        told.forget(Duration::from_secs(700));
+        assert!(told.known.is_empty());
     }
 }

@@ -73,10 +73,13 @@ pub(super) async fn observe(ctx: &Ctx, instance: ServiceInstance) -> Result<Worl
         let mapping: Option<ApplicationMapping> = ctx.known(&namespace, &pin.name).await?;
         world.application = application.filter(|found| found.metadata.deletion_timestamp.is_none());
         world.mapping = mapping.filter(|found| found.metadata.deletion_timestamp.is_none());
-        // A flow goes where a service sends no events any more; that it does not must then be so now.
-        if world.flow.is_some() && world.service().is_some_and(|it| !it.sends_events()) {
-            let live: Option<Application> = ctx.find_global(&pin.name).await?;
-            world.application = live.filter(|found| found.metadata.deletion_timestamp.is_none());
+        // Where a service sends no events a flow goes, and without one nobody else looks before an operation ends well.
+        if world.service().is_some_and(|it| !it.sends_events()) {
+            let application: Option<Application> = ctx.find_global(&pin.name).await?;
+            let mapping: Option<ApplicationMapping> = ctx.find(&namespace, &pin.name).await?;
+            world.application =
+                application.filter(|found| found.metadata.deletion_timestamp.is_none());
+            world.mapping = mapping.filter(|found| found.metadata.deletion_timestamp.is_none());
         }
     }
     Ok(world)
