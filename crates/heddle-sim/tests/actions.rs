@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
 
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::action::{Action, Outcome, Run};
@@ -18,14 +18,11 @@ use heddle_api::service_binding::SECRET_KEY;
 use heddle_api::service_instance::{Phase, provision_secret};
 use heddle_api::well_known::{ABANDON_ANNOTATION, FINALIZER, SYSTEM_NAMESPACE};
 use heddle_api::{Bundle, BundleRevision, ServiceBinding, ServiceInstance};
-use heddle_apiserver::{
-    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options as ServerOptions, Registry, Tokens,
-};
 use heddle_controllers::{Bundles, Options};
-use heddle_rt::{Chance, Clock, MemoryVfs};
+use heddle_rt::{Chance, Clock};
 use heddle_sim::bundles::runs::{Script, ScriptedRuns, description};
-use heddle_store::{Mode, Store};
-use jiff::{SignedDuration, Timestamp};
+use heddle_sim::stage::{NAMESPACES, on_stage};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::serde::Serialize;
@@ -43,11 +40,6 @@ const A_WHILE: Duration = Duration::from_secs(30);
 /// Longer than that grace.
 const LONGER: Duration = Duration::from_secs(90);
 
-fn registry() -> &'static Arc<Registry> {
-    static REGISTRY: OnceLock<Arc<Registry>> = OnceLock::new();
-    REGISTRY.get_or_init(|| Arc::new(Registry::heddle().unwrap()))
-}
-
 struct World {
     users: Client,
     runs: ScriptedRuns,
@@ -61,30 +53,8 @@ fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
 
 /// The same, in a world that runs bundles or does not.
 fn tell_with<F: Future<Output = ()>>(runs_bundles: bool, story: impl FnOnce(World) -> F) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
-        let mut options =
-            heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
-        options.mode = Mode::Inline;
-        let server = ApiServer::open(ServerOptions {
-            store: Store::open(options).unwrap(),
-            clock: clock.clone(),
-            chance: Chance::seeded(1),
-            registry: Arc::clone(registry()),
-            namespaces: vec!["default", "heddle-system", "kyma-integration", TEAM],
-            tokens: Tokens::default(),
-            limits: Limits::default(),
-        })
-        .await
-        .unwrap();
-        let client = |name: &str, group: &str| {
-            Client::new(server.in_process(Identity::new(name, &[group])), "default")
-        };
+    on_stage(&NAMESPACES, |stage| async move {
+        let clock = stage.clock.clone();
         let runs = ScriptedRuns::new(clock.clone());
         let bundles: Arc<dyn Bundles> = Arc::new(runs.clone());
         let options = Options {
@@ -92,15 +62,16 @@ fn tell_with<F: Future<Output = ()>>(runs_bundles: bool, story: impl FnOnce(Worl
             ..Options::new(clock.clone(), Chance::seeded(2))
         };
         let world = World {
-            users: client("user", ADMINS),
+            users: stage.users(),
             runs,
             clock,
         };
-        tokio::select! {
-            () = story(world) => {}
-            () = heddle_controllers::run(client("controllers", CONTROLLERS), options) => unreachable!("they run for ever"),
-            () = server.run_janitor() => unreachable!("it runs for ever"),
-        }
+        stage
+            .play(
+                story(world),
+                heddle_controllers::run(stage.controllers(), options),
+            )
+            .await;
     });
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
 
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::well_known::{APPLICATION_LABEL, FINALIZER, INJECTION_LABEL};
@@ -11,14 +11,10 @@ use heddle_api::{
     Application, ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy,
     HTTPSource, Subscription, Trigger, names,
 };
-use heddle_apiserver::{
-    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options as ServerOptions, Registry, Tokens,
-};
 use heddle_controllers::{DataPlane, Fate, Options};
-use heddle_rt::{Chance, Clock, MemoryVfs};
+use heddle_rt::{Chance, Clock};
 use heddle_sim::plane::TestPlane;
-use heddle_store::{Mode, Store};
-use jiff::Timestamp;
+use heddle_sim::stage::{NAMESPACES, on_stage};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -39,32 +35,8 @@ struct World {
 
 /// Tells a story in a fresh world in which the controllers run, on simulated time.
 fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
-    static REGISTRY: OnceLock<Arc<Registry>> = OnceLock::new();
-    let registry = REGISTRY.get_or_init(|| Arc::new(Registry::heddle().unwrap()));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
-        let mut options =
-            heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
-        options.mode = Mode::Inline;
-        let server = ApiServer::open(ServerOptions {
-            store: Store::open(options).unwrap(),
-            clock: clock.clone(),
-            chance: Chance::seeded(1),
-            registry: Arc::clone(registry),
-            namespaces: vec!["default", "heddle-system", INTEGRATION, TEAM],
-            tokens: Tokens::default(),
-            limits: Limits::default(),
-        })
-        .await
-        .unwrap();
-        let client = |name: &str, group: &str| {
-            Client::new(server.in_process(Identity::new(name, &[group])), "default")
-        };
+    on_stage(&NAMESPACES, |stage| async move {
+        let clock = stage.clock.clone();
         let plane = TestPlane::new(clock.clone());
         let shared: Arc<dyn DataPlane> = Arc::new(plane.clone());
         let options = Options {
@@ -72,15 +44,16 @@ fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
             ..Options::new(clock.clone(), Chance::seeded(2))
         };
         let world = World {
-            users: client("user", ADMINS),
+            users: stage.users(),
             plane,
             clock,
         };
-        tokio::select! {
-            () = story(world) => {}
-            () = heddle_controllers::run(client("controllers", CONTROLLERS), options) => unreachable!("they run for ever"),
-            () = server.run_janitor() => unreachable!("it runs for ever"),
-        }
+        stage
+            .play(
+                story(world),
+                heddle_controllers::run(stage.controllers(), options),
+            )
+            .await;
     });
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -17,17 +17,14 @@ use heddle_api::well_known::{FINALIZER, RECORD_LABEL, SYSTEM_NAMESPACE};
 use heddle_api::{
     Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance, names,
 };
-use heddle_apiserver::{
-    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options as ServerOptions, Registry, Tokens,
-};
 use heddle_controllers::{DataPlane, Options};
-use heddle_rt::{Chance, Clock, MemoryVfs};
+use heddle_rt::{Chance, Clock};
 use heddle_sim::plane::TestPlane;
+use heddle_sim::stage::{NAMESPACES, on_stage, registry};
 use heddle_sim::sweep::{
     Act, Outside, Story, bind, deprovision, provision, run_trial, shop, shop_mapping, unbind,
 };
-use heddle_store::{Mode, Store};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::serde::Serialize;
@@ -43,11 +40,6 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(3240);
 /// Longer than every pause of the controllers, shorter than the grace of a minute.
 const A_WHILE: Duration = Duration::from_secs(30);
 
-fn registry() -> &'static Arc<Registry> {
-    static REGISTRY: OnceLock<Arc<Registry>> = OnceLock::new();
-    REGISTRY.get_or_init(|| Arc::new(Registry::heddle().unwrap()))
-}
-
 struct World {
     users: Client,
     plane: TestPlane,
@@ -56,30 +48,8 @@ struct World {
 
 /// Tells a story in a fresh world in which the controllers run, on simulated time.
 fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
-        let mut options =
-            heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
-        options.mode = Mode::Inline;
-        let server = ApiServer::open(ServerOptions {
-            store: Store::open(options).unwrap(),
-            clock: clock.clone(),
-            chance: Chance::seeded(1),
-            registry: Arc::clone(registry()),
-            namespaces: vec!["default", "heddle-system", "kyma-integration", TEAM],
-            tokens: Tokens::default(),
-            limits: Limits::default(),
-        })
-        .await
-        .unwrap();
-        let client = |name: &str, group: &str| {
-            Client::new(server.in_process(Identity::new(name, &[group])), "default")
-        };
+    on_stage(&NAMESPACES, |stage| async move {
+        let clock = stage.clock.clone();
         let plane = TestPlane::new(clock.clone());
         let shared: Arc<dyn DataPlane> = Arc::new(plane.clone());
         let options = Options {
@@ -87,15 +57,16 @@ fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
             ..Options::new(clock.clone(), Chance::seeded(2))
         };
         let world = World {
-            users: client("user", ADMINS),
+            users: stage.users(),
             plane,
             clock,
         };
-        tokio::select! {
-            () = story(world) => {}
-            () = heddle_controllers::run(client("controllers", CONTROLLERS), options) => unreachable!("they run for ever"),
-            () = server.run_janitor() => unreachable!("it runs for ever"),
-        }
+        stage
+            .play(
+                story(world),
+                heddle_controllers::run(stage.controllers(), options),
+            )
+            .await;
     });
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::bundle::{BundlePhase, MarkReason};
@@ -16,15 +16,10 @@ use heddle_api::well_known::{
     APPROVED_ANNOTATION, RECORD_LABEL, SYNC_ANNOTATION, SYSTEM_NAMESPACE, WITHDRAWN_ANNOTATION,
 };
 use heddle_api::{Bundle, BundleRevision, Registry, ServiceInstance, SyncRun, names};
-use heddle_apiserver::{
-    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options as ServerOptions, Registry as Kinds,
-    Tokens,
-};
 use heddle_controllers::{Bundles, Numbers, Options};
-use heddle_rt::{Chance, Clock, MemoryVfs};
+use heddle_rt::{Chance, Clock};
 use heddle_sim::bundles::registry::{Event, TestRegistries, digest};
-use heddle_store::{Mode, Store};
-use jiff::Timestamp;
+use heddle_sim::stage::{NAMESPACES, on_stage};
 use k8s_openapi::api::core::v1::{ConfigMap, Event as Notice, Secret};
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -47,32 +42,8 @@ struct World {
 
 /// Tells a story in a fresh world in which the controllers run, on simulated time.
 fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
-    static KINDS: OnceLock<Arc<Kinds>> = OnceLock::new();
-    let kinds = KINDS.get_or_init(|| Arc::new(Kinds::heddle().unwrap()));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
-        let mut options =
-            heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
-        options.mode = Mode::Inline;
-        let server = ApiServer::open(ServerOptions {
-            store: Store::open(options).unwrap(),
-            clock: clock.clone(),
-            chance: Chance::seeded(1),
-            registry: Arc::clone(kinds),
-            namespaces: vec!["default", "heddle-system", "kyma-integration", TEAM],
-            tokens: Tokens::default(),
-            limits: Limits::default(),
-        })
-        .await
-        .unwrap();
-        let client = |name: &str, group: &str| {
-            Client::new(server.in_process(Identity::new(name, &[group])), "default")
-        };
+    on_stage(&NAMESPACES, |stage| async move {
+        let clock = stage.clock.clone();
         let registries = TestRegistries::new(clock.clone());
         let bundles: Arc<dyn Bundles> = Arc::new(registries.clone());
         let options = Options {
@@ -81,7 +52,7 @@ fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
         };
         let restart = Arc::new(Notify::new());
         let world = World {
-            users: client("user", ADMINS),
+            users: stage.users(),
             registries,
             clock,
             numbers: options.numbers.clone(),
@@ -89,18 +60,14 @@ fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
         };
         let lives = async {
             loop {
-                let controllers = client("controllers", CONTROLLERS);
+                let controllers = stage.controllers();
                 tokio::select! {
                     () = heddle_controllers::run(controllers, options.clone()) => {}
                     () = restart.notified() => {}
                 }
             }
         };
-        tokio::select! {
-            () = story(world) => {}
-            () = lives => unreachable!("they run for ever"),
-            () = server.run_janitor() => unreachable!("it runs for ever"),
-        }
+        stage.play(story(world), lives).await;
     });
 }
 

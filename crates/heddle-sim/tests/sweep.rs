@@ -2,16 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use heddle_api::{Application, Channel, ServiceInstance};
-use heddle_apiserver::Registry;
 use heddle_controllers::{Bundles, DataPlane, Options};
 use heddle_rt::{Chance, Clock};
 use heddle_sim::plane::TestPlane;
+use heddle_sim::stage::registry;
 use heddle_sim::sweep::{
     Controllers, Fault, Findings, Outside, RESYNC, Story, WriteFault, stories, sweep_by,
 };
@@ -20,11 +20,6 @@ use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
-
-fn registry() -> &'static Arc<Registry> {
-    static REGISTRY: OnceLock<Arc<Registry>> = OnceLock::new();
-    REGISTRY.get_or_init(|| Arc::new(Registry::heddle().unwrap()))
-}
 
 fn ours(story: &Story) -> Controllers {
     if story.meshed { meshed } else { alone }

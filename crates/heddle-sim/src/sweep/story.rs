@@ -127,9 +127,6 @@ pub fn stories() -> Vec<Story> {
     stories
 }
 
-/// A story's clock shows this when it begins.
-pub(super) const BEGINNING: i64 = 1_800_000_000;
-
 /// What people do with Brokers, Triggers, Channels and Subscriptions.
 fn stories_of_routes() -> Vec<Story> {
     const TEAM: &str = "team-a";

@@ -6,19 +6,17 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
-use heddle_apiserver::{
-    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options, Registry, Tokens,
-};
-use heddle_rt::{Chance, Clock, MemoryVfs};
-use heddle_store::{ChangeKind, Mode, Store};
-use jiff::Timestamp;
+use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity, Registry};
+use heddle_rt::{Chance, Clock};
+use heddle_store::ChangeKind;
 use kube::Client;
 use parking_lot::Mutex;
 
 use super::chaos::{Chaos, EVENT_FAULTS, Fault, Layer, write_faults};
 use super::oracle::{Ending, snapshot};
-use super::story::{Act, BEGINNING, Story};
+use super::story::{Act, Story};
 use crate::bundles::TestBundles;
+use crate::stage;
 
 /// How the controllers under test are started: on this client, in this time, by this chance, beside what outlives them.
 pub type Controllers = fn(Client, Clock, Chance, Outside) -> BoxFuture<'static, ()>;
@@ -86,12 +84,7 @@ fn run(
     controllers: Controllers,
     fault: Option<Fault>,
 ) -> (Ending, (usize, usize, usize)) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime without IO always starts");
-    runtime.block_on(play(Arc::clone(registry), story, controllers, fault))
+    stage::simulated(play(Arc::clone(registry), story, controllers, fault))
 }
 
 async fn play(
@@ -100,8 +93,8 @@ async fn play(
     controllers: Controllers,
     fault: Option<Fault>,
 ) -> (Ending, (usize, usize, usize)) {
-    let clock = Clock::simulated(Timestamp::from_second(BEGINNING).expect("a time in range"));
-    let server = open(registry, &clock).await;
+    let clock = stage::clock();
+    let server = stage::open(registry, &clock, &stage::NAMESPACES).await;
     let users = Client::new(
         server.in_process(Identity::new("user", &[ADMINS])),
         "default",
@@ -150,24 +143,6 @@ async fn play(
         noise,
     };
     (ending, chaos.counts())
-}
-
-async fn open(registry: Arc<Registry>, clock: &Clock) -> ApiServer {
-    let mut options = heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
-    options.mode = Mode::Inline;
-    let store = Store::open(options).expect("an empty store opens");
-    let options = Options {
-        store,
-        clock: clock.clone(),
-        chance: Chance::seeded(1),
-        registry,
-        namespaces: vec!["default", "heddle-system", "kyma-integration", "team-a"],
-        tokens: Tokens::default(),
-        limits: Limits::default(),
-    };
-    ApiServer::open(options)
-        .await
-        .expect("a fresh server opens")
 }
 
 /// Runs the controllers; each crash ends one life and begins the next, with empty caches.

@@ -8,16 +8,13 @@ use bytes::Bytes;
 use heddle_api::names;
 use heddle_api::record::{About, Record};
 use heddle_api::{ServiceBinding, ServiceInstance};
-use heddle_apiserver::{
-    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options as ServerOptions, Registry, Tokens,
-};
+use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity};
 use heddle_front::catalog::{Backing, Catalog, Document, Offering, Pace, Plan, Schemas};
 use heddle_front::{Credential, Credentials, Front, Offers, Options, Settings, Version};
-use heddle_rt::{Chance, Clock, MemoryVfs, Tasks};
-use heddle_store::{Mode, Store};
+use heddle_rt::{Chance, Clock, Tasks};
+use heddle_sim::stage::{NAMESPACES, Stage, on_stage};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -58,33 +55,8 @@ pub(crate) fn tell_with<F: Future<Output = ()>>(
     settings: Settings,
     story: impl FnOnce(World) -> F,
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
-        let mut options =
-            heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
-        options.mode = Mode::Inline;
-        let server = ApiServer::open(ServerOptions {
-            store: Store::open(options).unwrap(),
-            clock: clock.clone(),
-            chance: Chance::seeded(1),
-            registry: Arc::new(Registry::heddle().unwrap()),
-            namespaces: vec![
-                "default",
-                "heddle-system",
-                "kyma-integration",
-                "team-a",
-                "team-b",
-            ],
-            tokens: Tokens::default(),
-            limits: Limits::default(),
-        })
-        .await
-        .unwrap();
+    let namespaces = [&NAMESPACES[..], &["team-b"]].concat();
+    on_stage(&namespaces, |Stage { server, clock }| async move {
         let users = client(&server, ADMINS);
         let front = front(client(&server, CONTROLLERS), &clock, settings);
         let world = World {

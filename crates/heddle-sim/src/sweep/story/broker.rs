@@ -10,7 +10,8 @@ use heddle_api::{
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use serde_json::{Value, json};
 
-use super::{Act, BEGINNING, INTEGRATION, Story, application, apply, delete, mapping, of};
+use super::{Act, INTEGRATION, Story, application, apply, delete, mapping, of};
+use crate::stage::BEGINNING;
 
 /// An operation that was accepted at the beginning of the story, with an hour to do it.
 pub(super) fn operation(id: &str, kind: &str) -> Value {
