@@ -15,6 +15,7 @@ mod run;
 mod scene;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use heddle_api::action::{Action, Outcome, Run, RunEnd, RunState};
 use heddle_api::names;
@@ -26,6 +27,7 @@ use crate::operation::{removes, whole_seconds};
 
 pub(crate) use run::{Told, content, variables, without_secrets};
 pub(crate) use scene::{Scene, observe, plan_of};
+pub(crate) use words::{again, under_way, way_out};
 
 /// A removal that was interrupted is begun anew; one that is interrupted this often is not interrupted by accident.
 const ATTEMPTS_MAX: i32 = 10;

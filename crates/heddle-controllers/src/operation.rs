@@ -164,6 +164,20 @@ impl<'a> Accepted<'a> {
     }
 }
 
+/// How an operation stands whose action failed. One that was called off because its time was over is told as that.
+pub(crate) fn failed(
+    request: Option<&OperationRequest>,
+    meta: &ObjectMeta,
+    why: String,
+    now: Timestamp,
+) -> Standing {
+    let accepted = request.map(|request| Accepted::new(request, meta));
+    match accepted.is_some_and(|accepted| accepted.is_late(now)) {
+        true => Standing::Waiting(why),
+        false => Standing::Hopeless(why),
+    }
+}
+
 /// Whether the object is to be removed: somebody deleted it, or a platform asked for that.
 pub(crate) fn removes(request: Option<&OperationRequest>) -> bool {
     let kind = request.map(|request| request.kind);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use heddle_api::action::RunState;
+use heddle_api::action::Action;
 use heddle_api::conditions::{Condition, Conditions, Reason};
 use heddle_api::operation::{OperationProgress, RunReport, RunResult};
 use heddle_api::service_binding::{
     CONDITIONS, SecretReference, ServiceBindingStatus, condition, reason,
 };
-use heddle_api::well_known::{ABANDON_ANNOTATION, FINALIZER};
+use heddle_api::well_known::FINALIZER;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
@@ -17,16 +17,13 @@ use super::{
     own_secret, prepared, want, wanted,
 };
 use crate::actions::{
-    Next, Want, announced, content, is_removal, taken_in, withdrawn, without_secrets,
+    self, Next, Want, announced, content, is_removal, taken_in, withdrawn, without_secrets,
 };
-use crate::operation::{Accepted, Damage, Standing, blocking, removes, since, whole_seconds};
+use crate::operation::{
+    Accepted, Damage, Standing, blocking, failed, removes, since, whole_seconds,
+};
 use crate::service_binding::observe::World;
 use crate::service_binding::status::{instance_ready, told};
-
-/// A run under way is looked at this often, should nobody say that it moved on.
-const LOOK: Duration = Duration::from_secs(10);
-/// What is to be done at once is done then, should nothing else wake us.
-const SOON: Duration = Duration::from_secs(1);
 
 pub(in crate::service_binding) fn status(
     world: &World,
@@ -55,15 +52,11 @@ pub(in crate::service_binding) fn again(
 ) -> Option<Duration> {
     let status = status(world, bundled, now);
     let run = bundled.scene.run.as_ref();
-    let run = run.and_then(|_| match next(world, &bundled.scene, &status, now) {
-        Next::Start | Next::Await | Next::Cancel => Some(LOOK),
-        // What was handed out is known and cannot be kept: somebody has to act.
-        Next::TakeIn(_) if bundled.scene.credentials.is_some() => Some(LOOK),
-        Next::Withdraw | Next::TakeIn(_) | Next::Forget => Some(SOON),
-        Next::Pause { until } => Some(until.duration_since(now).unsigned_abs()),
+    let run = run.and_then(|_| {
         // Once the last run is forgotten nothing is left but to let go.
-        Next::Rest if is_held(world) => is_through(world, bundled).then_some(SOON),
-        Next::Rest | Next::Announce { .. } | Next::Over => None,
+        let is_through = is_held(world) && is_through(world, bundled);
+        let next = next(world, &bundled.scene, &status, now);
+        actions::again(&next, &bundled.scene, is_through, now)
     });
     let request = world.binding.spec.operation.as_ref();
     let operation = request.and_then(|request| {
@@ -221,7 +214,8 @@ fn doing(
         if !is_wanted || (wanted.is_none() && world.is_leaving()) {
             return format!("{word}, which is not wanted any more, is being called off");
         }
-        return under_way(world, bundled, run);
+        let clean = |line: &str| clean(world, bundled, line);
+        return actions::under_way(&bundled.scene, run, clean);
     }
     let Some(wanted) = wanted else {
         return "nothing is wanted".to_owned();
@@ -236,38 +230,8 @@ fn doing(
     }
 }
 
-fn under_way(world: &World, bundled: &Bundled, run: &RunReport) -> String {
-    let (word, since) = (run.action.word(), &run.started_at.0);
-    let attempt = match run.attempt {
-        ..=1 => String::new(),
-        attempt => format!(", for the {attempt}. time"),
-    };
-    match &bundled.scene.run {
-        None => {
-            format!("{word} was begun at {since}, and this server runs no bundles; configure it to")
-        }
-        Some(RunState::Unheard) => format!("{word} is about to be started{attempt}"),
-        Some(RunState::Running { progress: None }) => format!("{word} runs since {since}{attempt}"),
-        Some(RunState::Running {
-            progress: Some(line),
-        }) => {
-            let line = clean(world, bundled, line);
-            format!("{word} runs since {since}{attempt}: {line}")
-        }
-        Some(RunState::Ended(_)) => match &bundled.scene.credentials {
-            Some(Err(why)) => {
-                format!("{word} ended, and what it handed out cannot be read: {why}")
-            }
-            _ => format!("{word} ended, and what it handed out is being kept"),
-        },
-    }
-}
-
-/// What can be done about a removal that does not come to its end.
 fn way_out() -> String {
-    format!(
-        "put that right and ask for the removal again, or annotate the binding with {ABANDON_ANNOTATION}=true to let it go without, which leaves behind what unbind would have removed"
-    )
+    actions::way_out("binding", Action::Unbind)
 }
 
 /// What a removal is doing or waiting for.
@@ -320,6 +284,8 @@ fn standing(
     // Only people can bring a revision back.
     let missing =
         bound.filter(|bound| bound.reason.as_deref() == Some(reason::REVISION_MISSING.name));
+    let request = world.binding.spec.operation.as_ref();
+    let failed = |why| failed(request, &world.binding.metadata, why, now);
     let refused = |since: Option<Timestamp>, why: String| match since {
         Some(since) => Standing::Refused { since, why },
         None => Standing::Waiting(why),
@@ -330,7 +296,7 @@ fn standing(
         return match failure {
             _ if !asked => Standing::Hopeless("the binding was deleted".to_owned()),
             _ if world.released => Standing::Done(Some(farewell(world))),
-            Some(why) => failed(world, format!("{why}; {}", way_out()), now),
+            Some(why) => failed(format!("{why}; {}", way_out())),
             None => refused(missing.and_then(since), message),
         };
     }
@@ -339,7 +305,7 @@ fn standing(
     }
     let why = blocking(&CONDITIONS, conditions);
     if let Some(why) = failure {
-        return failed(world, why, now);
+        return failed(why);
     }
     let instance = world.instance.as_ref();
     if instance.is_some_and(|found| found.metadata.deletion_timestamp.is_some()) {
@@ -348,16 +314,6 @@ fn standing(
     let gone = conditions.find(condition::INSTANCE_READY.name);
     let gone = gone.filter(|_| instance.is_none());
     refused(gone.or(missing).and_then(since), why)
-}
-
-/// An action that failed. One that was called off because its time was over is told as that.
-fn failed(world: &World, why: String, now: Timestamp) -> Standing {
-    let request = world.binding.spec.operation.as_ref();
-    let accepted = request.map(|request| Accepted::new(request, &world.binding.metadata));
-    match accepted.is_some_and(|accepted| accepted.is_late(now)) {
-        true => Standing::Waiting(why),
-        false => Standing::Hopeless(why),
-    }
 }
 
 fn progress(

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use heddle_api::action::RunState;
+use heddle_api::action::{Action, RunState};
 use heddle_api::conditions::{Condition, Conditions, Status};
 use heddle_api::operation::{OperationProgress, RunReport, RunResult};
 use heddle_api::service_instance::{CONDITIONS, ServiceInstanceStatus, condition, reason};
-use heddle_api::well_known::{ABANDON_ANNOTATION, FINALIZER};
+use heddle_api::well_known::FINALIZER;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
@@ -15,17 +15,14 @@ use super::{
     own_secret, prepared, want, wanted,
 };
 use crate::actions::{
-    Next, Scene, Want, announced, content, is_removal, taken_in, withdrawn, without_secrets,
+    self, Next, Scene, Want, announced, content, is_removal, taken_in, withdrawn, without_secrets,
 };
-use crate::operation::{Accepted, Damage, Standing, blocking, removes, since, whole_seconds};
+use crate::operation::{
+    Accepted, Damage, Standing, blocking, failed, removes, since, whole_seconds,
+};
 use crate::service_instance::catalog::{Offered, PATIENCE};
 use crate::service_instance::observe::World;
 use crate::service_instance::status::{applied, phase, removal, told};
-
-/// A run under way is looked at this often, should nobody say that it moved on.
-const LOOK: Duration = Duration::from_secs(10);
-/// What is to be done at once is done then, should nothing else wake us.
-const SOON: Duration = Duration::from_secs(1);
 
 pub(in crate::service_instance) fn status(
     world: &World,
@@ -57,15 +54,11 @@ pub(in crate::service_instance) fn again(
 ) -> Option<Duration> {
     let status = status(world, bundled, now);
     let run = bundled.scene.as_ref().filter(|scene| scene.run.is_some());
-    let run = run.and_then(|scene| match next(world, scene, &status, now) {
-        Next::Start | Next::Await | Next::Cancel => Some(LOOK),
-        // What was handed out is known and cannot be kept: somebody has to act.
-        Next::TakeIn(_) if scene.credentials.is_some() => Some(LOOK),
-        Next::Withdraw | Next::TakeIn(_) | Next::Forget => Some(SOON),
-        Next::Pause { until } => Some(until.duration_since(now).unsigned_abs()),
+    let run = run.and_then(|scene| {
         // Once the last run is forgotten nothing is left but to let go.
-        Next::Rest if is_held(world) => is_through(world, bundled).then_some(SOON),
-        Next::Rest | Next::Announce { .. } | Next::Over => None,
+        let is_through = is_held(world) && is_through(world, bundled);
+        let next = next(world, scene, &status, now);
+        actions::again(&next, scene, is_through, now)
     });
     let request = world.instance.spec.operation.as_ref();
     let operation = request.and_then(|request| {
@@ -224,11 +217,8 @@ fn offering_resolved(
     Condition::met(type_)
 }
 
-/// What can be done about a removal that does not come to its end.
 fn way_out() -> String {
-    format!(
-        "put that right and ask for the removal again, or annotate the instance with {ABANDON_ANNOTATION}=true to let it go without, which leaves behind what deprovision would have removed"
-    )
+    actions::way_out("instance", Action::Deprovision)
 }
 
 fn provisioned(
@@ -308,35 +298,18 @@ fn doing(
 }
 
 fn under_way(world: &World, bundled: &Bundled, scene: &Scene, run: &RunReport) -> String {
-    let (word, since) = (run.action.word(), &run.started_at.0);
-    let attempt = match run.attempt {
-        ..=1 => String::new(),
-        attempt => format!(", for the {attempt}. time"),
-    };
-    let namespace = world.instance.namespace().unwrap_or_default();
-    match &scene.run {
-        None => {
-            format!("{word} was begun at {since}, and this server runs no bundles; configure it to")
-        }
-        Some(RunState::Unheard) => format!("{word} is about to be started{attempt}"),
-        Some(RunState::Running { progress: None }) => format!("{word} runs since {since}{attempt}"),
-        Some(RunState::Running {
-            progress: Some(line),
-        }) => {
-            let line = clean(world, bundled, scene, line);
-            format!("{word} runs since {since}{attempt}: {line}")
-        }
-        Some(RunState::Ended(_)) => match (&scene.credentials, &bundled.secret) {
-            (Some(Err(why)), _) => {
-                format!("{word} ended, and what it handed out cannot be read: {why}")
-            }
-            (_, Some(secret)) if own_secret(world, bundled).is_none() => format!(
-                "{word} ended, and Secret {namespace}/{}, which would keep what it handed out, is not the instance's; delete it",
-                secret.name_any()
-            ),
-            _ => format!("{word} ended, and what it handed out is being kept"),
-        },
+    let is_readable = !matches!(scene.credentials, Some(Err(_)));
+    let secret = bundled.secret.as_ref();
+    let in_the_way = secret.filter(|_| own_secret(world, bundled).is_none());
+    if let (Some(RunState::Ended(_)), Some(secret), true) = (&scene.run, in_the_way, is_readable) {
+        let (word, namespace) = (run.action.word(), world.instance.namespace());
+        return format!(
+            "{word} ended, and Secret {}/{}, which would keep what it handed out, is not the instance's; delete it",
+            namespace.unwrap_or_default(),
+            secret.name_any()
+        );
     }
+    actions::under_way(scene, run, |line| clean(world, bundled, scene, line))
 }
 
 /// What a removal is doing or waiting for.
@@ -376,6 +349,8 @@ fn standing(
     now: Timestamp,
 ) -> Standing {
     let conditions = &status.conditions;
+    let request = world.instance.spec.operation.as_ref();
+    let failed = |why| failed(request, &world.instance.metadata, why, now);
     let refused = |why: String| {
         let resolved = conditions.find(condition::OFFERING_RESOLVED.name);
         let resolved = resolved.filter(|resolved| resolved.status == Status::False);
@@ -392,7 +367,7 @@ fn standing(
             // Deleted by hand while something else was under way.
             _ if !asked => Standing::Hopeless("the instance was deleted".to_owned()),
             _ if world.released => Standing::Done(super::farewell(world)),
-            Some(why) => failed(world, format!("{why}; {}", way_out()), now),
+            Some(why) => failed(format!("{why}; {}", way_out())),
             None => refused(
                 resolution(conditions).unwrap_or_else(|| leaving(world, bundled, status, now)),
             ),
@@ -402,7 +377,7 @@ fn standing(
         return Standing::Done(None);
     }
     if let Some(why) = failure {
-        return failed(world, why, now);
+        return failed(why);
     }
     let why = blocking(&CONDITIONS, conditions);
     match &bundled.offered {
@@ -411,16 +386,6 @@ fn standing(
             why,
         },
         _ => refused(why),
-    }
-}
-
-/// An action that failed. One that was called off because its time was over is told as that.
-fn failed(world: &World, why: String, now: Timestamp) -> Standing {
-    let request = world.instance.spec.operation.as_ref();
-    let accepted = request.map(|request| Accepted::new(request, &world.instance.metadata));
-    match accepted.is_some_and(|accepted| accepted.is_late(now)) {
-        true => Standing::Waiting(why),
-        false => Standing::Hopeless(why),
     }
 }
 
