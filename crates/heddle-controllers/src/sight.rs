@@ -42,6 +42,19 @@ impl Sight {
         self
     }
 
+    /// Adds a kind of which one object is there, and no other.
+    #[cfg(test)]
+    pub(crate) fn showing<K: Watched>(self, object: K) -> Self {
+        use kube::runtime::reflector;
+        use kube::runtime::watcher::Event;
+
+        let (store, mut writer) = reflector::store();
+        for event in [Event::Init, Event::InitApply(object), Event::InitDone] {
+            writer.apply_watcher_event(&event);
+        }
+        self.over(store, watch::Sender::new(true).subscribe())
+    }
+
     /// What is known of one object; the outer `None` means that nothing is known of its kind yet.
     pub(crate) fn find<K: Watched>(
         &self,

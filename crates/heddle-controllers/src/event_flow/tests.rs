@@ -1,18 +1,25 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use heddle_api::Broker;
 use heddle_api::conditions::Status;
 use heddle_api::event_flow::{CONDITIONS, Ended, EventFlowStatus, condition};
 use heddle_api::well_known::FINALIZER;
+use heddle_rt::{Chance, Clock};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Client;
+use kube::client::Body;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::leaving::{self, Leaving, Mesh, Next};
 use super::observe::{Parts, World};
-use super::{plan, status};
-use crate::machine::Step;
-use crate::{Fate, GivenUp};
+use super::{Flows, claimants, plan, status};
+use crate::machine::{Beats as _, Ctx, Step};
+use crate::sight::Sight;
+use crate::watch::Change;
+use crate::{Fate, GivenUp, Options};
 
 fn object<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).unwrap()
@@ -315,6 +322,73 @@ fn every_reason_that_a_flow_may_give_is_given_by_some_cause() {
         );
     }
     assert!(condition::HEARTBEAT_OK.name.starts_with("Heartbeat"));
+}
+
+#[test]
+fn a_flow_turns_ready_once() {
+    let mut world = world();
+    assert!(status::turns_ready(&world));
+    world.flow.status = status_of(&world);
+    assert!(!status::turns_ready(&world), "it is so already");
+    world.flow.status = None;
+    world.link = None;
+    assert!(!status::turns_ready(&world));
+}
+
+/// What the watches show may be gone by now, and an operation that ended well with it would stay so.
+#[tokio::test]
+async fn a_flow_that_only_the_watches_show_as_ready_is_not_ready() {
+    let World {
+        flow,
+        broker,
+        link,
+        parts,
+        ..
+    } = world();
+    let sight = Sight::default()
+        .showing(broker.unwrap())
+        .showing(link.unwrap())
+        .showing(parts.mapping.unwrap())
+        .showing(parts.source.unwrap())
+        .showing(parts.channel.unwrap())
+        .showing(parts.activation.unwrap())
+        .showing(parts.policy.unwrap());
+    let empty = tower::service_fn(async |_: http::Request<Body>| {
+        let status = json!({"status": "Failure", "reason": "NotFound", "code": 404, "message": "nothing is there"});
+        let answer = http::Response::builder().status(404);
+        answer.body(Body::from(status.to_string().into_bytes()))
+    });
+    let options = Options::new(Clock::system(), Chance::seeded(1));
+    let ctx = Ctx::new(Client::new(empty, "default"), options, sight, "test");
+    let flows = Flows::default();
+    let mut known = flow.clone();
+    known.status = status_of(&world());
+    let world = flows.observe(&ctx, known).await.unwrap();
+    assert!(
+        status_of(&world).unwrap().conditions.is_ready(),
+        "the watches say so"
+    );
+    let world = flows.observe(&ctx, flow).await.unwrap();
+    assert!(!status_of(&world).unwrap().conditions.is_ready());
+}
+
+#[test]
+fn a_claim_of_a_namesake_is_another() {
+    let broker = |uid: &str| {
+        let mut broker = world().broker.unwrap();
+        broker.spec.claims[0].uid = uid.to_owned();
+        Arc::new(broker)
+    };
+    let (old, new) = (broker("uid-flow"), broker("uid-namesake"));
+    let woken = |new: &Arc<Broker>| {
+        let change = Change::Applied {
+            old: Some(&old),
+            new,
+        };
+        claimants(&change)
+    };
+    assert!(woken(&old).is_empty());
+    assert!(woken(&new).iter().all(|flow| flow.name == "flow") && !woken(&new).is_empty());
 }
 
 #[test]
