@@ -176,6 +176,11 @@ impl Event {
             .map(|field| (field.name, self.bytes.slice_ref(field.text.as_bytes())))
     }
 
+    /// Attributes as text, where they lie.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields().map(|field| (field.name, field.text))
+    }
+
     /// What tells this event from others: a hash of source and id. Never zero.
     #[must_use]
     pub fn key(&self) -> u64 {

@@ -17,7 +17,7 @@ use ::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 
-pub use self::binary::write_binary;
+pub use self::binary::{write_binary, write_binary_head};
 pub(super) use self::refused::shown;
 pub use self::refused::{Refused, code};
 use super::{ATTRIBUTES_MAX, Event, json, rules::media};
@@ -243,6 +243,18 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Refused> {
 /// Puts the content type of one JSON document into `headers` and gives that document.
 pub fn write_structured(event: &Event, headers: &mut HeaderMap) -> Bytes {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(STRUCTURED));
+    document(event)
+}
+
+/// The same for the head of an HTTP/1 message, as it is written to a socket.
+pub fn write_structured_head(event: &Event, head: &mut Vec<u8>) -> Bytes {
+    for part in ["content-type: ", STRUCTURED, "\r\n"] {
+        head.extend_from_slice(part.as_bytes());
+    }
+    document(event)
+}
+
+fn document(event: &Event) -> Bytes {
     // Quotes, colons and commas around the attributes, which stand in for the heads they are kept with.
     let mut out = Vec::with_capacity(event.bytes().len() * 5 / 4 + 64);
     json::write(event, &mut out);

@@ -147,12 +147,39 @@ pub fn write_binary(event: &Event, headers: &mut HeaderMap) -> Bytes {
             headers.insert(header, header::encode(text));
         }
     }
-    let data = event.data();
-    let was_json = event.form() == Form::Structured && !event.is_opaque() && data.is_some();
-    if was_json && event.text("datacontenttype").is_none() {
+    if is_tacit_json(event) {
         headers.insert(CONTENT_TYPE, JSON.clone());
     }
-    data.unwrap_or_default()
+    event.data().unwrap_or_default()
+}
+
+/// The same for the head of an HTTP/1 message, as it is written to a socket.
+pub fn write_binary_head(event: &Event, head: &mut Vec<u8>) -> Bytes {
+    head.extend_from_slice(b"ce-specversion: 1.0\r\n");
+    for (name, text) in event.pairs() {
+        if name == "datacontenttype" {
+            head.extend_from_slice(b"content-type: ");
+            header::write_content_type(text, head);
+        } else {
+            for part in [PREFIX, name, ": "] {
+                head.extend_from_slice(part.as_bytes());
+            }
+            header::write(text, head);
+        }
+        head.extend_from_slice(b"\r\n");
+    }
+    if is_tacit_json(event) {
+        head.extend_from_slice(b"content-type: application/json\r\n");
+    }
+    event.data().unwrap_or_default()
+}
+
+/// Whether the data is JSON without saying so.
+fn is_tacit_json(event: &Event) -> bool {
+    event.form() == Form::Structured
+        && !event.is_opaque()
+        && event.data().is_some()
+        && event.text("datacontenttype").is_none()
 }
 
 /// The header of an attribute; `None` for what is no name, which no event that was read has.

@@ -26,16 +26,12 @@ pub(super) fn trim(raw: &[u8]) -> &[u8] {
 /// The text that a header stands for, borrowed when nothing is encoded in it; otherwise what is wrong with it.
 pub(super) fn decode(raw: &[u8]) -> Result<Cow<'_, str>, &'static str> {
     let raw = trim(raw);
-    // Looks at every byte rather than stopping at the first: that is what the compiler can do sixteen at a time.
-    let odd = raw.iter().fold(false, |odd, byte| {
-        odd | !matches!(byte, b' '..=b'~') | (*byte == b'%') | (*byte == b'"')
-    });
-    if !odd {
+    if all(raw, |byte| is_plain(byte) || byte == b' ') {
         return Ok(Cow::Borrowed(
             std::str::from_utf8(raw).expect("printable ASCII is text"),
         ));
     }
-    if raw.iter().any(|byte| !matches!(byte, b' '..=b'~')) {
+    if !all(raw, is_printable) {
         return Err(
             "has bytes outside printable ASCII; write each as % and two hexadecimal digits of its UTF-8 form",
         );
@@ -88,34 +84,62 @@ fn percent_decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
 
 /// The header for a text. It shares the bytes when nothing has to be encoded, which is the common case.
 pub(super) fn encode(text: Bytes) -> HeaderValue {
-    let plain = |byte: u8| matches!(byte, b'!'..=b'~') && byte != b'"' && byte != b'%';
-    if text.iter().fold(true, |all, byte| all & plain(*byte)) {
+    if all(&text, is_plain) {
         return shared(text);
     }
     let mut encoded = Vec::with_capacity(text.len() * 3);
-    for byte in text {
-        if plain(byte) {
-            encoded.push(byte);
-        } else {
-            encoded.extend([
-                b'%',
-                HEX[usize::from(byte >> 4)],
-                HEX[usize::from(byte & 15)],
-            ]);
-        }
-    }
+    write_encoded(&text, &mut encoded);
     shared(Bytes::from(encoded))
+}
+
+/// The same, written where it is to be.
+pub(super) fn write(text: &str, out: &mut Vec<u8>) {
+    if all(text.as_bytes(), is_plain) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        write_encoded(text.as_bytes(), out);
+    }
 }
 
 /// The header for a content type, which is ASCII with spaces and quotes of its own and travels as it is.
 pub(super) fn content_type(text: Bytes) -> HeaderValue {
-    if text
-        .iter()
-        .fold(true, |all, byte| all & matches!(byte, b' '..=b'~'))
-    {
+    if all(&text, is_printable) {
         shared(text)
     } else {
         encode(text)
+    }
+}
+
+/// The same, written where it is to be.
+pub(super) fn write_content_type(text: &str, out: &mut Vec<u8>) {
+    if all(text.as_bytes(), is_printable) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        write_encoded(text.as_bytes(), out);
+    }
+}
+
+/// Looks at every byte rather than stopping at the first: that is what the compiler can do sixteen at a time.
+fn all(bytes: &[u8], is: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(true, |all, byte| all & is(*byte))
+}
+
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b'!'..=b'~') && byte != b'"' && byte != b'%'
+}
+
+fn is_printable(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
+}
+
+fn write_encoded(text: &[u8], out: &mut Vec<u8>) {
+    for byte in text {
+        if is_plain(*byte) {
+            out.push(*byte);
+        } else {
+            let digit = |digit: u8| HEX[usize::from(digit)];
+            out.extend([b'%', digit(byte >> 4), digit(byte & 15)]);
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use heddle_rt::net::dial::Place;
 use heddle_rt::net::trust::{BadRoots, Roots};
+use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderValue, Uri};
 
 use super::pool::Pool;
 
@@ -15,11 +15,10 @@ const URL_BYTES_MAX: usize = 8192;
 /// A destination of deliveries. Equal origins share their connections.
 #[derive(Debug)]
 pub struct Address {
-    /// What an HTTP/1 request line has: path and query.
-    pub(super) path: Uri,
+    /// How every request in HTTP/1 begins.
+    pub(super) opening: Box<[u8]>,
     /// What HTTP/2 wants: all of it.
     pub(super) whole: Uri,
-    pub(super) host: HeaderValue,
     pub(super) pool: Arc<Pool>,
 }
 
@@ -47,9 +46,8 @@ pub enum BadAddress {
 /// The parts of an address before it has connections.
 pub(super) struct Parsed {
     pub(super) place: Place,
-    path: Uri,
+    path: PathAndQuery,
     whole: Uri,
-    host: HeaderValue,
 }
 
 impl Parsed {
@@ -75,22 +73,25 @@ impl Parsed {
         } else {
             None
         };
-        let value = HeaderValue::from_str(authority.as_str());
         Ok(Self {
-            host: value.map_err(|error| BadAddress::NotUrl(error.to_string()))?,
-            path: Uri::from(path),
-            whole: given,
+            path,
             place: Place { host, port, tls },
+            whole: given,
         })
     }
 
     pub(super) fn with(self, pool: Arc<Pool>) -> Address {
         Address {
-            path: self.path,
+            opening: self.opening().into_bytes().into(),
             whole: self.whole,
-            host: self.host,
             pool,
         }
+    }
+
+    fn opening(&self) -> String {
+        let host = self.whole.authority().map_or("", Authority::as_str);
+        let path = &self.path;
+        format!("POST {path} HTTP/1.1\r\nhost: {host}\r\nuser-agent: heddle\r\n")
     }
 }
 
@@ -126,15 +127,16 @@ mod tests {
 
     fn parsed(url: &str) -> (String, u16, bool, String, String) {
         let parsed = Parsed::new(url, None).unwrap();
+        let opening = parsed.opening();
+        let mut lines = opening.lines();
+        let mut between = |start: &str, end: &str| {
+            let line = lines.next().unwrap().strip_prefix(start).unwrap();
+            line.strip_suffix(end).unwrap().to_owned()
+        };
+        let path = between("POST ", " HTTP/1.1");
+        let host = between("host: ", "");
         let place = parsed.place;
-        let host = parsed.host.to_str().unwrap().to_owned();
-        (
-            place.host,
-            place.port,
-            place.tls.is_some(),
-            host,
-            parsed.path.to_string(),
-        )
+        (place.host, place.port, place.tls.is_some(), host, path)
     }
 
     #[test]

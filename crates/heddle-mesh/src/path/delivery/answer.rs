@@ -12,8 +12,8 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
+
+use super::pool::{Body, Broken};
 
 /// How much of a refusal is kept.
 pub const ANSWER_BYTES_MAX: usize = 1024;
@@ -48,13 +48,13 @@ pub(super) enum End {
     Whole,
     /// There is more than was to be read.
     TooLong,
-    Broken(hyper::Error),
+    Broken(Broken),
 }
 
 /// What is read of a body, and what of it is kept.
 #[derive(Debug)]
 pub(super) struct Reader {
-    body: Incoming,
+    body: Body,
     keep_max: usize,
     read_max: usize,
     read: usize,
@@ -65,21 +65,21 @@ pub(super) struct Reader {
 
 impl Reader {
     /// For a body of which all is wanted, or nothing.
-    pub(super) fn whole(body: Incoming, bytes_max: usize) -> Self {
+    pub(super) fn whole(body: Body, bytes_max: usize) -> Self {
         Self::new(body, bytes_max, bytes_max)
     }
 
     /// For a body of which the beginning is of interest to people.
-    pub(super) fn beginning(body: Incoming) -> Self {
+    pub(super) fn beginning(body: Body) -> Self {
         Self::new(body, ANSWER_BYTES_MAX, DRAIN_BYTES_MAX)
     }
 
     /// For a body that nobody reads.
-    pub(super) fn drain(body: Incoming) -> Self {
+    pub(super) fn drain(body: Body) -> Self {
         Self::new(body, 0, DRAIN_BYTES_MAX)
     }
 
-    fn new(body: Incoming, keep_max: usize, read_max: usize) -> Self {
+    fn new(body: Body, keep_max: usize, read_max: usize) -> Self {
         Self {
             body,
             keep_max,
@@ -92,21 +92,20 @@ impl Reader {
 
     /// Whether there is nothing to read.
     pub(super) fn is_at_end(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.is_at_end()
     }
 
     /// Reads to the end, or to where reading on is not worth it. Dropping the future keeps what was read.
     pub(super) async fn read(&mut self) -> End {
         // A length that is announced need not be tried, unless a part will do.
-        let announced = self.body.size_hint().lower();
+        let announced = self.body.announced();
         let part_will_do = (1..self.read_max).contains(&self.keep_max);
         if announced > self.read_max as u64 && !part_will_do {
             return End::TooLong;
         }
-        while let Some(frame) = self.body.frame().await {
-            let data = match frame.map(|frame| frame.into_data()) {
-                Ok(Ok(data)) => data,
-                Ok(Err(_trailers)) => continue,
+        while let Some(piece) = self.body.piece().await {
+            let data = match piece {
+                Ok(data) => data,
                 Err(error) => return End::Broken(error),
             };
             self.read += data.len();
@@ -129,13 +128,14 @@ impl Reader {
         }
     }
 
-    /// What was kept.
-    pub(super) fn kept(self) -> Bytes {
-        if self.all.is_empty() {
+    /// What was kept, and what it was read from.
+    pub(super) fn into_parts(self) -> (Bytes, Body) {
+        let kept = if self.all.is_empty() {
             self.first
         } else {
             self.all.freeze()
-        }
+        };
+        (kept, self.body)
     }
 }
 

@@ -11,6 +11,7 @@
 //! [`policy`](super::policy).
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -18,17 +19,16 @@ use bytes::Bytes;
 use heddle_api::duck::DeliveryFormat;
 use heddle_rt::net::dial::{Connect, Place};
 use heddle_rt::{Clock, OnError, Tasks};
-use http::header::{HOST, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, response};
+use http::header::{RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::sync::SemaphorePermit;
 
 use super::address::Parsed;
 pub use super::address::{Address, BadAddress};
 use super::answer::{DRAIN_TIME_MAX, End, Reader, Verdict, verdict};
-use super::pool::{Body, Limits, Line, Means, Pool, Unanswered};
+use super::pool::{self, Answer, Body, Limits, Line, Means, Pool, Unanswered};
 use super::retry_after::retry_after;
 use crate::event::http as ce;
 use crate::event::{Event, Form};
@@ -42,7 +42,7 @@ static HEDDLE: HeaderValue = HeaderValue::from_static("heddle");
 /// What a courier works with.
 #[derive(Clone, Debug)]
 pub struct CourierOptions {
-    /// Owns the connections: cancelling it ends them.
+    /// Looks after the connections that rest, and carries those of HTTP/2. A delivery under way ends with whoever waits for it.
     pub tasks: Tasks,
     pub clock: Clock,
     pub connect: Arc<dyn Connect>,
@@ -126,11 +126,9 @@ impl Outcome {
     }
 }
 
-/// An answer whose body is still to be read.
-struct Answer<'a> {
-    head: response::Parts,
-    body: Incoming,
-    line: Line,
+/// An answer, and the right to read it.
+struct Heard<'a> {
+    answer: Answer,
     /// Held until the body is read.
     _turn: SemaphorePermit<'a>,
 }
@@ -185,9 +183,9 @@ impl Courier {
         let clock = &self.inner.means.clock;
         let start = clock.monotonic();
         let outcome = match clock.timeout(timeout, ask(to, event, form, extra)).await {
-            Ok(Ok(answer)) => {
+            Ok(Ok(heard)) => {
                 let left = timeout.saturating_sub(clock.monotonic().saturating_sub(start));
-                self.inner.judge(to, answer, left).await
+                self.inner.judge(to, heard.answer, left).await
             }
             Ok(Err(error)) => Outcome::Failed { error },
             Err(late) => Outcome::Failed {
@@ -205,135 +203,169 @@ async fn ask<'a>(
     event: &Event,
     form: Option<DeliveryFormat>,
     extra: &Extra<'_>,
-) -> Result<Answer<'a>, String> {
+) -> Result<Heard<'a>, String> {
     let turn = to.pool.turn().await;
+    let form = form.unwrap_or_else(|| match event.form() {
+        Form::Structured => DeliveryFormat::Json,
+        Form::Binary => DeliveryFormat::Binary,
+    });
     let mut line = to.pool.line().await.map_err(|error| in_words(&error))?;
     // A new connection is never stale, so this ends.
-    let response = loop {
-        let request = request(to, event, form, extra, &mut line);
-        match line.send(request).await {
-            Ok(response) => break response,
+    loop {
+        let answered = match line {
+            Line::Single(mut single) => {
+                let body = write(to, event, form, extra, single.output());
+                single.send(&body).await
+            }
+            Line::Shared(sender) => {
+                pool::send_shared(sender, request(to, event, form, extra)).await
+            }
+        };
+        match answered {
+            Ok(answer) => {
+                return Ok(Heard {
+                    answer,
+                    _turn: turn,
+                });
+            }
             Err(Unanswered::Failed(error)) => return Err(in_words(&error)),
             Err(Unanswered::Stale) => {
                 line = to.pool.fresh().await.map_err(|error| in_words(&error))?;
             }
         }
-    };
-    let (head, body) = response.into_parts();
-    Ok(Answer {
-        head,
-        body,
-        line,
-        _turn: turn,
-    })
+    }
 }
 
+/// Writes the head of a request in HTTP/1 and gives its body.
+fn write(
+    to: &Address,
+    event: &Event,
+    form: DeliveryFormat,
+    extra: &Extra<'_>,
+    head: &mut Vec<u8>,
+) -> Bytes {
+    head.extend_from_slice(&to.opening);
+    let body = match form {
+        DeliveryFormat::Json => ce::write_structured_head(event, head),
+        DeliveryFormat::Binary => ce::write_binary_head(event, head),
+    };
+    write!(head, "content-length: {}\r\n", body.len()).expect("a vector takes all bytes");
+    extra.each(|name, value| field(head, name.as_str(), value.as_bytes()));
+    head.extend_from_slice(b"\r\n");
+    body
+}
+
+fn field(head: &mut Vec<u8>, name: &str, value: &[u8]) {
+    for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+        head.extend_from_slice(part);
+    }
+}
+
+/// The request in HTTP/2.
 fn request(
     to: &Address,
     event: &Event,
-    form: Option<DeliveryFormat>,
+    form: DeliveryFormat,
     extra: &Extra<'_>,
-    line: &mut Line,
-) -> Request<Body> {
-    let mut headers = line.headers();
-    let structured = match form {
-        Some(form) => form == DeliveryFormat::Json,
-        None => event.form() == Form::Structured,
+) -> Request<Full<Bytes>> {
+    let mut headers = HeaderMap::new();
+    let body = match form {
+        DeliveryFormat::Json => ce::write_structured(event, &mut headers),
+        DeliveryFormat::Binary => ce::write_binary(event, &mut headers),
     };
-    let body = if structured {
-        ce::write_structured(event, &mut headers)
-    } else {
-        ce::write_binary(event, &mut headers)
-    };
-    add(extra, &mut headers);
-    let uri = match line {
-        Line::Single(_) => {
-            headers.insert(HOST, to.host.clone());
-            to.path.clone()
-        }
-        Line::Shared(_) => to.whole.clone(),
-    };
+    headers.insert(USER_AGENT, HEDDLE.clone());
+    extra.each(|name, value| {
+        headers.insert(name.clone(), value.clone());
+    });
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = uri;
+    *request.uri_mut() = to.whole.clone();
     *request.headers_mut() = headers;
     request
 }
 
-fn add(extra: &Extra<'_>, headers: &mut HeaderMap) {
-    headers.insert(USER_AGENT, HEDDLE.clone());
-    if extra.prefer_reply {
-        headers.insert(PREFER.clone(), REPLY.clone());
-    }
-    let trace = [
-        (&TRACEPARENT, extra.traceparent),
-        (&TRACESTATE, extra.tracestate),
-    ];
-    for (name, text) in trace {
-        if let Some(Ok(value)) = text.map(HeaderValue::from_str) {
-            headers.insert(name.clone(), value);
+impl Extra<'_> {
+    /// Everything as headers.
+    fn each(&self, mut header: impl FnMut(&HeaderName, &HeaderValue)) {
+        if self.prefer_reply {
+            header(&PREFER, &REPLY);
         }
-    }
-    for (name, value) in extra.headers {
-        headers.insert(name.clone(), value.clone());
+        let trace = [
+            (&TRACEPARENT, self.traceparent),
+            (&TRACESTATE, self.tracestate),
+        ];
+        for (name, text) in trace {
+            if let Some(Ok(value)) = text.map(HeaderValue::from_str) {
+                header(name, &value);
+            }
+        }
+        for (name, value) in self.headers {
+            header(name, value);
+        }
     }
 }
 
 impl Inner {
     /// Reads what the answer's status makes worth reading and says what it means.
-    async fn judge(&self, to: &Address, answer: Answer<'_>, left: Duration) -> Outcome {
-        let status = answer.head.status.as_u16();
+    async fn judge(&self, to: &Address, answer: Answer, left: Duration) -> Outcome {
+        let status = answer.status.as_u16();
         // The status says it all already; the rest of the answer does not get all the time there is.
         let patience = left.min(DRAIN_TIME_MAX);
         match verdict(status) {
             Verdict::Delivered { may_reply } => {
                 // What is no event by its head does not become one by its body.
-                let claims = || ce::reply(&answer.head.headers, &Bytes::new(), &self.replies);
+                let claims = || ce::reply(&answer.headers, &Bytes::new(), &self.replies);
                 if may_reply && !matches!(claims(), Ok(None)) {
                     return self.judge_reply(to, answer, left).await;
                 }
-                self.read(to, answer, Reader::drain, patience).await;
+                self.read(to, Reader::drain(answer.body), patience).await;
                 let reply = Reply::None;
                 Outcome::Accepted { status, reply }
             }
             Verdict::Gone => {
-                self.read(to, answer, Reader::drain, patience).await;
+                self.read(to, Reader::drain(answer.body), patience).await;
                 Outcome::Gone
             }
             Verdict::Refused { retry } => {
-                let retry_after = self.retry_after(&answer.head);
-                let reader = self.read(to, answer, Reader::beginning, patience).await;
+                let retry_after = self.retry_after(&answer);
+                let reader = Reader::beginning(answer.body);
+                let kept = self.read(to, reader, patience).await;
                 Outcome::Refused {
                     status,
                     retry,
                     retry_after,
                     // A copy, for a slice would hold on to the whole buffer of the connection.
-                    answer: Bytes::copy_from_slice(&reader.kept()),
+                    answer: Bytes::copy_from_slice(&kept),
                 }
             }
         }
     }
 
     /// Delivered, with a reply. A reply that was cut off is asked for again: nobody else knows what it was.
-    async fn judge_reply(&self, to: &Address, answer: Answer<'_>, left: Duration) -> Outcome {
-        let Answer { head, body, .. } = answer;
-        let mode = ce::mode(&head.headers);
+    async fn judge_reply(&self, to: &Address, answer: Answer, left: Duration) -> Outcome {
+        let Answer {
+            status,
+            headers,
+            body,
+        } = answer;
+        let mode = ce::mode(&headers);
         let bytes_max = mode.map_or(0, |mode| self.replies.body_bytes_max(mode));
         let mut reader = Reader::whole(body, bytes_max);
         let end = self.read_within(&mut reader, left).await;
+        let (kept, body) = reader.into_parts();
         let failed = |error| Outcome::Failed { error };
         let reply = match &end {
-            Some(End::Whole) => self.reply(&head.headers, &reader.kept()),
+            Some(End::Whole) => self.reply(&headers, &kept),
             // An answer that no event can be in is refused without a look at its body.
-            Some(End::TooLong) if bytes_max == 0 => self.reply(&head.headers, &Bytes::new()),
+            Some(End::TooLong) if bytes_max == 0 => self.reply(&headers, &Bytes::new()),
             Some(End::TooLong) => Reply::Bad(format!("the reply has more than {bytes_max} bytes")),
             Some(End::Broken(error)) => {
                 return failed(format!("the reply was cut off: {}", in_words(error)));
             }
             None => return failed("the reply did not end in time".to_owned()),
         };
-        let status = head.status.as_u16();
-        rest(to, answer.line, head, end.as_ref());
+        let status = status.as_u16();
+        rest(to, body, end.as_ref());
         Outcome::Accepted { status, reply }
     }
 
@@ -344,18 +376,12 @@ impl Inner {
         }
     }
 
-    /// Reads a body that changes nothing about the outcome.
-    async fn read(
-        &self,
-        to: &Address,
-        answer: Answer<'_>,
-        reader: impl FnOnce(Incoming) -> Reader,
-        patience: Duration,
-    ) -> Reader {
-        let mut reader = reader(answer.body);
+    /// Reads a body that changes nothing about the outcome, and gives what was kept of it.
+    async fn read(&self, to: &Address, mut reader: Reader, patience: Duration) -> Bytes {
         let end = self.read_within(&mut reader, patience).await;
-        rest(to, answer.line, answer.head, end.as_ref());
-        reader
+        let (kept, body) = reader.into_parts();
+        rest(to, body, end.as_ref());
+        kept
     }
 
     /// Reads a body; without an end when the time was up.
@@ -367,15 +393,15 @@ impl Inner {
         reading.await.ok()
     }
 
-    fn retry_after(&self, head: &response::Parts) -> Option<Duration> {
+    fn retry_after(&self, answer: &Answer) -> Option<Duration> {
         let asks = [
             StatusCode::TOO_MANY_REQUESTS,
             StatusCode::SERVICE_UNAVAILABLE,
         ];
-        if !asks.contains(&head.status) {
+        if !asks.contains(&answer.status) {
             return None;
         }
-        retry_after(head.headers.get(RETRY_AFTER)?, self.means.clock.now())
+        retry_after(answer.headers.get(RETRY_AFTER)?, self.means.clock.now())
     }
 
     fn pool(&self, place: &Place) -> Arc<Pool> {
@@ -400,11 +426,10 @@ impl Inner {
     }
 }
 
-/// Lets a connection rest whose answer was read to the end. One that changed its protocol is of no use to us.
-fn rest(to: &Address, line: Line, head: response::Parts, end: Option<&End>) {
-    let usable = head.status != StatusCode::SWITCHING_PROTOCOLS;
-    if usable && matches!(end, Some(End::Whole)) {
-        to.pool.rest(line, head.headers);
+/// Lets a connection rest whose answer was read to the end.
+fn rest(to: &Address, body: Body, end: Option<&End>) {
+    if matches!(end, Some(End::Whole)) {
+        to.pool.rest(body);
     }
 }
 

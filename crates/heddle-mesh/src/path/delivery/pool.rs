@@ -2,10 +2,12 @@
 //!
 //! HTTP/1 connections carry one delivery at a time; those that rest are taken last in, first out, so that the ones too many
 //! grow old and are closed. HTTP/2 carries all deliveries over one connection, which is opened once however many wait for
-//! it. Each connection is one task. How many deliveries are open at once is bounded, so that a destination behind many
-//! triggers is not flooded. What is sent and what an answer means is left to the [`courier`](super::courier).
+//! it. How many deliveries are open at once is bounded, so that a destination behind many triggers is not flooded. What is
+//! sent and what an answer means is left to the [`courier`](super::courier).
 
-mod heard;
+mod framing;
+mod head;
+mod single;
 
 use std::io;
 use std::sync::Arc;
@@ -14,24 +16,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use heddle_rt::net::dial::{Connect, Place, Protocol, Stream};
 use heddle_rt::{Clock, OnError, Tasks};
-use http::{HeaderMap, Request, Response};
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 
-use self::heard::{Heard, Listening};
+pub(super) use self::single::{Broken, Single};
 
 /// How often a busy HTTP/2 connection is asked whether it lives, and how long it may think about it. Without it, a peer
 /// that vanished without a word would swallow deliveries until TCP gives up.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is sent: the data of an event is a slice of its bytes.
-pub(super) type Body = Full<Bytes>;
+/// A request over HTTP/2: the data of an event is a slice of its bytes.
+pub(super) type Sent = Request<Full<Bytes>>;
 
 /// What connections may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,7 @@ pub struct Limits {
     pub idle_max: usize,
     /// How long a connection may rest.
     pub idle_timeout: Duration,
-    /// The head of an answer. Also how much of an answer a connection buffers.
+    /// The head of an answer.
     pub head_bytes_max: usize,
 }
 
@@ -81,7 +83,7 @@ pub(super) struct Pool {
 struct State {
     /// Oldest first.
     idle: Vec<Resting>,
-    shared: Option<http2::SendRequest<Body>>,
+    shared: Option<http2::SendRequest<Full<Bytes>>>,
     shared_used: Duration,
     /// What the origin spoke when it was last connected to.
     speaks: Option<Protocol>,
@@ -97,18 +99,22 @@ struct Resting {
 #[derive(Debug)]
 pub(super) enum Line {
     Single(Single),
-    Shared(http2::SendRequest<Body>),
+    Shared(http2::SendRequest<Full<Bytes>>),
 }
 
-/// An HTTP/1 connection.
+/// An answer whose body is still to be read.
 #[derive(Debug)]
-pub(super) struct Single {
-    sender: http1::SendRequest<Body>,
-    heard: Arc<Heard>,
-    /// What had been heard when it was taken from rest; `None` when it was just opened.
-    heard_at_rest: Option<u64>,
-    /// The headers of the last answer, emptied, for the next request: hyper turns the one into the other.
-    spare: HeaderMap,
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Body,
+}
+
+/// What is read of an answer, and what it is read from.
+#[derive(Debug)]
+pub(super) enum Body {
+    Single(Single),
+    Shared(Incoming),
 }
 
 /// Why a request was not answered.
@@ -116,7 +122,7 @@ pub(super) struct Single {
 pub(super) enum Unanswered {
     /// The connection had ended while it rested; nothing was heard on it, and another one may do.
     Stale,
-    Failed(hyper::Error),
+    Failed(Broken),
 }
 
 impl Pool {
@@ -138,17 +144,9 @@ impl Pool {
 
     /// A connection that rests, or else a new one.
     pub(super) async fn line(&self) -> io::Result<Line> {
-        loop {
-            match self.rested() {
-                None => return self.open().await,
-                Some(Line::Single(mut single)) => {
-                    // At once, unless the connection has ended or has yet to notice that the last answer was read.
-                    if single.sender.ready().await.is_ok() {
-                        return Ok(Line::Single(single));
-                    }
-                }
-                Some(shared) => return Ok(shared),
-            }
+        match self.rested() {
+            Some(line) => Ok(line),
+            None => self.open().await,
         }
     }
 
@@ -168,11 +166,13 @@ impl Pool {
         while let Some(Resting { mut single, since }) = state.idle.pop() {
             if now.saturating_sub(since) >= self.means.limits.idle_timeout {
                 // The others have rested even longer.
-                state.idle.clear();
-                break;
+                state.idle.push(Resting { single, since });
+                let old = std::mem::take(&mut state.idle);
+                drop(state);
+                close_all(old);
+                return None;
             }
-            if !single.sender.is_closed() {
-                single.heard_at_rest = Some(single.heard.bytes());
+            if single.is_quiet() {
                 return Some(Line::Single(single));
             }
         }
@@ -199,10 +199,9 @@ impl Pool {
         let stream = self.means.connect.connect(&self.place).await?;
         let protocol = stream.protocol();
         let line = match protocol {
-            Protocol::Http1 => self.speak_http1(stream).await,
-            Protocol::Http2 => self.speak_http2(stream).await,
+            Protocol::Http1 => Line::Single(Single::new(stream, self.means.limits.head_bytes_max)),
+            Protocol::Http2 => self.speak_http2(stream).await.map_err(io::Error::other)?,
         };
-        let line = line.map_err(io::Error::other)?;
         let mut state = self.state.lock();
         state.speaks = Some(protocol);
         if let Line::Shared(sender) = &line {
@@ -212,22 +211,6 @@ impl Pool {
         drop(state);
         drop(alone);
         Ok(line)
-    }
-
-    async fn speak_http1(&self, stream: Box<dyn Stream>) -> hyper::Result<Line> {
-        let (stream, heard) = Listening::to(stream);
-        let (sender, connection) = http1::Builder::new()
-            // hyper refuses buffers below 8 KiB.
-            .max_buf_size(self.means.limits.head_bytes_max.max(8192))
-            .handshake(TokioIo::new(stream))
-            .await?;
-        self.run(connection);
-        Ok(Line::Single(Single {
-            sender,
-            heard,
-            heard_at_rest: None,
-            spare: HeaderMap::new(),
-        }))
     }
 
     async fn speak_http2(&self, stream: Box<dyn Stream>) -> hyper::Result<Line> {
@@ -260,15 +243,13 @@ impl Pool {
     }
 
     /// Takes a connection back whose answer was read to the end.
-    pub(super) fn rest(&self, line: Line, mut headers: HeaderMap) {
-        let Line::Single(mut single) = line else {
+    pub(super) fn rest(&self, body: Body) {
+        let Body::Single(mut single) = body else {
             return;
         };
-        if single.sender.is_closed() {
+        if !single.rest() {
             return;
         }
-        headers.clear();
-        single.spare = headers;
         let since = self.means.clock.monotonic();
         let mut state = self.state.lock();
         if state.idle.len() < self.means.limits.idle_max {
@@ -276,24 +257,41 @@ impl Pool {
         }
     }
 
-    /// Closes what has rested for too long.
+    #[cfg(test)]
+    pub(super) fn resting(&self) -> usize {
+        self.state.lock().idle.len()
+    }
+
+    /// Closes what has rested for too long, and what the other side has closed.
     pub(super) fn sweep(&self) {
         let now = self.means.clock.monotonic();
         let old = |since: Duration| now.saturating_sub(since) >= self.means.limits.idle_timeout;
         let mut state = self.state.lock();
-        let ended = |single: &Single| single.sender.is_closed();
-        state
-            .idle
-            .retain(|rest| !old(rest.since) && !ended(&rest.single));
+        let ended = |rest: &mut Resting| old(rest.since) || !rest.single.is_quiet();
+        let ended = state.idle.extract_if(.., ended).collect();
         // An open delivery has its own hold on the connection.
         if old(state.shared_used) {
             state.shared = None;
         }
+        drop(state);
+        close_all(ended);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        close_all(std::mem::take(&mut self.state.get_mut().idle));
+    }
+}
+
+fn close_all(resting: Vec<Resting>) {
+    for rest in resting {
+        rest.single.close();
     }
 }
 
 impl State {
-    fn live(&mut self) -> Option<http2::SendRequest<Body>> {
+    fn live(&mut self) -> Option<http2::SendRequest<Full<Bytes>>> {
         if self.shared.as_ref()?.is_closed() {
             self.shared = None;
         }
@@ -301,56 +299,71 @@ impl State {
     }
 }
 
-impl Line {
-    /// Room for the headers of a request.
-    pub(super) fn headers(&mut self) -> HeaderMap {
-        match self {
-            Self::Single(single) => std::mem::take(&mut single.spare),
-            Self::Shared(_) => HeaderMap::new(),
-        }
-    }
-
-    /// Sends a request and waits for the head of the answer.
-    pub(super) async fn send(
-        &mut self,
-        request: Request<Body>,
-    ) -> Result<Response<Incoming>, Unanswered> {
-        match self {
-            Self::Single(single) => {
-                let answered = single.sender.try_send_request(request).await;
-                answered.map_err(|failed| {
-                    let unsent = failed.message().is_some();
-                    let error = failed.into_error();
-                    let silent = single.heard_at_rest == Some(single.heard.bytes());
-                    if silent && (unsent || has_hung_up(&error)) {
-                        Unanswered::Stale
-                    } else {
-                        Unanswered::Failed(error)
-                    }
-                })
-            }
-            // Others are heard on the same connection, so only a request that was never sent is known to be unheard of.
-            Self::Shared(sender) => {
-                let answered = sender.try_send_request(request).await;
-                answered.map_err(|failed| match failed.message() {
-                    Some(_) => Unanswered::Stale,
-                    None => Unanswered::Failed(failed.into_error()),
-                })
-            }
+impl Single {
+    /// Sends the head that was written and this body, and waits for the head of the answer.
+    pub(super) async fn send(mut self, body: &Bytes) -> Result<Answer, Unanswered> {
+        match self.ask(body).await {
+            Ok(head) => Ok(Answer {
+                status: head.status,
+                headers: head.headers,
+                body: Body::Single(self),
+            }),
+            Err(unheard) if unheard.is_stale => Err(Unanswered::Stale),
+            Err(unheard) => Err(Unanswered::Failed(unheard.error)),
         }
     }
 }
 
-/// Whether the other side ended the connection, rather than said something we do not understand.
-fn has_hung_up(error: &hyper::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
-    let source = std::error::Error::source(error);
-    let io = source.and_then(|source| source.downcast_ref::<io::Error>());
-    let gone = [BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected];
-    error.is_canceled()
-        || error.is_closed()
-        || error.is_incomplete_message()
-        || io.is_some_and(|io| gone.contains(&io.kind()))
+/// Sends a request over HTTP/2 and waits for the head of the answer.
+///
+/// Others are heard on the same connection, so only a request that was never sent is known to be unheard of.
+pub(super) async fn send_shared(
+    mut sender: http2::SendRequest<Full<Bytes>>,
+    request: Sent,
+) -> Result<Answer, Unanswered> {
+    let answered = sender.try_send_request(request).await;
+    let response = answered.map_err(|failed| match failed.message() {
+        Some(_) => Unanswered::Stale,
+        None => Unanswered::Failed(failed.into_error().into()),
+    })?;
+    let (head, body) = response.into_parts();
+    Ok(Answer {
+        status: head.status,
+        headers: head.headers,
+        body: Body::Shared(body),
+    })
+}
+
+impl Body {
+    /// Whether there is nothing to read.
+    pub(super) fn is_at_end(&self) -> bool {
+        match self {
+            Self::Single(single) => single.is_at_end(),
+            Self::Shared(body) => body.is_end_stream(),
+        }
+    }
+
+    /// How many bytes are to come at least.
+    pub(super) fn announced(&self) -> u64 {
+        match self {
+            Self::Single(single) => single.announced(),
+            Self::Shared(body) => body.size_hint().lower(),
+        }
+    }
+
+    /// The next piece; `None` behind the last. Dropping the future loses nothing.
+    pub(super) async fn piece(&mut self) -> Option<Result<Bytes, Broken>> {
+        match self {
+            Self::Single(single) => single.piece().await,
+            Self::Shared(body) => loop {
+                match body.frame().await?.map(|frame| frame.into_data()) {
+                    Ok(Ok(data)) => return Some(Ok(data)),
+                    Ok(Err(_trailers)) => {}
+                    Err(error) => return Some(Err(error.into())),
+                }
+            },
+        }
+    }
 }
 
 /// Runs the streams of one HTTP/2 connection. They end with the connection, which waits for them.
