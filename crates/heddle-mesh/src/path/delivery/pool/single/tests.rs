@@ -1,5 +1,7 @@
 //! One connection over a pipe that takes and gives as little at once as a test wants.
 
+use proptest::prelude::*;
+
 use super::*;
 use tokio::io::DuplexStream;
 
@@ -95,4 +97,71 @@ async fn a_connection_that_says_what_nobody_asked_for_is_not_used_again() {
         .await
         .unwrap();
     assert!(!single.is_quiet());
+}
+
+/// What became of an answer that came in pieces of this length and then ended: its status and body, or that there is none.
+async fn heard(text: &[u8], piece: usize) -> Option<(u16, Option<Vec<u8>>)> {
+    let (mut single, mut theirs) = pipe(8192);
+    let speaking = async {
+        for piece in text.chunks(piece) {
+            // Nobody listens any more once an answer is known to be none.
+            if theirs.write_all(piece).await.is_err() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(theirs);
+    };
+    let hearing = async {
+        let data = Bytes::from(vec![b'x'; 4096]);
+        let head = single.ask(&data).await.ok()?;
+        let mut body = Vec::new();
+        while let Some(piece) = single.piece().await {
+            match piece {
+                Ok(bytes) => body.extend_from_slice(&bytes),
+                Err(_) => return Some((head.status.as_u16(), None)),
+            }
+        }
+        Some((head.status.as_u16(), Some(body)))
+    };
+    tokio::join!(speaking, hearing).1
+}
+
+fn fragment() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.0 500 Oops\r\n",
+        "HTTP/1.1 204 No Content\r\n",
+        "content-length: 3\r\n",
+        "content-length: 4\r\n",
+        "transfer-encoding: chunked\r\n",
+        "ce-id: 1\r\n",
+        "\r\n",
+        "\r",
+        "\n",
+        "3\r\n",
+        "abc",
+        "0\r\n",
+        "fffffffffffffff\r\n",
+        ": ",
+        "\0",
+    ])
+}
+
+proptest! {
+    #[test]
+    fn what_an_answer_says_does_not_depend_on_how_it_comes(
+        mut fragments in prop::collection::vec(fragment(), 0..8),
+        piece in 1_usize..16,
+    ) {
+        // Most of what is random is no answer at all.
+        fragments.insert(0, "HTTP/1.1 200 OK\r\n");
+        let text = fragments.concat();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (whole, pieces) = runtime.block_on(async {
+            (heard(text.as_bytes(), text.len()).await, heard(text.as_bytes(), piece).await)
+        });
+        prop_assert_eq!(whole, pieces, "{:?}", text);
+    }
 }
