@@ -16,6 +16,7 @@ mod oracle;
 mod story;
 mod trial;
 
+pub(crate) use chaos::refusal;
 pub use chaos::{EventFault, Fault, WriteFault};
 pub use oracle::{Ending, Verdict};
 pub use story::{Act, Story, bind, deprovision, provision, shop, shop_mapping, stories, unbind};

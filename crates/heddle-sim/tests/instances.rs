@@ -17,6 +17,7 @@ use heddle_api::well_known::{FINALIZER, RECORD_LABEL, SYSTEM_NAMESPACE};
 use heddle_api::{
     Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance, names,
 };
+use heddle_apiserver::{CONTROLLERS, Identity};
 use heddle_controllers::{DataPlane, Options};
 use heddle_rt::{Chance, Clock};
 use heddle_sim::plane::TestPlane;
@@ -24,6 +25,7 @@ use heddle_sim::stage::{NAMESPACES, on_stage, registry};
 use heddle_sim::sweep::{
     Act, Outside, Story, bind, deprovision, provision, run_trial, shop, shop_mapping, unbind,
 };
+use heddle_sim::weather::Weather;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -48,25 +50,35 @@ struct World {
 
 /// Tells a story in a fresh world in which the controllers run, on simulated time.
 fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
+    tell_in(0, 2, |world, _| story(world));
+}
+
+/// The same while so many of a hundred requests of the controllers fail.
+fn tell_in<F: Future<Output = ()>>(
+    percent: u64,
+    seed: u64,
+    story: impl FnOnce(World, Weather) -> F,
+) {
     on_stage(&NAMESPACES, |stage| async move {
         let clock = stage.clock.clone();
+        let chance = Chance::seeded(seed);
+        let controllers = Identity::new("controllers", &[CONTROLLERS]);
+        let server = stage.server.in_process(controllers).lean();
+        let weather = Weather::over(server, chance.clone(), percent);
+        let client = Client::new(weather.clone(), "default");
         let plane = TestPlane::new(clock.clone());
         let shared: Arc<dyn DataPlane> = Arc::new(plane.clone());
         let options = Options {
             data_plane: Some(shared),
-            ..Options::new(clock.clone(), Chance::seeded(2))
+            ..Options::new(clock.clone(), chance)
         };
         let world = World {
             users: stage.users(),
             plane,
             clock,
         };
-        stage
-            .play(
-                story(world),
-                heddle_controllers::run(stage.controllers(), options),
-            )
-            .await;
+        let controllers = heddle_controllers::run(client, options);
+        stage.play(story(world, weather), controllers).await;
     });
 }
 
@@ -275,6 +287,65 @@ fn asked_for_and_taken_back_a_thousand_times_nothing_is_left() {
             );
         }
     });
+}
+
+/// An instance every twenty seconds for an hour, half of them taken back at some time, while a fifth of all requests fail.
+#[test]
+fn an_hour_of_bad_weather_leaves_no_operation_undone_and_none_failed() {
+    for seed in 1..=2 {
+        tell_in(20, seed, |world, weather| async move {
+            world.shop(false).await;
+            world.mapping().await;
+            let chance = Chance::seeded(seed);
+            let mut kept = Vec::new();
+            let mut taken_back = Vec::new();
+            for number in 0..180 {
+                let id = format!("i{number}");
+                let service = ["orders", "prices"][usize::from(number % 4 == 0)];
+                world.provision(&id, service).await;
+                kept.push(id);
+                if chance.below(2) == 0 {
+                    let index = chance.below(kept.len() as u64);
+                    let id = kept.swap_remove(usize::try_from(index).unwrap());
+                    let (name, drop) = (names::instance(&id), format!("drop-{id}"));
+                    let removal = OperationKind::Deprovision;
+                    world.accept::<ServiceInstance>(&name, &drop, removal).await;
+                    taken_back.push(id);
+                }
+                world.clock.sleep(Duration::from_secs(20)).await;
+            }
+            let struck = weather.clears_up();
+            assert!(struck > 1_000, "there was little to get over: {struck}");
+            world.clock.sleep(Duration::from_secs(600)).await;
+            let here: Vec<String> = world
+                .all::<ServiceInstance>()
+                .await
+                .iter()
+                .map(|instance| instance.name_any())
+                .collect();
+            let mut expected: Vec<String> = kept.iter().map(|id| names::instance(id)).collect();
+            expected.sort_unstable();
+            assert_eq!(here, expected, "seed {seed}");
+            for id in &kept {
+                world
+                    .check(id, OperationState::Succeeded, true, Phase::Running)
+                    .await;
+            }
+            for id in taken_back {
+                let record = world.record(instance(&id)).await.unwrap();
+                let operation = record.operation.unwrap();
+                let ended = (operation.id, operation.state);
+                assert_eq!(ended, (format!("drop-{id}"), OperationState::Succeeded));
+            }
+            let flows = world.all::<EventFlow>().await;
+            let mut flows: Vec<String> = flows.iter().map(|flow| flow.name_any()).collect();
+            let mut of_events = kept.clone();
+            of_events.retain(|id| id[1..].parse::<u64>().unwrap() % 4 != 0);
+            flows.sort_unstable();
+            of_events.sort_unstable();
+            assert_eq!(flows, of_events, "seed {seed}: an API has no flow");
+        });
+    }
 }
 
 #[test]

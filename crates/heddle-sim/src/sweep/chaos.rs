@@ -236,10 +236,11 @@ where
     }
 }
 
-fn refusal(code: u16) -> Response<Body> {
+pub(crate) fn refusal(code: u16) -> Response<Body> {
     let reason = match code {
         409 => "Conflict",
         429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
         _ => "InternalError",
     };
     let status = json!({
