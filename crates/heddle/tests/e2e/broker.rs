@@ -171,40 +171,55 @@ async fn what_somebody_breaks_is_mended_and_the_operation_stays_what_it_was() {
     deprovision(&server, "one");
 }
 
+/// Requests that are under way when the server dies.
+const UNDER_WAY: usize = 100;
+
 #[tokio::test(flavor = "multi_thread")]
-async fn an_accepted_request_survives_the_server() {
+async fn accepted_requests_survive_the_server() {
     let mut server = shop().await;
-    // Without a mapping nothing can be finished, so the operation is under way when the server dies.
+    // Without a mapping nothing can be finished, so the operations are under way when the server dies.
     let words = ["delete", "applicationmapping/shop", "-n", TEAM];
     server.heddle(&words).ok();
     let pair = credentials(&server);
-    let path = "/v2/service_instances/late?accepts_incomplete=true";
+    let path = |id: usize| format!("/v2/service_instances/late-{id}?accepts_incomplete=true");
     let body = json!({
         "service_id": ORDERS, "plan_id": format!("{ORDERS}-plan"), "organization_guid": "o", "space_guid": "s",
         "context": {"platform": "test", "namespace": TEAM},
     });
-    let put = server.send(platform(&pair, "PUT", path, &body)).await;
-    assert_eq!(put.code.as_u16(), 202, "{}", put.json());
-    let operation = put.json()["operation"].as_str().unwrap().to_owned();
+    let mut operations = Vec::new();
+    for id in 0..UNDER_WAY {
+        let put = server.send(platform(&pair, "PUT", &path(id), &body)).await;
+        assert_eq!(put.code.as_u16(), 202, "{}", put.json());
+        operations.push(put.json()["operation"].as_str().unwrap().to_owned());
+    }
     server.kill();
     server.launch().await;
-    let poll = format!("/v2/service_instances/late/last_operation?operation={operation}");
-    let polled = server
-        .send(platform(&pair, "GET", &poll, &Value::Null))
-        .await;
-    assert_eq!(polled.code.as_u16(), 200);
-    assert_eq!(polled.json()["state"], "in progress", "{}", polled.json());
-    let again = server.send(platform(&pair, "PUT", path, &body)).await;
-    assert_eq!(again.json()["operation"], operation, "{}", again.json());
-    server.apply(&mapping()).await;
-    eventually("the operation succeeds", async || {
+    let state = async |id: usize| {
+        let operation = &operations[id];
+        let poll = format!("/v2/service_instances/late-{id}/last_operation?operation={operation}");
         let polled = server
             .send(platform(&pair, "GET", &poll, &Value::Null))
             .await;
-        (polled.json()["state"] == "succeeded").then_some(())
-    })
-    .await;
-    deprovision(&server, "late");
+        assert_eq!(polled.code.as_u16(), 200, "{}", polled.json());
+        polled.json()["state"].as_str().unwrap().to_owned()
+    };
+    for (id, operation) in operations.iter().enumerate() {
+        assert_eq!(state(id).await, "in progress");
+        let again = server.send(platform(&pair, "PUT", &path(id), &body)).await;
+        assert_eq!(again.json()["operation"], *operation, "{}", again.json());
+    }
+    server.apply(&mapping()).await;
+    for id in 0..UNDER_WAY {
+        eventually("the operation succeeds", async || {
+            let state = state(id).await;
+            assert_ne!(state, "failed");
+            (state == "succeeded").then_some(())
+        })
+        .await;
+    }
+    // All are of one service, which is activated once.
+    assert_eq!(made(&server).await, [UNDER_WAY, UNDER_WAY, 1, 1, 1]);
+    deprovision(&server, "late-0");
 }
 
 fn credentials(server: &Server) -> String {
