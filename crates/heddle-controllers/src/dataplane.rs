@@ -110,7 +110,7 @@ pub struct InForce {
 /// Why nothing is sent to a consumer at the moment. Its events are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Held {
-    /// It goes on by itself, or when somebody lets it: paused, backing off, its subscriber unresolved.
+    /// It goes on by itself, or when somebody lets it: paused, its subscriber unresolved, no room.
     Waiting(String),
     /// The subscriber said that it is gone for good.
     Gone(String),

@@ -36,7 +36,7 @@ pub mod who;
 pub use codec::Unreadable;
 pub use draining::{Fate, GiveUpError, GivenUp};
 pub use housekeeping::Retention;
-pub use mesh::{Mesh, Options, Routed};
+pub use mesh::{Held, Mesh, Options, Routed};
 pub use observer::Observer;
 pub use quota::Quota;
 pub use recovery::Error as OpenError;

@@ -25,6 +25,9 @@ use crate::shared::{Consumers, Parts, Shared};
 /// Tables that wait to come into force; only the newest matters, so few are enough.
 const REQUESTS_MAX: usize = 4;
 
+/// What a consumer is told while the journal takes nothing.
+const FORGETFUL: &str = "deliveries wait because what becomes of them cannot be written down; they go on by themselves once there is room on the disk of the events";
+
 /// How to open a mesh.
 #[derive(Debug)]
 pub struct Options {
@@ -56,12 +59,21 @@ pub struct Mesh {
 pub struct Routed {
     pub uid: String,
     pub generation: i64,
-    /// Why nothing is sent at the moment.
-    pub held: Option<String>,
+    /// Why nothing is sent at the moment, or not everything.
+    pub held: Option<Held>,
     /// Why events end without being delivered, if its backlog is larger than its quota.
     pub over_quota: Option<String>,
     /// Settings that were not understood.
     pub faults: Vec<String>,
+}
+
+/// Why a consumer's events wait, whatever its subscriber does with those that are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The subscriber said that it wants no more events.
+    Gone(String),
+    /// This mesh has no room for what comes of them, or cannot write it down.
+    NoRoom(String),
 }
 
 impl Mesh {
@@ -180,8 +192,10 @@ impl Mesh {
         }
         let (index, spec) = in_force.table.consumer(key)?;
         let state = in_force.consumers.get(index as usize)?.lock();
-        let (held, over_quota) = (state.held.clone(), state.over_quota());
+        let gone = state.held.clone().map(Held::Gone);
+        let (starving, over_quota) = (state.starving(), state.over_quota());
         drop(state);
+        let held = gone.or_else(|| self.forgets().or(starving).map(Held::NoRoom));
         let faults = in_force.table.faults().iter();
         Some(Routed {
             uid: spec.uid.clone(),
@@ -193,6 +207,12 @@ impl Mesh {
                 .map(|fault| fault.reason.clone())
                 .collect(),
         })
+    }
+
+    /// Why nothing is sent to anybody, if what becomes of it could not be written down.
+    pub(crate) fn forgets(&self) -> Option<String> {
+        let forgetful = self.shared.forgetful.load(Ordering::Acquire);
+        forgetful.then(|| FORGETFUL.to_owned())
     }
 
     /// Why events cannot be taken, if so.

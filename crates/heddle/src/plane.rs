@@ -65,6 +65,13 @@ fn owned(resources: Resources) -> routes::Resources {
     }
 }
 
+fn held(held: heddle_mesh::Held) -> Held {
+    match held {
+        heddle_mesh::Held::Gone(why) => Held::Gone(why),
+        heddle_mesh::Held::NoRoom(why) => Held::Waiting(why),
+    }
+}
+
 impl DataPlane for Plane {
     fn base_url(&self) -> Option<String> {
         self.base_url.lock().clone()
@@ -79,7 +86,7 @@ impl DataPlane for Plane {
         Some(InForce {
             uid: routed.uid,
             generation: routed.generation,
-            held: routed.held.map(Held::Gone),
+            held: routed.held.map(held),
             over_quota: routed.over_quota,
             faults: routed.faults,
         })

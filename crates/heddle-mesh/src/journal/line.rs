@@ -29,6 +29,8 @@ pub enum Line {
         attempted: Attempted,
         error: Box<str>,
         next_at: Timestamp,
+        /// This mesh could not take what came of it, so it counts towards no limit.
+        excused: bool,
     },
     Delivered(Attempted),
     /// Trying has ended; the event rests here, with all its bytes.
@@ -164,6 +166,8 @@ const SUNK: u8 = 10;
 const HELD: u8 = 11;
 const MARK: u8 = 12;
 const REMOVED: u8 = 13;
+/// As [`FAILED`], and excused.
+const EXCUSED: u8 = 14;
 
 /// Bits of a dead letter.
 const DEAD_SINK: u8 = 1;
@@ -226,8 +230,9 @@ impl Line {
                 attempted,
                 error,
                 next_at,
+                excused,
             } => {
-                out.u8(FAILED);
+                out.u8(if *excused { EXCUSED } else { FAILED });
                 attempted.encode(out);
                 out.str(error);
                 out.time(*next_at);
@@ -311,10 +316,11 @@ impl Line {
                 consumer: take.u32()?,
                 when: take.time()?,
             },
-            FAILED => Self::Failed {
+            kind @ (FAILED | EXCUSED) => Self::Failed {
                 attempted: Attempted::decode(take)?,
                 error: take.str()?.into(),
                 next_at: take.time()?,
+                excused: kind == EXCUSED,
             },
             DELIVERED => Self::Delivered(Attempted::decode(take)?),
             DEAD => Self::Dead(Box::new(Dead::decode(take)?)),

@@ -67,6 +67,8 @@ pub struct Revision {
 pub struct Retry {
     /// Attempts that failed so far.
     pub attempts: u32,
+    /// Those of them that count towards no limit.
+    pub excused: u32,
     pub next_at: Timestamp,
     /// The dead letter it was before, whose record holds the event.
     pub redriven: Option<u64>,
@@ -192,12 +194,17 @@ impl Positions {
                 }
             }
             Line::Failed {
-                attempted, next_at, ..
+                attempted,
+                next_at,
+                excused,
+                ..
             } => {
                 let before = position.retrying.get(&attempted.offset);
                 let redriven = before.and_then(|retry| retry.redriven);
+                let excused_before = before.map_or(0, |retry| retry.excused);
                 let retry = Retry {
                     attempts: attempted.number,
+                    excused: excused_before + u32::from(*excused),
                     next_at: *next_at,
                     redriven,
                 };
@@ -295,6 +302,7 @@ impl Positions {
         position.ended.remove(&offset);
         let retry = Retry {
             attempts: 0,
+            excused: 0,
             next_at: at,
             redriven: Some(name),
         };

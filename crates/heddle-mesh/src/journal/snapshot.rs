@@ -14,8 +14,8 @@ use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
 
 const MAGIC: &[u8; 8] = b"heddleps";
-/// Since layout 2 a dead letter says where it came in.
-const LAYOUT: u32 = 2;
+/// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused.
+const LAYOUT: u32 = 3;
 const HEAD_BYTES: usize = 16;
 
 /// A fold of the journal up to a record.
@@ -94,7 +94,7 @@ impl Snapshot {
             ..Positions::default()
         };
         for _ in 0..take.u64()? {
-            let (id, position) = take_position(&mut take)?;
+            let (id, position) = take_position(&mut take, layout)?;
             positions.consumers.insert(id, position);
         }
         for _ in 0..take.u64()? {
@@ -134,6 +134,7 @@ fn put_position(out: &mut Vec<u8>, id: ConsumerId, position: &Position) {
         out.u32(retry.attempts);
         out.time(retry.next_at);
         out.u64(retry.redriven.unwrap_or(0));
+        out.u32(retry.excused);
     }
     out.u64(position.counted_to.unwrap_or(0));
     let tally = &position.tally;
@@ -149,7 +150,7 @@ fn put_position(out: &mut Vec<u8>, id: ConsumerId, position: &Position) {
     out.str(position.held.as_deref().unwrap_or_default());
 }
 
-fn take_position(take: &mut Take<'_>) -> Result<(ConsumerId, Position), Unreadable> {
+fn take_position(take: &mut Take<'_>, layout: u32) -> Result<(ConsumerId, Position), Unreadable> {
     let id = take.u32()?;
     let mut position = Position {
         key: take.string()?,
@@ -171,6 +172,7 @@ fn take_position(take: &mut Take<'_>) -> Result<(ConsumerId, Position), Unreadab
             attempts: take.u32()?,
             next_at: take.time()?,
             redriven: Some(take.u64()?).filter(|name| *name > 0),
+            excused: if layout >= 3 { take.u32()? } else { 0 },
         };
         position.retrying.insert(offset, retry);
     }

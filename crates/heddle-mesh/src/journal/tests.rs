@@ -76,6 +76,16 @@ fn failed(offset: Offset, number: u32) -> Line {
         attempted: attempted(offset, number, 503),
         error: "busy".into(),
         next_at: at(200),
+        excused: false,
+    }
+}
+
+fn excused(offset: Offset, number: u32) -> Line {
+    Line::Failed {
+        attempted: attempted(offset, number, 0),
+        error: "no room".into(),
+        next_at: at(200),
+        excused: true,
     }
 }
 
@@ -357,6 +367,43 @@ fn a_snapshot_of_the_first_layout_is_read_without_what_it_did_not_have() {
     assert_eq!(Snapshot::decode(&bytes), Ok(snapshot));
     bytes[8..12].copy_from_slice(&0_u32.to_le_bytes());
     assert!(Snapshot::decode(&bytes).is_err());
+}
+
+#[test]
+fn attempts_that_are_excused_are_counted_apart_also_by_snapshots() {
+    let lines = [
+        routed(1, 1),
+        failed(2, 1),
+        excused(2, 2),
+        excused(2, 3),
+        failed(2, 4),
+    ];
+    let snapshot = Snapshot {
+        journal_next: 13,
+        positions: fold(&lines),
+    };
+    let retry = snapshot.positions.consumers[&1].retrying[&2];
+    assert_eq!((retry.attempts, retry.excused), (4, 2));
+    assert_eq!(Snapshot::decode(&snapshot.encode()), Ok(snapshot));
+}
+
+#[test]
+fn a_snapshot_of_the_second_layout_excuses_nothing() {
+    let mut snapshot = Snapshot {
+        journal_next: 13,
+        positions: fold(&[routed(1, 1), excused(2, 1)]),
+    };
+    let mut bytes = snapshot.encode();
+    // Behind it are an offset, five numbers, a text and a count, all of them zero.
+    let end = bytes.len() - 8 - 5 * 8 - 4 - 8;
+    assert_eq!(bytes[end - 4..end], 1_u32.to_le_bytes());
+    bytes.drain(end - 4..end);
+    bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
+    let sum = crate::log::checksum(&bytes[16..]);
+    bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+    let position = snapshot.positions.consumers.get_mut(&1).unwrap();
+    position.retrying.get_mut(&2).unwrap().excused = 0;
+    assert_eq!(Snapshot::decode(&bytes), Ok(snapshot));
 }
 
 #[test]

@@ -144,7 +144,7 @@ impl Mesh {
             retrying: state.retrying.len() as u64,
             dead_letters,
             oldest_pending_at: None,
-            held: held(&state),
+            held: held(&state).or_else(|| self.forgets()),
             schedule: state.plan.policy.in_words(),
             destination: state.plan.destination.clone(),
             kept_bytes: match pending {

@@ -208,6 +208,7 @@ fn recount(verdict: &mut Verdict, line: &Line) {
             attempted,
             error,
             next_at,
+            ..
         } => {
             verdict
                 .attempts
@@ -291,7 +292,11 @@ fn whereabouts(verdict: &mut Verdict, state: &State, offset: Offset) {
         verdict.reason = reason;
         return;
     }
-    if state.retrying.contains_key(&offset) && verdict.state == EventState::Retrying {
+    if let Some(retry) = state.retrying.get(&offset)
+        && verdict.state == EventState::Retrying
+    {
+        // Waiting for room is no attempt: it moves the time without a line.
+        verdict.next_attempt_at = Some(retry.next_at);
         return;
     }
     verdict.state = EventState::Pending;

@@ -230,6 +230,7 @@ fn redrive(
     state.tally.dead -= 1;
     let retry = Retry {
         attempts: 0,
+        excused: 0,
         next_at: at,
         redriven: Some(name),
     };

@@ -1,13 +1,35 @@
 //! A disk that fills up: events are refused in time, and everything else goes on.
 
-use heddle_mesh::Retention;
+use heddle_mesh::journal::{self, Line};
 use heddle_mesh::log::{Refused, Reserve};
+use heddle_mesh::{Held, Retention};
 use serde_json::json;
 
 use crate::world::{Manner, World};
 
 const DISK_BYTES: u64 = 256 << 10;
 const RESERVE_BYTES: u64 = 96 << 10;
+
+/// Replies to every order, for which there may be no room, and whoever hears them.
+fn asks_and_hears(world: &mut World, extra: &serde_json::Value) {
+    world.broker("ns", "default");
+    let of_type = |type_: &str| {
+        let mut trigger =
+            json!({"spec": {"filter": {"attributes": {"type": type_}}, "delivery": {"retry": 0}}});
+        if let Some(extra) = extra.as_object().filter(|_| type_ == "order.created") {
+            trigger.as_object_mut().unwrap().extend(extra.clone());
+        }
+        trigger
+    };
+    world.trigger("asks", "a", of_type("order.created"));
+    world.trigger("hears", "b", of_type("order.checked"));
+    world.manner("a", Manner::Reply("order.checked"));
+}
+
+fn held(world: &World, trigger: &str) -> Option<Held> {
+    let routed = world.mesh.consumer(&format!("trigger/ns/{trigger}"));
+    routed.unwrap().held
+}
 
 /// Publishes until an event is refused; gives how many were accepted, and the refusal.
 async fn fill(world: &World) -> (u64, serde_json::Value) {
@@ -119,4 +141,141 @@ async fn an_event_on_its_way_to_another_broker_waits_for_room_as_long_as_it_take
             .until("delivered", |world| world.account("t").delivered == 1)
             .await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn replies_wait_for_room_and_cost_no_attempt() {
+    // That each found no room is written down once, within the reserve.
+    let mut world =
+        World::on_small_disk(4 * DISK_BYTES, Reserve::Bytes(4 * DISK_BYTES - (64 << 10)));
+    let paused = json!({"metadata": {"namespace": "ns", "name": "asks", "uid": "t-asks", "generation": 1,
+        "annotations": {"heddle.dev/paused": "true"}}});
+    asks_and_hears(&mut world, &paused);
+    world.route().await;
+    let (accepted, _) = fill(&world).await;
+    asks_and_hears(&mut world, &json!({}));
+    world.resources.brokers.truncate(1);
+    world.route().await;
+    world
+        .until("all tried", |world| {
+            world.account("asks").retrying == accepted
+        })
+        .await;
+    world.pass(120).await;
+    // The subscriber did its part once; it is not called again for a reply that would be refused again.
+    assert_eq!(world.received("a").len() as u64, accepted);
+    let account = world.account("asks");
+    assert_eq!((account.pending, account.dead_lettered), (accepted, 0));
+    let Some(Held::NoRoom(why)) = held(&world, "asks") else {
+        panic!("nothing is said about the room");
+    };
+    assert!(why.contains("too little room"), "{why}");
+    let written = world.log.journal().bounds().end;
+    world.pass(60).await;
+    // Housekeeping leaves a mark now and then; waiting leaves no line, and moves nobody's place.
+    let since = world.log.journal().read(written, usize::MAX).unwrap();
+    for record in &since.records {
+        for line in journal::decode(&record.payload).unwrap() {
+            let Line::Mark(mark) = &line else {
+                panic!("waiting wrote {line:?}");
+            };
+            assert!(mark.consumers.is_empty(), "{mark:?}");
+        }
+    }
+    // A restart in between knows what it owes, and forgives nothing that was not to be forgiven.
+    world.crash().await;
+    world.route().await;
+    world.pass(60).await;
+    assert_eq!(world.account("asks").pending, accepted);
+    world.disk.as_ref().unwrap().set_capacity(None);
+    world
+        .until("heard", |world| {
+            world.account("hears").delivered == accepted
+        })
+        .await;
+    let account = world.account("asks");
+    assert_eq!((account.delivered, account.dead_lettered), (accepted, 0));
+    world
+        .until("well", |world| held(world, "asks").is_none())
+        .await;
+    assert_eq!(world.account("hears").matched, accepted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_waiting_for_room_an_event_has_all_its_attempts() {
+    let (mut world, log) = World::in_memory_that_refuses();
+    let delivery = json!({"spec": {
+        "filter": {"attributes": {"type": "order.created"}}, "broker": "default",
+        "subscriber": {"uri": "http://a/"}, "delivery": {"retry": 2, "backoffDelay": "PT1S"},
+    }});
+    asks_and_hears(&mut world, &delivery);
+    world.route().await;
+    world.publish("1", &[]).await;
+    log.refuse(Some(Refused::Full));
+    world.pass(600).await;
+    let calls = world.received("a").len();
+    assert!(
+        calls > 3,
+        "there is no reserve to ask, so it is tried: {calls}"
+    );
+    assert_eq!(world.account("asks").retrying, 1);
+    world.crash().await;
+    world.manner("a", Manner::Answer(503));
+    log.refuse(None);
+    world.route().await;
+    world
+        .until("given up", |world| world.account("asks").dead_lettered == 1)
+        .await;
+    assert_eq!(world.received("a").len(), calls + 3, "three attempts count");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_failed_makes_no_dead_letters() {
+    let (mut world, log) = World::in_memory_that_refuses();
+    world.bridge(json!({"spec": {"delivery": {"retry": 0}}}));
+    world.route().await;
+    world.publish("1", &[]).await;
+    log.refuse(Some(Refused::Broken("torn".to_owned())));
+    world.pass(60).await;
+    let account = world.account("bridge");
+    assert_eq!((account.retrying, account.dead_lettered), (1, 0));
+    log.refuse(None);
+    world.crash().await;
+    world.route().await;
+    world
+        .until("delivered", |world| world.account("t").delivered == 1)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn outcomes_that_cannot_be_written_cost_nothing_but_time() {
+    let mut world = World::on_small_disk(DISK_BYTES, Reserve::Bytes(0));
+    asks_and_hears(&mut world, &json!({}));
+    world.manner("a", Manner::Hang);
+    world.route().await;
+    let (accepted, _) = fill(&world).await;
+    world.manner("a", Manner::Reply("order.checked"));
+    world.pass(600).await;
+    for trigger in ["asks", "hears"] {
+        let Some(Held::NoRoom(why)) = held(&world, trigger) else {
+            panic!("nothing is said about the journal");
+        };
+        assert!(why.contains("written down"), "{why}");
+    }
+    assert!(world.account("asks").held.is_some());
+    assert_eq!(world.account("asks").dead_lettered, 0);
+    world.disk.as_ref().unwrap().set_capacity(None);
+    world
+        .until("delivered", |world| {
+            world.account("asks").delivered == accepted
+        })
+        .await;
+    world
+        .until("heard", |world| {
+            let hears = world.account("hears");
+            hears.delivered == hears.matched && hears.matched >= accepted
+        })
+        .await;
+    assert_eq!(world.account("asks").dead_lettered, 0);
+    assert_eq!(held(&world, "asks"), None);
 }

@@ -13,6 +13,7 @@ mod draining;
 mod keys;
 mod overflow;
 mod own;
+mod starved;
 
 pub(crate) use draining::{Found, Way};
 
@@ -36,6 +37,7 @@ use crate::path::delivery::lane;
 use crate::routes;
 use crate::shared::Shared;
 use overflow::Overflow;
+use starved::Starved;
 
 pub(crate) use own::Revision;
 
@@ -123,6 +125,7 @@ pub(crate) struct State {
     pub(crate) breaker: Breaker,
     pub(crate) held: Option<String>,
     overflow: Overflow,
+    starved: Starved,
     dirty: bool,
 }
 
@@ -151,6 +154,7 @@ impl Consumer {
             breaker: Breaker::default(),
             held: None,
             overflow: Overflow::default(),
+            starved: Starved::default(),
             dirty: false,
         };
         Self {
@@ -529,6 +533,7 @@ impl State {
         self.counted_to = None;
         self.unrouted = None;
         self.overflow = Overflow::default();
+        self.starved = Starved::default();
         redriven
     }
 

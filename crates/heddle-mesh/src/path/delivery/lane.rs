@@ -58,10 +58,17 @@ enum Done {
     },
     Failed {
         status: u16,
-        again: Again,
+        /// Whether another attempt could help.
+        again: bool,
         retry_after: Option<Duration>,
         error: String,
         answer: Bytes,
+    },
+    /// This mesh cannot take what came of it: no room, too much to write, a failed disk. The subscriber is not to blame.
+    Untaken {
+        why: String,
+        /// The subscriber was called for it.
+        called: bool,
     },
     /// The subscriber asked to be left alone.
     Gone,
@@ -70,33 +77,13 @@ enum Done {
     Back,
 }
 
-/// Whether another attempt could help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Again {
-    No,
-    /// As often as the consumer's policy says.
-    Yes,
-    /// For as long as it takes: this mesh has no room, and the subscriber is not to blame.
-    Always,
-}
-
 impl Done {
     fn again(error: impl Into<String>) -> Self {
         Self::Failed {
             status: 0,
-            again: Again::Yes,
+            again: true,
             retry_after: None,
             error: error.into(),
-            answer: Bytes::new(),
-        }
-    }
-
-    fn no_room(refused: &Refused) -> Self {
-        Self::Failed {
-            status: 0,
-            again: Again::Always,
-            retry_after: None,
-            error: refused.to_string(),
             answer: Bytes::new(),
         }
     }
@@ -104,7 +91,7 @@ impl Done {
     fn never(error: impl Into<String>) -> Self {
         Self::Failed {
             status: 0,
-            again: Again::No,
+            again: false,
             retry_after: None,
             error: error.into(),
             answer: Bytes::new(),
@@ -254,6 +241,7 @@ impl Attempt<'_> {
         let (status, error) = match &done {
             Done::Delivered { status } => (*status, None),
             Done::Failed { status, error, .. } => (*status, Some(error.as_str())),
+            Done::Untaken { why, .. } => (0, Some(why.as_str())),
             Done::Gone => (410, Some("the subscriber wants no more events")),
             Done::Expired(_) | Done::Back => return done,
         };
@@ -282,6 +270,9 @@ impl Attempt<'_> {
             Target::Entry(entry) => return self.pass_on(entry, event).await,
             Target::Url(address) => address,
         };
+        if let Some(done) = self.reply_has_no_room() {
+            return done;
+        }
         let (shared, plan) = (self.shared, self.plan);
         let wants_reply = !matches!(plan.reply, Target::None) && !self.job.is_sink();
         let extra = extra(self.hop, wants_reply);
@@ -310,7 +301,7 @@ impl Attempt<'_> {
                 answer,
             } => Done::Failed {
                 status,
-                again: if retry { Again::Yes } else { Again::No },
+                again: retry,
                 retry_after,
                 error: format!("the subscriber answered {status}"),
                 answer,
@@ -342,10 +333,10 @@ impl Attempt<'_> {
             Err(Refused::TooLarge { bytes, max }) => {
                 Done::never(Refused::TooLarge { bytes, max }.to_string())
             }
-            Err(refused @ (Refused::Full | Refused::Low(_) | Refused::Busy)) => {
-                Done::no_room(&refused)
-            }
-            Err(error) => Done::again(error.to_string()),
+            Err(refused) => Done::Untaken {
+                why: refused.to_string(),
+                called: false,
+            },
         }
     }
 
@@ -388,8 +379,30 @@ impl Attempt<'_> {
                 error: format!("its reply was not accepted: {error}"),
                 answer,
             }),
+            Done::Untaken { why, .. } => Some(Done::Untaken {
+                why: format!("its reply was not accepted: {why}"),
+                called: true,
+            }),
             other => Some(other),
         }
+    }
+
+    /// Why the subscriber is not called: what it said last time found no room here, and would find none now.
+    fn reply_has_no_room(&self) -> Option<Done> {
+        let to_log = matches!(self.plan.reply, Target::Entry(_)) && !self.job.is_sink();
+        if !to_log || self.job.attempts == 0 || !self.consumer.lock().starves(self.job.offset) {
+            return None;
+        }
+        let log = &self.shared.log;
+        log.survey();
+        let room = log.room().borrow().clone();
+        room.low.then(|| Done::Untaken {
+            why: format!(
+                "its reply would not be accepted: {}",
+                Refused::Low(Box::new(room))
+            ),
+            called: false,
+        })
     }
 }
 
@@ -458,5 +471,13 @@ fn obituary(shared: &Shared, plan: &Plan, event: &Event, name: u64) -> Event {
 impl Job {
     fn is_sink(&self) -> bool {
         matches!(self.kind, JobKind::Sink(_))
+    }
+
+    /// The dead letter it was before.
+    fn redriven(&self) -> Option<u64> {
+        match self.kind {
+            JobKind::Redriven(name) => Some(name),
+            JobKind::Event | JobKind::Sink(_) => None,
+        }
     }
 }

@@ -341,7 +341,11 @@ impl State {
         }
         self.blocked.retain(|_, queue| !queue.is_empty());
         self.blocked_count = self.blocked.values().map(|queue| queue.len()).sum();
-        self.retrying.retain(|offset, _| !goes(*offset));
+        let going = self.retrying.extract_if(.., |offset, _| goes(*offset));
+        let going: Vec<Offset> = going.map(|(offset, _)| offset).collect();
+        for offset in going {
+            self.feed(shared, offset);
+        }
     }
 }
 

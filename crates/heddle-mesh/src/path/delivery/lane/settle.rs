@@ -9,11 +9,15 @@ use jiff::Timestamp;
 use super::super::consumer::{Consumer, Job, JobKind, State, note};
 use super::super::plan::Plan;
 use super::super::timer::What;
-use super::{ANSWER_BYTES_MAX, Again, Done, Tried};
+use super::{ANSWER_BYTES_MAX, Done, Tried};
 use crate::journal::positions::Retry;
 use crate::journal::{Attempted, Dead, Line};
 use crate::path::dead_letter::lay_to_rest;
 use crate::shared::Shared;
+
+/// The first and the longest pause of an event that this mesh has no room for.
+const ROOM_PAUSE: Duration = Duration::from_millis(200);
+const ROOM_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 pub(super) fn settle(
     shared: &Arc<Shared>,
@@ -26,7 +30,10 @@ pub(super) fn settle(
     let offset = tried.job.offset;
     state.landed(&tried.job);
     consumer.tell_landed();
-    consumer.touch(shared, &mut state);
+    if !matches!(done, Done::Untaken { .. }) {
+        consumer.touch(shared, &mut state);
+        state.feed(shared, offset);
+    }
     match done {
         Done::Delivered { status } => {
             state.breaker.succeeded();
@@ -76,6 +83,9 @@ pub(super) fn settle(
             state.put_back(tried.job);
             return;
         }
+        Done::Untaken { why, called } => {
+            wait_for_room(shared, consumer, &mut state, plan, &tried, &why, called);
+        }
         Done::Failed {
             status,
             again,
@@ -83,31 +93,31 @@ pub(super) fn settle(
             error,
             answer,
         } => {
-            match again {
-                Again::Yes => state.breaker.failed(),
+            if again {
+                state.breaker.failed();
+            } else {
                 // It did its part, be it to say no.
-                Again::No => state.breaker.succeeded(),
-                Again::Always => {}
+                state.breaker.succeeded();
             }
             let attempted = tried.attempted(consumer, status);
             state.answers.count(tried.entry(), status);
-            let pause = pause(shared, plan, attempted.number, again, retry_after);
+            let excused = state.retrying.get(&offset).map_or(0, |retry| retry.excused);
+            let failures = attempted.number.saturating_sub(excused);
+            let pause = pause(shared, plan, failures, again, retry_after);
             if let Some(pause) = pause {
                 let next_at = later(tried.at, pause);
-                let redriven = match tried.job.kind {
-                    JobKind::Redriven(name) => Some(name),
-                    _ => None,
-                };
                 let retry = Retry {
                     attempts: attempted.number,
+                    excused,
                     next_at,
-                    redriven,
+                    redriven: tried.job.redriven(),
                 };
                 state.retrying.insert(offset, retry);
                 let line = Line::Failed {
                     attempted,
                     error: error.into(),
                     next_at,
+                    excused: false,
                 };
                 note(shared, &state, line);
                 consumer.schedule(shared, What::Event(offset), next_at);
@@ -123,6 +133,60 @@ pub(super) fn settle(
     }
     consumer.ask(shared, &mut state);
     consumer.wake(shared, &mut state);
+}
+
+/// Tries an event again until this mesh can take what comes of it. That is on record once, so that a restart knows, and
+/// again whenever the subscriber was called; looking for room in between is no attempt and costs the journal nothing,
+/// which may have no room either.
+fn wait_for_room(
+    shared: &Arc<Shared>,
+    consumer: &Arc<Consumer>,
+    state: &mut State,
+    plan: &Plan,
+    tried: &Tried,
+    why: &str,
+    called: bool,
+) {
+    let offset = tried.job.offset;
+    let waits = state.starve(shared, offset, why);
+    let pause = if called {
+        plan.policy.pause_without_end(waits, &shared.chance)
+    } else {
+        room_pause(shared, waits)
+    };
+    let next_at = later(tried.at, pause);
+    let before = state.retrying.get(&offset).copied();
+    let retry = match before.filter(|_| !called && waits > 1) {
+        Some(before) => Retry { next_at, ..before },
+        None => {
+            let attempted = tried.attempted(consumer, 0);
+            state.answers.count(tried.entry(), 0);
+            let line = Line::Failed {
+                attempted,
+                error: why.into(),
+                next_at,
+                excused: true,
+            };
+            note(shared, state, line);
+            consumer.touch(shared, state);
+            Retry {
+                attempts: attempted.number,
+                excused: before.map_or(0, |retry| retry.excused) + 1,
+                next_at,
+                redriven: tried.job.redriven(),
+            }
+        }
+    };
+    state.retrying.insert(offset, retry);
+    consumer.schedule(shared, What::Event(offset), next_at);
+}
+
+/// How long to wait before looking for room again. It has nothing to do with the subscriber, so neither has its schedule.
+fn room_pause(shared: &Shared, waits: u32) -> Duration {
+    let doubled = 1_u32.checked_shl(waits.saturating_sub(1));
+    let pause = ROOM_PAUSE.saturating_mul(doubled.unwrap_or(u32::MAX));
+    let pause = pause.min(ROOM_PAUSE_MAX);
+    pause + shared.chance.jitter(pause / 10)
 }
 
 /// The event is no longer the consumer's to deliver.
@@ -192,6 +256,12 @@ pub(super) fn settle_sink(
             }
             (status, error)
         }
+        Done::Untaken { .. } => {
+            let due = later(tried.at, room_pause(shared, u32::MAX));
+            consumer.schedule(shared, What::Sink(name, tried.job.attempts), due);
+            consumer.wake(shared, &mut state);
+            return;
+        }
         Done::Gone => (410, "the sink answered 410".to_owned()),
         Done::Expired(reason) => (0, reason),
         Done::Back => (0, "no sink is configured any more".to_owned()),
@@ -214,15 +284,13 @@ fn pause(
     shared: &Shared,
     plan: &Plan,
     failures: u32,
-    again: Again,
+    again: bool,
     retry_after: Option<Duration>,
 ) -> Option<Duration> {
-    let (policy, chance) = (&plan.policy, &shared.chance);
-    match again {
-        Again::No => None,
-        Again::Yes => policy.pause(failures, retry_after, chance),
-        Again::Always => Some(policy.pause_without_end(failures, chance)),
+    if !again {
+        return None;
     }
+    plan.policy.pause(failures, retry_after, &shared.chance)
 }
 
 fn later(at: Timestamp, pause: Duration) -> Timestamp {
