@@ -82,7 +82,7 @@ pub enum EventState {
     Delivering,
     /// At least one attempt failed; another will follow.
     Retrying,
-    /// The consumer is paused, or its subscriber has no address or asked to be left alone.
+    /// The consumer is paused, or its subscriber has no address, has not consented or asked to be left alone.
     Waiting,
     Delivered,
     DeadLettered,

@@ -147,6 +147,7 @@ pub mod condition {
             reason::NOT_YET_ROUTED,
             reason::FILTER_INVALID,
             reason::SUBSCRIBER_GONE,
+            reason::CONSENT_MISSING,
             reason::BACKLOG_OVER_QUOTA,
             reason::DELIVERY_HELD,
             reason::SETTINGS_IGNORED,
@@ -206,6 +207,11 @@ pub mod reason {
     pub const SUBSCRIBER_GONE: Reason = Reason {
         name: "SubscriberGone",
         meaning: "The subscriber answered 410 Gone, so nothing is sent to it any more; its events are kept. Correct the subscriber.",
+    };
+    /// The subscriber was asked for its consent and has not given it.
+    pub const CONSENT_MISSING: Reason = Reason {
+        name: "ConsentMissing",
+        meaning: "The subscriber is asked before anything is sent to it and has not consented; its events are kept, and it is asked again. The message says what its answer lacks.",
     };
     /// The backlog is larger than it may be.
     pub const BACKLOG_OVER_QUOTA: Reason = Reason {

@@ -109,4 +109,8 @@ pub mod annotation {
     pub const BACKLOG_BYTES_MAX: &str = "heddle.dev/backlog-bytes-max";
     /// How old the backlog may be, as an ISO 8601 duration such as `PT24H`, or `none`; older events expire.
     pub const BACKLOG_AGE_MAX: &str = "heddle.dev/backlog-age-max";
+    /// The DNS name under which the subscriber is asked for its consent before anything is sent to it.
+    pub const WEBHOOK_ORIGIN: &str = "heddle.dev/webhook-origin";
+    /// How many events per minute it is asked for, from 1 to 1000000.
+    pub const WEBHOOK_RATE: &str = "heddle.dev/webhook-rate";
 }

@@ -114,6 +114,8 @@ pub enum Held {
     Waiting(String),
     /// The subscriber said that it is gone for good.
     Gone(String),
+    /// The subscriber was asked for its consent and has not given it.
+    Unconsented(String),
 }
 
 /// How one object stands in the table in force.
@@ -181,6 +183,10 @@ impl Routed {
                 ..
             } => Condition::unmet(words.condition, words.gone, why.as_str()),
             Self::Yes {
+                held: Some(Held::Unconsented(why)),
+                ..
+            } => Condition::unmet(words.condition, words.unconsented, why.as_str()),
+            Self::Yes {
                 over_quota: Some(why),
                 ..
             } => Condition::unmet(words.condition, words.over_quota, why.as_str()),
@@ -208,6 +214,7 @@ pub(crate) struct Words {
     pub not_yet: Reason,
     pub rejected: Reason,
     pub gone: Reason,
+    pub unconsented: Reason,
     pub over_quota: Reason,
     pub held: Reason,
     pub ignored: Reason,

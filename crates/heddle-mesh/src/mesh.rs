@@ -72,6 +72,8 @@ pub struct Routed {
 pub enum Held {
     /// The subscriber said that it wants no more events.
     Gone(String),
+    /// The subscriber is asked before anything is sent to it, and has not consented.
+    NoConsent(String),
     /// This mesh has no room for what comes of them, or cannot write it down.
     NoRoom(String),
 }
@@ -104,6 +106,7 @@ impl Mesh {
             log: options.log,
             courier: options.courier,
             lanes: options.tasks.child("deliveries"),
+            asking: options.tasks.child("consents"),
             consumers,
             dead: recovery::dead(positions),
             scanned,
@@ -193,9 +196,11 @@ impl Mesh {
         let (index, spec) = in_force.table.consumer(key)?;
         let state = in_force.consumers.get(index as usize)?.lock();
         let gone = state.held.clone().map(Held::Gone);
+        let unconsented = state.plan.unconsented().map(Held::NoConsent);
         let (starving, over_quota) = (state.starving(), state.over_quota());
         drop(state);
-        let held = gone.or_else(|| self.forgets().or(starving).map(Held::NoRoom));
+        let held = gone.or(unconsented);
+        let held = held.or_else(|| self.forgets().or(starving).map(Held::NoRoom));
         let faults = in_force.table.faults().iter();
         Some(Routed {
             uid: spec.uid.clone(),
@@ -258,6 +263,11 @@ impl Mesh {
         self.shared.announce();
     }
 
+    /// Where the source can be reached by those who are asked for their consent, from now on.
+    pub fn serve_at(&self, base_url: Option<String>) {
+        self.shared.consents.serve_at(base_url);
+    }
+
     /// Completes once everything that happened so far is safe in the journal.
     pub async fn settled(&self) {
         self.shared.settled().await;
@@ -283,6 +293,8 @@ impl Mesh {
             .cloned()
             .collect();
         consumers.iter().for_each(|consumer| consumer.dismiss());
+        self.shared.asking.cancel();
+        self.shared.asking.join().await;
         let lanes = self.shared.lanes.clone();
         let idle = async {
             while lanes.running() > 0 {

@@ -34,7 +34,7 @@ use index::Index;
 
 pub use compile::{compile, recompile};
 pub use grants::Grant;
-pub use settings::{Bound, Settings, Start};
+pub use settings::{Bound, Consent, Settings, Start, Webhook};
 
 /// Everything that a table is made of.
 #[derive(Clone, Debug, Default)]

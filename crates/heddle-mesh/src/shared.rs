@@ -1,7 +1,7 @@
 //! What the parts of a running mesh have in common.
 //!
 //! Lock order: a consumer's state, then the list of consumers or the dead letters, then the lines. The list may be held
-//! with the dead letters, never while a consumer is being locked. No lock is held across an await.
+//! with the dead letters, never while a consumer is being locked. Consents are asked for and looked at last. No lock is held across an await.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use crate::log::{Log, Offset};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::path::dead_letter::DeadLetters;
+use crate::path::delivery::consent::Consents;
 use crate::path::delivery::consumer::Consumer;
 use crate::path::delivery::courier::Courier;
 use crate::path::delivery::timer::Due;
@@ -53,6 +54,9 @@ pub(crate) struct Shared {
     pub(crate) courier: Courier,
     /// Deliveries under way.
     pub(crate) lanes: Tasks,
+    /// Questions to destinations whether they want any.
+    pub(crate) asking: Tasks,
+    pub(crate) consents: Consents,
     pub(crate) in_force: ArcSwap<InForce>,
     pub(crate) consumers: RwLock<Consumers>,
     pub(crate) dead: Mutex<DeadLetters>,
@@ -86,6 +90,7 @@ pub(crate) struct Parts {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) courier: Courier,
     pub(crate) lanes: Tasks,
+    pub(crate) asking: Tasks,
     pub(crate) consumers: Consumers,
     pub(crate) dead: DeadLetters,
     pub(crate) scanned: Offset,
@@ -102,6 +107,8 @@ impl Shared {
             log: parts.log,
             courier: parts.courier,
             lanes: parts.lanes,
+            asking: parts.asking,
+            consents: Consents::default(),
             in_force: ArcSwap::from_pointee(InForce {
                 table: Arc::new(Table::empty()),
                 consumers: Vec::new(),

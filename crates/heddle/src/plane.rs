@@ -47,6 +47,7 @@ impl Plane {
 
     /// The listener is open, or closed again.
     pub(crate) fn serve_at(&self, url: Option<String>) {
+        self.mesh.serve_at(url.clone());
         *self.base_url.lock() = url;
         self.mesh.announce();
     }
@@ -68,6 +69,7 @@ fn owned(resources: Resources) -> routes::Resources {
 fn held(held: heddle_mesh::Held) -> Held {
     match held {
         heddle_mesh::Held::Gone(why) => Held::Gone(why),
+        heddle_mesh::Held::NoConsent(why) => Held::Unconsented(why),
         heddle_mesh::Held::NoRoom(why) => Held::Waiting(why),
     }
 }

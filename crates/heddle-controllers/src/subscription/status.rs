@@ -18,6 +18,7 @@ const WORDS: Words = Words {
     not_yet: reason::NOT_ADDED_TO_CHANNEL,
     rejected: reason::NOT_ADDED_TO_CHANNEL,
     gone: reason::SUBSCRIBER_GONE,
+    unconsented: reason::CONSENT_MISSING,
     over_quota: reason::BACKLOG_OVER_QUOTA,
     held: reason::DELIVERY_HELD,
     ignored: reason::SETTINGS_IGNORED,

@@ -19,6 +19,7 @@ const WORDS: Words = Words {
     not_yet: reason::NOT_YET_ROUTED,
     rejected: reason::FILTER_INVALID,
     gone: reason::SUBSCRIBER_GONE,
+    unconsented: reason::CONSENT_MISSING,
     over_quota: reason::BACKLOG_OVER_QUOTA,
     held: reason::DELIVERY_HELD,
     ignored: reason::SETTINGS_IGNORED,

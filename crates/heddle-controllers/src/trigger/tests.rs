@@ -80,6 +80,7 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
         faults: Vec::new(),
     };
     let gone = held(Held::Gone("http://s.example/ answered 410".to_owned()));
+    let unconsented = held(Held::Unconsented("no WebHook-Allowed-Origin".to_owned()));
     let waiting = held(Held::Waiting("paused by annotation".to_owned()));
     let faulty = Routed::Yes {
         held: None,
@@ -109,6 +110,7 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
             "False:FilterInvalid",
         ),
         (gone, "False:SubscriberGone", "False:SubscriberGone"),
+        (unconsented, "False:ConsentMissing", "False:ConsentMissing"),
         (
             over_quota,
             "False:BacklogOverQuota",

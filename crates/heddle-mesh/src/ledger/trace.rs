@@ -326,7 +326,7 @@ pub(super) fn held(state: &State) -> Option<String> {
     match &state.plan.target {
         Target::None => Some("it has no subscriber".to_owned()),
         Target::Unresolved(reason) => Some(reason.clone()),
-        Target::Url(_) | Target::Entry(_) => None,
+        Target::Url(_) | Target::Entry(_) => state.plan.unconsented(),
     }
 }
 

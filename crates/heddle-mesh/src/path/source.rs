@@ -5,10 +5,12 @@
 //!   POST    /broker/{namespace}/{name}     4xx   the event cannot be taken as it is: what is wrong with it
 //!   POST    /channel/{namespace}/{name}    429   too much at once            507  no room    (both say when to come back)
 //!   OPTIONS the same paths                       the handshake of the webhook specification
+//!   GET, POST /heddle/v1/webhook-consent/{token} the consent of a subscriber that was asked for it and answers later
 //! ```
 //! Everything a stranger sends is bounded before it is kept. Who it is has been found out before this hop; whether they
 //! may publish here is asked twice, before the body is read and, where a policy has filters, for each event.
 
+mod consent;
 mod refusal;
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,27 @@ pub struct Settings {
     pub backlog_bytes_max: Bound<u64>,
     /// How old its backlog may be.
     pub backlog_age_max: Bound<Duration>,
+    /// Whether its subscriber is asked first.
+    pub consent: Consent,
+}
+
+/// Whether a subscriber is asked for its consent before anything is sent to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Consent {
+    #[default]
+    NotAsked,
+    Asked(Webhook),
+    /// It is to be asked, and nobody knows in whose name. Sending without having asked would be the wrong default.
+    Unreadable,
+}
+
+/// What a subscriber is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Webhook {
+    /// The DNS name of whoever sends.
+    pub origin: String,
+    /// How many per minute would be welcome.
+    pub rate: Option<u32>,
 }
 
 /// A bound that a consumer may have of its own.
@@ -67,6 +88,7 @@ pub enum Start {
 
 const IN_FLIGHT: RangeInclusive<u32> = 1..=1000;
 const AUTO_REDRIVE: RangeInclusive<u32> = 0..=10;
+const WEBHOOK_RATE: RangeInclusive<u32> = 1..=1_000_000;
 
 impl Settings {
     /// Reads annotations. `fault` is told about each that makes no sense.
@@ -113,6 +135,7 @@ impl Settings {
                 "none or an ISO 8601 duration such as PT24H",
                 |value| policy::duration(value).ok().filter(|age| !age.is_zero()),
             ),
+            consent: read.consent(),
         }
     }
 }
@@ -152,12 +175,45 @@ impl Reader<'_> {
         self.one(name, wanted, bound).unwrap_or_default()
     }
 
+    fn consent(&mut self) -> Consent {
+        let rate = self.number(annotation::WEBHOOK_RATE, WEBHOOK_RATE);
+        let name = annotation::WEBHOOK_ORIGIN;
+        let Some(origin) = self.annotations.and_then(|all| all.get(name)) else {
+            if rate.is_some() {
+                let rate = annotation::WEBHOOK_RATE;
+                (self.fault)(format!("annotation {rate} means nothing without {name}"));
+            }
+            return Consent::NotAsked;
+        };
+        if !is_dns_name(origin) {
+            (self.fault)(format!(
+                "annotation {name} is {origin:?}, wanted is a DNS name such as events.example.com; nothing is sent until then"
+            ));
+            return Consent::Unreadable;
+        }
+        Consent::Asked(Webhook {
+            origin: origin.clone(),
+            rate,
+        })
+    }
+
     fn number(&mut self, name: &str, range: RangeInclusive<u32>) -> Option<u32> {
         let wanted = format!("a number from {} to {}", range.start(), range.end());
         self.one(name, &wanted, |value| {
             value.parse().ok().filter(|number| range.contains(number))
         })
     }
+}
+
+fn is_dns_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (1..=63).contains(&label.len())
+            && label.bytes().all(inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
 }
 
 /// A number of bytes as Kubernetes writes quantities.
@@ -261,5 +317,36 @@ mod tests {
         assert_eq!(settings, Settings::default());
         assert_eq!(faults.len(), 2, "{faults:?}");
         assert!(faults[0].contains("500Mi"), "{faults:?}");
+    }
+
+    #[test]
+    fn a_subscriber_is_asked_in_a_name_or_not_at_all() {
+        let asked = |origin: &str, rate| {
+            Consent::Asked(Webhook {
+                origin: origin.to_owned(),
+                rate,
+            })
+        };
+        let (name, rate) = (annotation::WEBHOOK_ORIGIN, annotation::WEBHOOK_RATE);
+        for (annotations, expected, faults_count) in [
+            (vec![], Consent::NotAsked, 0),
+            (vec![(name, "mesh.example")], asked("mesh.example", None), 0),
+            (
+                vec![(name, "mesh"), (rate, "60")],
+                asked("mesh", Some(60)),
+                0,
+            ),
+            (vec![(name, "mesh"), (rate, "0")], asked("mesh", None), 1),
+            (vec![(rate, "60")], Consent::NotAsked, 1),
+            (vec![(name, "https://mesh.example")], Consent::Unreadable, 1),
+            (vec![(name, "")], Consent::Unreadable, 1),
+            (vec![(name, "*")], Consent::Unreadable, 1),
+            (vec![(name, "-mesh.example")], Consent::Unreadable, 1),
+            (vec![(name, "mesh..example")], Consent::Unreadable, 1),
+        ] {
+            let (settings, faults) = read(&annotations);
+            assert_eq!(settings.consent, expected, "{annotations:?}");
+            assert_eq!(faults.len(), faults_count, "{faults:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod closing;
+mod consent;
 mod delivery;
 mod door;
 mod draining;

@@ -22,7 +22,7 @@ use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};
 use heddle_rt::vfs::{MemoryVfs, PowerLoss};
 use heddle_rt::{Chance, Clock, OnError, Tasks};
 use heddle_store::Mode;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
@@ -57,8 +57,22 @@ pub(crate) struct Received {
     pub(crate) body: Bytes,
 }
 
+/// What a subscriber says when it is asked for its consent: a status and headers.
+#[derive(Clone, Debug)]
+pub(crate) struct Consent(pub(crate) u16, pub(crate) Vec<(&'static str, &'static str)>);
+
+/// One question for consent as the subscriber saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) host: String,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
+    consents: Mutex<HashMap<String, Consent>>,
+    asked: Mutex<Vec<Asked>>,
     manners: Mutex<HashMap<String, Manner>>,
     received: Mutex<Vec<Received>>,
     tasks: Mutex<Option<Tasks>>,
@@ -70,6 +84,21 @@ impl Subscribers {
         self.received.lock().clear();
     }
 
+    fn answer_asked(&self, host: &str, parts: http::request::Parts) -> Response<Full<Bytes>> {
+        self.asked.lock().push(Asked {
+            host: host.to_owned(),
+            path: parts.uri.to_string(),
+            headers: parts.headers,
+        });
+        let consent = self.consents.lock().get(host).cloned();
+        let Consent(status, headers) = consent.unwrap_or(Consent(200, Vec::new()));
+        let mut response = Response::builder().status(status);
+        for (name, value) in headers {
+            response = response.header(name, value);
+        }
+        response.body(Full::default()).expect("a response")
+    }
+
     async fn answer(&self, host: &str, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (parts, body) = request.into_parts();
         let body = body
@@ -77,6 +106,9 @@ impl Subscribers {
             .await
             .map(|body| body.to_bytes())
             .unwrap_or_default();
+        if parts.method == Method::OPTIONS {
+            return self.answer_asked(host, parts);
+        }
         let id = parts
             .headers
             .get("ce-id")
@@ -347,6 +379,21 @@ impl World {
             .manners
             .lock()
             .insert(host.to_owned(), manner);
+    }
+
+    pub(crate) fn consent(&self, host: &str, consent: Consent) {
+        let mut consents = self.subscribers.consents.lock();
+        consents.insert(host.to_owned(), consent);
+    }
+
+    /// How a host was asked for its consent, in order.
+    pub(crate) fn asked(&self, host: &str) -> Vec<Asked> {
+        let asked = self.subscribers.asked.lock();
+        asked
+            .iter()
+            .filter(|one| one.host == host)
+            .cloned()
+            .collect()
     }
 
     /// Brings the resources into force.

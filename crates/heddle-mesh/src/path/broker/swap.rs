@@ -161,7 +161,7 @@ fn update(
     }
     state.unrouted = None;
     state.forget_limit();
-    state.plan = Arc::new(Plan::new(spec, &shared.courier));
+    state.plan = Arc::new(Plan::new(spec, shared));
     state.spec = Some(Arc::clone(spec));
     if state.plan.ordered {
         state.hold_keys_on_record(shared);

@@ -15,7 +15,7 @@ const URL_BYTES_MAX: usize = 8192;
 /// A destination of deliveries. Equal origins share their connections.
 #[derive(Debug)]
 pub struct Address {
-    /// How every request in HTTP/1 begins.
+    /// How every request in HTTP/1 goes on behind its method.
     pub(super) opening: Box<[u8]>,
     /// What HTTP/2 wants: all of it.
     pub(super) whole: Uri,
@@ -91,7 +91,7 @@ impl Parsed {
     fn opening(&self) -> String {
         let host = self.whole.authority().map_or("", Authority::as_str);
         let path = &self.path;
-        format!("POST {path} HTTP/1.1\r\nhost: {host}\r\nuser-agent: heddle\r\n")
+        format!(" {path} HTTP/1.1\r\nhost: {host}\r\nuser-agent: heddle\r\n")
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
             let line = lines.next().unwrap().strip_prefix(start).unwrap();
             line.strip_suffix(end).unwrap().to_owned()
         };
-        let path = between("POST ", " HTTP/1.1");
+        let path = between(" ", " HTTP/1.1");
         let host = between("host: ", "");
         let place = parsed.place;
         (place.host, place.port, place.tls.is_some(), host, path)

@@ -10,10 +10,12 @@
 //! A consumer that had no work for a while has no task and next to no memory. How an attempt is made is left to [`super::lane`].
 
 mod draining;
+mod job;
 mod keys;
 mod overflow;
 mod own;
 mod starved;
+mod turn;
 
 pub(crate) use draining::{Found, Way};
 
@@ -38,7 +40,9 @@ use crate::routes;
 use crate::shared::Shared;
 use overflow::Overflow;
 use starved::Starved;
+use turn::Turn;
 
+pub(crate) use job::{Job, JobKind};
 pub(crate) use own::Revision;
 
 /// Events that wait in memory for one consumer; more stay in the log until there is room.
@@ -51,29 +55,6 @@ pub(crate) const RETRYING_MAX: usize = 2048;
 /// Lanes of one consumer that may rest, and for how long.
 const RESTING_MAX: u32 = 8;
 const RESTING_TIME: Duration = Duration::from_secs(2);
-
-/// One event that waits for an attempt.
-#[derive(Clone, Debug)]
-pub(crate) struct Job {
-    pub(crate) offset: Offset,
-    /// Attempts that failed so far.
-    pub(crate) attempts: u32,
-    pub(crate) kind: JobKind,
-    /// The event, if memory allowed to keep it.
-    pub(crate) record: Option<Record>,
-    /// What keeps it in order with others, once known.
-    pub(crate) lane_key: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JobKind {
-    /// To the subscriber, from the log.
-    Event,
-    /// To the subscriber again, from the dead letter of this name.
-    Redriven(u64),
-    /// To the external sink: the dead letter of this name.
-    Sink(u64),
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
@@ -126,6 +107,7 @@ pub(crate) struct State {
     pub(crate) held: Option<String>,
     overflow: Overflow,
     starved: Starved,
+    turn: Turn,
     dirty: bool,
 }
 
@@ -155,6 +137,7 @@ impl Consumer {
             held: None,
             overflow: Overflow::default(),
             starved: Starved::default(),
+            turn: Turn::default(),
             dirty: false,
         };
         Self {
@@ -270,6 +253,7 @@ impl Consumer {
         }
         let in_flight = u32::try_from(state.in_flight.len()).unwrap_or(u32::MAX);
         let room = state.allowed().saturating_sub(in_flight);
+        let room = room.min(state.lanes_per_turn());
         let work = u32::try_from(state.takeable()).unwrap_or(u32::MAX);
         let starting = state.lanes.saturating_sub(in_flight);
         for _ in starting..room.min(work) {
@@ -334,7 +318,7 @@ impl Consumer {
     /// A lane asks for work.
     pub(crate) fn take(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<(Job, Arc<Plan>)> {
         let mut state = self.lock();
-        let job = if shared.sends() && state.has_work() {
+        let job = if shared.sends() && state.has_work() && self.has_turn(shared, &mut state) {
             state.next_job(shared)
         } else {
             None
@@ -350,6 +334,7 @@ impl Consumer {
     pub(crate) fn due(self: &Arc<Self>, shared: &Arc<Shared>, what: What) {
         let mut state = self.lock();
         let job = match what {
+            What::Turn => return self.turn_came(shared, &mut state),
             What::Event(offset) => {
                 let Some(retry) = state.retrying.get(&offset) else {
                     return;
@@ -439,6 +424,8 @@ impl State {
         self.spec.as_ref().is_some_and(|spec| !spec.settings.paused)
             && self.held.is_none()
             && self.plan.has_target()
+            && self.plan.has_consent()
+            && self.turn != Turn::Awaited
     }
 
     fn push_fresh(&mut self, shared: &Shared, record: &Record) {

@@ -182,7 +182,12 @@ impl Courier {
     ) -> Report {
         let clock = &self.inner.means.clock;
         let start = clock.monotonic();
-        let outcome = match clock.timeout(timeout, ask(to, event, form, extra)).await {
+        let form = form.unwrap_or_else(|| match event.form() {
+            Form::Structured => DeliveryFormat::Json,
+            Form::Binary => DeliveryFormat::Binary,
+        });
+        let asking = ask(to, Say::Event(event, form), extra);
+        let outcome = match clock.timeout(timeout, asking).await {
             Ok(Ok(heard)) => {
                 let left = timeout.saturating_sub(clock.monotonic().saturating_sub(start));
                 self.inner.judge(to, heard.answer, left).await
@@ -195,31 +200,48 @@ impl Courier {
         let latency = clock.monotonic().saturating_sub(start);
         Report { outcome, latency }
     }
+
+    /// Asks a destination something by its exact URL, with these headers and no body. Any answer is one, also a redirect.
+    pub async fn options(
+        &self,
+        to: &Address,
+        headers: &[(HeaderName, HeaderValue)],
+        timeout: Duration,
+    ) -> Result<(u16, HeaderMap), String> {
+        let extra = Extra {
+            headers,
+            ..Extra::default()
+        };
+        let asking = ask(to, Say::Options, &extra);
+        let answer = match self.inner.means.clock.timeout(timeout, asking).await {
+            Ok(heard) => heard?.answer,
+            Err(late) => return Err(format!("no answer within {:?}", late.0)),
+        };
+        let reader = Reader::drain(answer.body);
+        self.inner.read(to, reader, DRAIN_TIME_MAX).await;
+        Ok((answer.status.as_u16(), answer.headers))
+    }
 }
 
-/// Sends the event and waits for the head of the answer.
-async fn ask<'a>(
-    to: &'a Address,
-    event: &Event,
-    form: Option<DeliveryFormat>,
-    extra: &Extra<'_>,
-) -> Result<Heard<'a>, String> {
+/// What is said to a destination.
+#[derive(Clone, Copy)]
+enum Say<'a> {
+    Event(&'a Event, DeliveryFormat),
+    Options,
+}
+
+/// Says it and waits for the head of the answer.
+async fn ask<'a>(to: &'a Address, say: Say<'_>, extra: &Extra<'_>) -> Result<Heard<'a>, String> {
     let turn = to.pool.turn().await;
-    let form = form.unwrap_or_else(|| match event.form() {
-        Form::Structured => DeliveryFormat::Json,
-        Form::Binary => DeliveryFormat::Binary,
-    });
     let mut line = to.pool.line().await.map_err(|error| in_words(&error))?;
     // A new connection is never stale, so this ends.
     loop {
         let answered = match line {
             Line::Single(mut single) => {
-                let body = write(to, event, form, extra, single.output());
+                let body = write(to, say, extra, single.output());
                 single.send(&body).await
             }
-            Line::Shared(sender) => {
-                pool::send_shared(sender, request(to, event, form, extra)).await
-            }
+            Line::Shared(sender) => pool::send_shared(sender, request(to, say, extra)).await,
         };
         match answered {
             Ok(answer) => {
@@ -237,17 +259,17 @@ async fn ask<'a>(
 }
 
 /// Writes the head of a request in HTTP/1 and gives its body.
-fn write(
-    to: &Address,
-    event: &Event,
-    form: DeliveryFormat,
-    extra: &Extra<'_>,
-    head: &mut Vec<u8>,
-) -> Bytes {
+fn write(to: &Address, say: Say<'_>, extra: &Extra<'_>, head: &mut Vec<u8>) -> Bytes {
+    let method: &[u8] = match say {
+        Say::Event(..) => b"POST",
+        Say::Options => b"OPTIONS",
+    };
+    head.extend_from_slice(method);
     head.extend_from_slice(&to.opening);
-    let body = match form {
-        DeliveryFormat::Json => ce::write_structured_head(event, head),
-        DeliveryFormat::Binary => ce::write_binary_head(event, head),
+    let body = match say {
+        Say::Event(event, DeliveryFormat::Json) => ce::write_structured_head(event, head),
+        Say::Event(event, DeliveryFormat::Binary) => ce::write_binary_head(event, head),
+        Say::Options => Bytes::new(),
     };
     write!(head, "content-length: {}\r\n", body.len()).expect("a vector takes all bytes");
     extra.each(|name, value| field(head, name.as_str(), value.as_bytes()));
@@ -262,23 +284,23 @@ fn field(head: &mut Vec<u8>, name: &str, value: &[u8]) {
 }
 
 /// The request in HTTP/2.
-fn request(
-    to: &Address,
-    event: &Event,
-    form: DeliveryFormat,
-    extra: &Extra<'_>,
-) -> Request<Full<Bytes>> {
+fn request(to: &Address, say: Say<'_>, extra: &Extra<'_>) -> Request<Full<Bytes>> {
     let mut headers = HeaderMap::new();
-    let body = match form {
-        DeliveryFormat::Json => ce::write_structured(event, &mut headers),
-        DeliveryFormat::Binary => ce::write_binary(event, &mut headers),
+    let (method, body) = match say {
+        Say::Event(event, DeliveryFormat::Json) => {
+            (Method::POST, ce::write_structured(event, &mut headers))
+        }
+        Say::Event(event, DeliveryFormat::Binary) => {
+            (Method::POST, ce::write_binary(event, &mut headers))
+        }
+        Say::Options => (Method::OPTIONS, Bytes::new()),
     };
     headers.insert(USER_AGENT, HEDDLE.clone());
     extra.each(|name, value| {
         headers.insert(name.clone(), value.clone());
     });
     let mut request = Request::new(Full::new(body));
-    *request.method_mut() = Method::POST;
+    *request.method_mut() = method;
     *request.uri_mut() = to.whole.clone();
     *request.headers_mut() = headers;
     request

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use heddle_api::attributes::{Attributes as _, Value};
 use heddle_rt::OnError;
+use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 
 use super::consumer::{Consumer, Job, JobKind};
@@ -275,7 +276,9 @@ impl Attempt<'_> {
         }
         let (shared, plan) = (self.shared, self.plan);
         let wants_reply = !matches!(plan.reply, Target::None) && !self.job.is_sink();
-        let extra = extra(self.hop, wants_reply);
+        let asked = plan.consent.as_ref().filter(|_| !self.job.is_sink());
+        let headers = asked.map_or(&[][..], |consent| consent.headers());
+        let extra = extra(self.hop, wants_reply, headers);
         let timeout = plan.policy.timeout;
         let report = shared
             .courier
@@ -347,7 +350,7 @@ impl Attempt<'_> {
             Target::None | Target::Unresolved(_) => return None,
             Target::Entry(entry) => self.pass_on(entry, reply).await,
             Target::Url(address) => {
-                let extra = extra(self.hop, false);
+                let extra = extra(self.hop, false, &[]);
                 let courier = &self.shared.courier;
                 let report = courier
                     .send(address, reply, plan.format, &extra, plan.policy.timeout)
@@ -406,7 +409,11 @@ impl Attempt<'_> {
     }
 }
 
-fn extra(hop: Option<&Hop>, prefer_reply: bool) -> Extra<'_> {
+fn extra<'a>(
+    hop: Option<&'a Hop>,
+    prefer_reply: bool,
+    headers: &'a [(HeaderName, HeaderValue)],
+) -> Extra<'a> {
     let trace = hop.map(|hop| &hop.trace);
     Extra {
         traceparent: trace.map(|trace| &*trace.parent),
@@ -414,7 +421,7 @@ fn extra(hop: Option<&Hop>, prefer_reply: bool) -> Extra<'_> {
             .map(|trace| &*trace.state)
             .filter(|state| !state.is_empty()),
         prefer_reply,
-        headers: &[],
+        headers,
     }
 }
 
@@ -466,18 +473,4 @@ fn obituary(shared: &Shared, plan: &Plan, event: &Event, name: u64) -> Event {
             (!answer.is_empty()).then_some(Value::Text(&answer)),
         ),
     ])
-}
-
-impl Job {
-    fn is_sink(&self) -> bool {
-        matches!(self.kind, JobKind::Sink(_))
-    }
-
-    /// The dead letter it was before.
-    fn redriven(&self) -> Option<u64> {
-        match self.kind {
-            JobKind::Redriven(name) => Some(name),
-            JobKind::Event | JobKind::Sink(_) => None,
-        }
-    }
 }

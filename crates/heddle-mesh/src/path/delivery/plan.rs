@@ -6,12 +6,17 @@ use std::sync::Arc;
 
 use heddle_api::duck::DeliveryFormat;
 
-use super::courier::{Address, Courier};
+use super::consent::{Consent, Consents};
+use super::courier::Address;
 use super::policy::Policy;
 use crate::routes;
+use crate::shared::Shared;
 
 /// Attempts of one consumer that may be under way at once, unless it says otherwise.
 const WINDOW: u32 = 64;
+
+/// Why nothing is sent to a subscriber that nobody can ask.
+const UNREADABLE: &str = "its subscriber is to be asked for its consent, and the annotation that says in whose name cannot be understood";
 
 /// A place events are sent to.
 #[derive(Clone, Debug)]
@@ -33,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) destination: Option<String>,
     pub(crate) reply: Target,
     pub(crate) sink: Target,
+    /// The target's, when it is asked before anything is sent to it. Replies and dead letters are not what it is about.
+    pub(crate) consent: Option<Arc<Consent>>,
     pub(crate) policy: Policy,
     pub(crate) format: Option<DeliveryFormat>,
     pub(crate) window: u32,
@@ -49,6 +56,7 @@ impl Plan {
             destination: None,
             reply: Target::None,
             sink: Target::None,
+            consent: None,
             policy: Policy::default(),
             format: None,
             window: WINDOW,
@@ -57,8 +65,8 @@ impl Plan {
         }
     }
 
-    pub(crate) fn new(spec: &routes::Consumer, courier: &Courier) -> Self {
-        let url = |url: &str, ca: Option<&str>| match courier.address(url, ca) {
+    pub(crate) fn new(spec: &routes::Consumer, shared: &Arc<Shared>) -> Self {
+        let url = |url: &str, ca: Option<&str>| match shared.courier.address(url, ca) {
             Ok(address) => Target::Url(address),
             Err(error) => Target::Unresolved(error.to_string()),
         };
@@ -78,8 +86,21 @@ impl Plan {
             routes::Reply::Url(text) => url(text, None),
         };
         let sink = spec.dead_letter_sink.as_ref();
+        let ca_certs = spec.ca_certs.as_deref();
+        let mut goal = target(&spec.destination, ca_certs);
+        let mut consent = None;
+        if let (Target::Url(address), routes::Target::Url(url)) = (&goal, &spec.destination) {
+            match &spec.settings.consent {
+                routes::Consent::NotAsked => {}
+                routes::Consent::Asked(webhook) => {
+                    consent = Some(Consents::of(shared, url, ca_certs, address, webhook));
+                }
+                routes::Consent::Unreadable => goal = Target::Unresolved(UNREADABLE.to_owned()),
+            }
+        }
         Self {
-            target: target(&spec.destination, spec.ca_certs.as_deref()),
+            target: goal,
+            consent,
             destination: match &spec.destination {
                 routes::Target::Unresolved => None,
                 routes::Target::Url(url) => Some(url.clone()),
@@ -100,6 +121,21 @@ impl Plan {
 
     pub(crate) fn has_target(&self) -> bool {
         matches!(self.target, Target::Url(_) | Target::Entry(_))
+    }
+
+    /// Whether its subscriber did not forbid it, nor leaves us waiting for an answer.
+    pub(crate) fn has_consent(&self) -> bool {
+        self.consent
+            .as_ref()
+            .is_none_or(|consent| consent.is_granted())
+    }
+
+    /// Why nothing is sent before the subscriber has consented, if it has not.
+    pub(crate) fn unconsented(&self) -> Option<String> {
+        match &self.target {
+            Target::Unresolved(reason) if reason == UNREADABLE => Some(reason.clone()),
+            _ => self.consent.as_ref()?.missing(),
+        }
     }
 
     pub(crate) fn has_sink(&self) -> bool {

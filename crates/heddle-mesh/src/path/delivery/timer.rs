@@ -28,6 +28,8 @@ pub(crate) enum What {
     Event(Offset),
     /// A dead letter for the external sink.
     Sink(u64, u32),
+    /// Its turn at a destination that takes only so many.
+    Turn,
 }
 
 pub(crate) async fn run(shared: Weak<Shared>, mut added: mpsc::UnboundedReceiver<Due>) {

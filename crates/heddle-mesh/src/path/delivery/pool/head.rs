@@ -17,7 +17,7 @@ const HEADERS_MAX: usize = 100;
 #[derive(Debug)]
 pub(in super::super) struct Head {
     pub(in super::super) status: StatusCode,
-    /// Those that say what the body is, when to come back, and the attributes of an event.
+    /// Those that say what the body is, when to come back, what is consented to, and the attributes of an event.
     pub(in super::super) headers: HeaderMap,
     pub(super) framing: Framing,
     /// Whether the connection may be used again after this answer.
@@ -69,10 +69,12 @@ pub(super) fn read(input: &[u8]) -> Result<Option<(Head, usize)>, Broken> {
 /// Whether anybody looks at this header. What nobody reads is not copied.
 fn matters(name: &str) -> bool {
     let known = [CONTENT_TYPE, CONTENT_ENCODING, RETRY_AFTER];
-    let is_attribute = name
-        .get(..3)
-        .is_some_and(|start| start.eq_ignore_ascii_case("ce-"));
-    is_attribute
+    let begins = |start: &str| {
+        let beginning = name.get(..start.len());
+        beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(start))
+    };
+    begins("ce-")
+        || begins("webhook-allowed-")
         || known
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known.as_str()))
@@ -225,9 +227,17 @@ mod tests {
     #[test]
     fn only_what_somebody_reads_is_kept() {
         let head =
-            head("Date: now\r\nCE-Id: 7\r\nretry-after: 1\r\ncontent-type: a/b\r\n").unwrap();
+            head("Date: now\r\nCE-Id: 7\r\nretry-after: 1\r\ncontent-type: a/b\r\nWebHook-Allowed-Rate: 1\r\n").unwrap();
         let mut names: Vec<&str> = head.headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
-        assert_eq!(names, ["ce-id", "content-type", "retry-after"]);
+        assert_eq!(
+            names,
+            [
+                "ce-id",
+                "content-type",
+                "retry-after",
+                "webhook-allowed-rate"
+            ]
+        );
     }
 }

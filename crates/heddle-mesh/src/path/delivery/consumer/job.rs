@@ -1,0 +1,40 @@
+//! One event of one consumer, on its way to an attempt.
+
+use crate::log::{Offset, Record};
+
+/// One event that waits for an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) offset: Offset,
+    /// Attempts that failed so far.
+    pub(crate) attempts: u32,
+    pub(crate) kind: JobKind,
+    /// The event, if memory allowed to keep it.
+    pub(crate) record: Option<Record>,
+    /// What keeps it in order with others, once known.
+    pub(crate) lane_key: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobKind {
+    /// To the subscriber, from the log.
+    Event,
+    /// To the subscriber again, from the dead letter of this name.
+    Redriven(u64),
+    /// To the external sink: the dead letter of this name.
+    Sink(u64),
+}
+
+impl Job {
+    pub(crate) fn is_sink(&self) -> bool {
+        matches!(self.kind, JobKind::Sink(_))
+    }
+
+    /// The dead letter it was before.
+    pub(crate) fn redriven(&self) -> Option<u64> {
+        match self.kind {
+            JobKind::Redriven(name) => Some(name),
+            JobKind::Event | JobKind::Sink(_) => None,
+        }
+    }
+}

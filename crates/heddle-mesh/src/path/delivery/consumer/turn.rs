@@ -1,0 +1,66 @@
+//! Taking turns at a destination that allowed only so many events per minute.
+//!
+//! A consumer asks for a time when it has work, and for one at a time. Until that time has come nothing else is begun, and
+//! no lane is kept waiting for it. Those that nobody asked for consent never come here with more than a look.
+
+use std::sync::Arc;
+
+use super::{Consumer, State};
+use crate::path::delivery::timer::{Due, What};
+use crate::shared::Shared;
+
+/// How a consumer stands with its next turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turn {
+    #[default]
+    NotAsked,
+    /// It has a time, which is not yet.
+    Awaited,
+    /// It has come and is not used yet.
+    Come,
+}
+
+impl Consumer {
+    /// Whether something may be sent now; if not, it will be looked into when it may.
+    pub(super) fn has_turn(self: &Arc<Self>, shared: &Shared, state: &mut State) -> bool {
+        let Some(consent) = &state.plan.consent else {
+            return true;
+        };
+        if std::mem::take(&mut state.turn) == Turn::Come {
+            return true;
+        }
+        let now = shared.clock.monotonic();
+        let at = consent.next_turn(now);
+        if at > now {
+            state.turn = Turn::Awaited;
+            let due = Due {
+                at,
+                consumer: self.id,
+                what: What::Turn,
+            };
+            // The timer is gone only when the mesh is.
+            shared.retries.send(due).ok();
+        }
+        at <= now
+    }
+
+    /// The time has come.
+    pub(super) fn turn_came(self: &Arc<Self>, shared: &Arc<Shared>, state: &mut State) {
+        if state.turn == Turn::Awaited {
+            state.turn = Turn::Come;
+        }
+        self.wake(shared, state);
+    }
+}
+
+impl State {
+    /// More than one lane would only wait where there is one turn at a time.
+    pub(super) fn lanes_per_turn(&self) -> u32 {
+        let consent = self.plan.consent.as_ref();
+        if consent.is_some_and(|consent| consent.is_paced()) {
+            1
+        } else {
+            u32::MAX
+        }
+    }
+}
