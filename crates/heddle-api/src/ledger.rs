@@ -34,6 +34,9 @@ pub struct TracedEvent {
     pub accepted_at: Timestamp,
     /// Where it came in.
     pub entry: String,
+    /// The `X-Request-Id` it came with, which is no part of the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     pub data_bytes: u64,
     /// The event whose reply this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! What is kept beside an event: where it came in, on whose behalf, and how much further it may go.
 //!
 //! ```text
-//!   u8 layout │ u8 hops left │ u8 flags │ entry │ [cause] │ [trace context] │ the event, to the end
+//!   u8 layout │ u8 hops left │ u8 flags │ entry │ [cause] │ [trace context] │ [request id] │ the event, to the end
 //! ```
 //! The head is small and written anew for every event; the event's own bytes follow as they are, so that an append copies
 //! each byte once.
@@ -15,6 +15,8 @@ use crate::log::Offset;
 const LAYOUT: u8 = 1;
 const HAS_CAUSE: u8 = 1;
 const HAS_TRACE: u8 = 2;
+const HAS_REQUEST: u8 = 4;
+const KNOWN: u8 = HAS_CAUSE | HAS_TRACE | HAS_REQUEST;
 
 /// How many times an event and the replies it causes may pass a broker. The number is Knative's.
 pub const HOPS_MAX: u8 = 255;
@@ -29,6 +31,8 @@ pub struct Envelope {
     pub cause: Option<Cause>,
     /// The trace context of the request it came with.
     pub trace: Option<TraceContext>,
+    /// The `X-Request-Id` of that request. It is no part of the event and is handed on beside it.
+    pub request_id: Option<Box<str>>,
     pub event: Event,
 }
 
@@ -55,7 +59,12 @@ impl Envelope {
         head.u8(self.hops_left);
         let cause = if self.cause.is_some() { HAS_CAUSE } else { 0 };
         let trace = if self.trace.is_some() { HAS_TRACE } else { 0 };
-        head.u8(cause | trace);
+        let request = if self.request_id.is_some() {
+            HAS_REQUEST
+        } else {
+            0
+        };
+        head.u8(cause | trace | request);
         head.str(&self.entry);
         if let Some(cause) = &self.cause {
             head.u64(cause.offset);
@@ -64,6 +73,9 @@ impl Envelope {
         if let Some(trace) = &self.trace {
             head.str(&trace.parent);
             head.str(&trace.state);
+        }
+        if let Some(request_id) = &self.request_id {
+            head.str(request_id);
         }
         head
     }
@@ -75,7 +87,7 @@ impl Envelope {
             return Err(Unreadable("an envelope of an unknown layout"));
         }
         let hops_left = take.u8()?;
-        let flags = take.u8()?;
+        let flags = known(take.u8()?)?;
         let entry = take.str()?.into();
         let cause = if flags & HAS_CAUSE != 0 {
             Some(Cause {
@@ -93,6 +105,11 @@ impl Envelope {
         } else {
             None
         };
+        let request_id = if flags & HAS_REQUEST != 0 {
+            Some(take.str()?.into())
+        } else {
+            None
+        };
         let event = payload.slice(payload.len() - take.0.len()..);
         let event = Event::decode(event).map_err(|_| Unreadable("an envelope without an event"))?;
         Ok(Self {
@@ -100,6 +117,7 @@ impl Envelope {
             hops_left,
             cause,
             trace,
+            request_id,
             event,
         })
     }
@@ -123,7 +141,7 @@ pub fn entry_and_event(payload: &Bytes) -> Result<(&str, Event), Unreadable> {
         return Err(Unreadable("an envelope of an unknown layout"));
     }
     take.u8()?;
-    let flags = take.u8()?;
+    let flags = known(take.u8()?)?;
     let entry = take.str()?;
     if flags & HAS_CAUSE != 0 {
         take.u64()?;
@@ -133,7 +151,60 @@ pub fn entry_and_event(payload: &Bytes) -> Result<(&str, Event), Unreadable> {
         take.str()?;
         take.str()?;
     }
+    if flags & HAS_REQUEST != 0 {
+        take.str()?;
+    }
     let event = payload.slice(payload.len() - take.0.len()..);
     let event = Event::decode(event).map_err(|_| Unreadable("an envelope without an event"))?;
     Ok((entry, event))
+}
+
+/// What is not known cannot be stepped over.
+fn known(flags: u8) -> Result<u8, Unreadable> {
+    if flags & !KNOWN == 0 {
+        Ok(flags)
+    } else {
+        Err(Unreadable("an envelope with unknown parts"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Builder, Form};
+    use heddle_api::attributes::Value;
+
+    #[test]
+    fn every_combination_of_parts_survives_its_bytes() {
+        let mut builder = Builder::new(Form::Binary);
+        for (name, value) in [("type", "t"), ("source", "/s"), ("id", "1")] {
+            builder.push(name, Value::Text(value));
+        }
+        let event = builder.build(None);
+        for parts in 0..=KNOWN {
+            let envelope = Envelope {
+                entry: "broker/ns/default".into(),
+                hops_left: 9,
+                cause: (parts & HAS_CAUSE != 0).then(|| Cause {
+                    offset: 7,
+                    consumer: "trigger/ns/t".into(),
+                }),
+                trace: (parts & HAS_TRACE != 0).then(|| TraceContext {
+                    parent: "parent".into(),
+                    state: "".into(),
+                }),
+                request_id: (parts & HAS_REQUEST != 0).then(|| "request-1".into()),
+                event: event.clone(),
+            };
+            let bytes = Bytes::from([&envelope.head()[..], event.bytes()].concat());
+            assert_eq!(entry(&bytes), Ok("broker/ns/default"));
+            let (entry, found) = entry_and_event(&bytes).unwrap();
+            assert_eq!((entry, &found), ("broker/ns/default", &event));
+            assert_eq!(Envelope::decode(&bytes), Ok(envelope));
+            let mut unknown = bytes.to_vec();
+            unknown[2] |= KNOWN + 1;
+            assert!(Envelope::decode(&unknown.clone().into()).is_err());
+            assert!(entry_and_event(&unknown.into()).is_err());
+        }
+    }
 }

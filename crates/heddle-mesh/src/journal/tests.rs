@@ -33,6 +33,7 @@ fn payload(id: &str) -> bytes::Bytes {
         hops_left: 9,
         cause: None,
         trace: None,
+        request_id: None,
         event: builder.build(None),
     };
     [envelope.head(), envelope.event.bytes().to_vec()]

@@ -124,6 +124,7 @@ impl Mesh {
             type_: event.type_().to_owned(),
             accepted_at: record.at,
             entry: envelope.entry.to_string(),
+            request_id: envelope.request_id.as_deref().map(str::to_owned),
             data_bytes: event.data().map_or(0, |data| data.len() as u64),
             cause: envelope.cause.as_ref().map(|cause| Cause {
                 offset: cause.offset,

@@ -108,11 +108,13 @@ impl Source {
         let body = collect(headers, body, self.limits.body_bytes_max(mode)).await?;
         let received = crate::event::http::read(headers, &body, &self.limits)?;
         let trace = trace_context(headers);
+        let request_id = request_id(headers);
         match received {
             Received::One(event) => {
                 self.admit(who, entry, std::slice::from_ref(&event))?;
                 let coming = self.coming(trace, &event);
-                let envelope = envelope(entry, coming.trace, event)?;
+                let mut envelope = envelope(entry, coming.trace, event)?;
+                envelope.request_id = request_id.map(Into::into);
                 let offsets = channel::append(&self.shared, &envelope).await?;
                 self.tell(&envelope, coming.span, offsets.start, begun);
                 Ok(1)
@@ -125,7 +127,9 @@ impl Source {
                 for event in events {
                     let coming = self.coming(trace.clone(), &event);
                     spans.extend(coming.span.map(|span| (envelopes.len(), span)));
-                    envelopes.push(envelope(entry, coming.trace, event)?);
+                    let mut envelope = envelope(entry, coming.trace, event)?;
+                    envelope.request_id = request_id.map(Into::into);
+                    envelopes.push(envelope);
                 }
                 let offsets = channel::append_all(&self.shared, &envelopes).await?;
                 for (index, span) in spans {
@@ -366,8 +370,19 @@ fn envelope(
         hops_left,
         cause: None,
         trace,
+        request_id: None,
         event,
     })
+}
+
+/// The longest id of a request that is carried on.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// What the publisher calls its request, if that is short and can be shown to anybody.
+fn request_id(headers: &HeaderMap) -> Option<&str> {
+    let id = headers.get("x-request-id")?.to_str().ok()?;
+    let plain = id.bytes().all(|byte| byte.is_ascii_graphic());
+    (plain && (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())).then_some(id)
 }
 
 /// The longest trace context that is carried on; the specification asks for 512 bytes of state.

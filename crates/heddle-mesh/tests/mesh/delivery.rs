@@ -182,3 +182,53 @@ async fn a_slow_consumer_falls_behind_and_catches_up_without_loss_or_repetition(
     received.sort_unstable();
     assert_eq!(received, (0..10_000).collect::<Vec<_>>());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_id_of_a_request_goes_along_with_its_event_and_is_no_part_of_it() {
+    for mut world in World::each() {
+        world.bridge(json!({}));
+        world.manner("a", Manner::FailFirst(1));
+        world.route().await;
+        let id = ("x-request-id", "8b1f-7/a");
+        assert_eq!(world.publish_with("1", &[id]).await, 202);
+        world
+            .until("tried", |world| world.account("t").retrying == 1)
+            .await;
+        // What is not safe yet would be done again.
+        world.mesh.settled().await;
+        world.crash().await;
+        world.route().await;
+        world
+            .until("delivered", |world| world.account("t").delivered == 1)
+            .await;
+        for delivery in world.deliveries("a") {
+            assert_eq!(delivery.headers["x-request-id"], "8b1f-7/a");
+            assert!(!delivery.headers.contains_key("ce-x-request-id"));
+        }
+        let trace = world.trace("1").await;
+        for event in &trace.events {
+            assert_eq!(event.request_id.as_deref(), Some("8b1f-7/a"));
+        }
+        assert_eq!(trace.events.len(), 2, "also at the next broker");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_of_a_request_that_is_none_is_left_out() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.trigger("t", "a", json!({}));
+    world.route().await;
+    let long = "x".repeat(129);
+    for (number, id) in ["", "a b", "tab\there", &long].into_iter().enumerate() {
+        let id = [("x-request-id", id)];
+        assert_eq!(world.publish_with(&number.to_string(), &id).await, 202);
+    }
+    world
+        .until("delivered", |world| world.account("t").delivered == 4)
+        .await;
+    for delivery in world.deliveries("a") {
+        assert!(!delivery.headers.contains_key("x-request-id"));
+    }
+    assert_eq!(world.trace("1").await.events[0].request_id, None);
+}

@@ -2,8 +2,8 @@
 //!
 //! One call is one attempt. It has one time limit, from waiting for a connection to the last byte of the answer, and it
 //! always ends with a [`Report`]: nothing a destination does makes it wait longer, take more memory than an event may
-//! have, or go elsewhere, for redirects are not followed. Of what came with an event only the event travels on; no
-//! credential that was shown to heddle is shown to anybody else.
+//! have, or go elsewhere, for redirects are not followed. Of what came with an event only the event travels on, its trace
+//! context and the id of its request; no credential that was shown to heddle is shown to anybody else.
 //!
 //! A connection that rested and turns out to be closed is replaced without a word, once, and only if nothing was heard on
 //! it. That may deliver twice what a destination took without answering, which at-least-once delivery allows.
@@ -37,6 +37,7 @@ static PREFER: HeaderName = HeaderName::from_static("prefer");
 static REPLY: HeaderValue = HeaderValue::from_static("reply");
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static HEDDLE: HeaderValue = HeaderValue::from_static("heddle");
 
 /// What a courier works with.
@@ -71,6 +72,8 @@ pub struct Extra<'a> {
     /// W3C trace context. Text that cannot be a header is left out.
     pub traceparent: Option<&'a str>,
     pub tracestate: Option<&'a str>,
+    /// What the publisher called its request.
+    pub request_id: Option<&'a str>,
     /// Says that an event in the answer is welcome.
     pub prefer_reply: bool,
     /// Headers that belong to the destination, such as `WebHook-Request-Origin`.
@@ -312,11 +315,12 @@ impl Extra<'_> {
         if self.prefer_reply {
             header(&PREFER, &REPLY);
         }
-        let trace = [
+        let texts = [
             (&TRACEPARENT, self.traceparent),
             (&TRACESTATE, self.tracestate),
+            (&REQUEST_ID, self.request_id),
         ];
-        for (name, text) in trace {
+        for (name, text) in texts {
             if let Some(Ok(value)) = text.map(HeaderValue::from_str) {
                 header(name, &value);
             }

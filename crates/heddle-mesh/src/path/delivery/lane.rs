@@ -278,7 +278,7 @@ impl Attempt<'_> {
         let wants_reply = !matches!(plan.reply, Target::None) && !self.job.is_sink();
         let asked = plan.consent.as_ref().filter(|_| !self.job.is_sink());
         let headers = asked.map_or(&[][..], |consent| consent.headers());
-        let extra = extra(self.hop, wants_reply, headers);
+        let extra = self.extra(wants_reply, headers);
         let timeout = plan.policy.timeout;
         let report = shared
             .courier
@@ -326,6 +326,7 @@ impl Attempt<'_> {
                 consumer: (&*self.consumer.key).into(),
             }),
             trace: self.hop.map(|hop| hop.trace.clone()),
+            request_id: self.envelope.request_id.clone(),
             event: event.clone(),
         };
         match channel::append(self.shared, &onward).await {
@@ -350,7 +351,7 @@ impl Attempt<'_> {
             Target::None | Target::Unresolved(_) => return None,
             Target::Entry(entry) => self.pass_on(entry, reply).await,
             Target::Url(address) => {
-                let extra = extra(self.hop, false, &[]);
+                let extra = self.extra(false, &[]);
                 let courier = &self.shared.courier;
                 let report = courier
                     .send(address, reply, plan.format, &extra, plan.policy.timeout)
@@ -390,6 +391,23 @@ impl Attempt<'_> {
         }
     }
 
+    /// What goes along with the event.
+    fn extra<'b>(
+        &'b self,
+        prefer_reply: bool,
+        headers: &'b [(HeaderName, HeaderValue)],
+    ) -> Extra<'b> {
+        let trace = self.hop.map(|hop| &hop.trace);
+        let state = trace.map(|trace| &*trace.state);
+        Extra {
+            traceparent: trace.map(|trace| &*trace.parent),
+            tracestate: state.filter(|state| !state.is_empty()),
+            request_id: self.envelope.request_id.as_deref(),
+            prefer_reply,
+            headers,
+        }
+    }
+
     /// Why the subscriber is not called: what it said last time found no room here, and would find none now.
     fn reply_has_no_room(&self) -> Option<Done> {
         let to_log = matches!(self.plan.reply, Target::Entry(_)) && !self.job.is_sink();
@@ -406,22 +424,6 @@ impl Attempt<'_> {
             ),
             called: false,
         })
-    }
-}
-
-fn extra<'a>(
-    hop: Option<&'a Hop>,
-    prefer_reply: bool,
-    headers: &'a [(HeaderName, HeaderValue)],
-) -> Extra<'a> {
-    let trace = hop.map(|hop| &hop.trace);
-    Extra {
-        traceparent: trace.map(|trace| &*trace.parent),
-        tracestate: trace
-            .map(|trace| &*trace.state)
-            .filter(|state| !state.is_empty()),
-        prefer_reply,
-        headers,
     }
 }
 

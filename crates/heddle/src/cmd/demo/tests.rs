@@ -116,6 +116,7 @@ fn the_way_of_each_order_is_checked() {
             type_: String::new(),
             accepted_at: jiff::Timestamp::UNIX_EPOCH,
             entry: String::new(),
+            request_id: None,
             data_bytes: 0,
             cause: None,
             verdicts: vec![verdict("orders", orders), verdict("refunds", refunds)],

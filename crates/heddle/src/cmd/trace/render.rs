@@ -36,6 +36,9 @@ fn event_text(event: &TracedEvent, now: Timestamp, colour: bool) -> String {
         event.offset,
         count(event.data_bytes, "byte")
     ));
+    if let Some(request_id) = &event.request_id {
+        line(format!("  with X-Request-Id {}", harmless(request_id)));
+    }
     if let Some(cause) = &event.cause {
         line(format!(
             "  a reply of {} to the event at place {}",

@@ -46,6 +46,7 @@ fn event(verdicts: Vec<Verdict>, summary: &str) -> TracedEvent {
         type_: "order.created".to_owned(),
         accepted_at: at("00.5"),
         entry: "channel/kyma-integration/shop".to_owned(),
+        request_id: None,
         data_bytes: 1,
         cause: None,
         verdicts,

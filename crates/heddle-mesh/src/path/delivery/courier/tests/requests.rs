@@ -78,6 +78,7 @@ async fn trace_and_preferences_travel_and_text_that_is_no_header_does_not() {
     let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let extra = Extra {
         traceparent: Some(traceparent),
+        request_id: Some("request-1"),
         tracestate: Some("evil=1\r\nx-injected: yes"),
         prefer_reply: true,
         headers: &headers,
@@ -85,6 +86,7 @@ async fn trace_and_preferences_travel_and_text_that_is_no_header_does_not() {
     let seen = seen(&order(), None, &extra).await;
     let has = |line: &str| seen.headers.iter().any(|header| header == line);
     assert!(has(&format!("traceparent: {traceparent}")));
+    assert!(has("x-request-id: request-1"));
     assert!(has("prefer: reply"));
     assert!(has("webhook-request-origin: mesh.example"));
     let all = seen.headers.join("\n");
