@@ -209,7 +209,7 @@ async fn what_is_no_answer_is_a_failure_that_says_why() {
         (Act::say_and_close(""), cut),
         (Act::say_and_close("HTTP/1.1 200"), cut),
         (Act::say("SSH-2.0-OpenSSH\r\n"), "invalid HTTP version"),
-        (Act::say("HTTP/1.1 abc\r\n\r\n"), "invalid HTTP status"),
+        (Act::say("HTTP/1.1 abc\r\n\r\n"), "invalid response status"),
         (
             Act::say("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"),
             "invalid header name",
