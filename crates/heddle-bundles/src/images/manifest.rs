@@ -25,8 +25,12 @@ const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 pub const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
 /// An image has no more layers than this; no tool makes more.
 const LAYERS_MAX: usize = 256;
-/// An index has no more entries than this.
+/// The index of one image has no more entries than this; there are fewer kinds of machines.
 const ENTRIES_MAX: usize = 1024;
+
+/// The index of a whole directory names many images. It is not larger than this, and names no more of them.
+pub const LISTING_BYTES_MAX: u64 = 16 << 20;
+pub const LISTING_ENTRIES_MAX: usize = 20_000;
 
 /// What a digest of a manifest may stand for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +103,22 @@ impl RawDescriptor {
 
 /// Takes a manifest or index apart. `content_type` is what came with it; the document's own word counts more.
 pub fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<Document, String> {
+    parse_within(ENTRIES_MAX, bytes, content_type)
+}
+
+/// Takes the index of a whole directory apart.
+pub fn parse_listing(bytes: &[u8]) -> Result<Vec<Descriptor>, String> {
+    match parse_within(LISTING_ENTRIES_MAX, bytes, Some(OCI_INDEX))? {
+        Document::Index(entries) => Ok(entries),
+        Document::Image(_) => Err("index.json is no index".to_owned()),
+    }
+}
+
+fn parse_within(
+    entries_max: usize,
+    bytes: &[u8],
+    content_type: Option<&str>,
+) -> Result<Document, String> {
     let raw: Raw = serde_json::from_slice(bytes)
         .map_err(|error| format!("the manifest cannot be read: {error}"))?;
     if raw.schema_version != 2 {
@@ -114,8 +134,8 @@ pub fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<Document, Strin
     };
     if index {
         let entries = raw.manifests.ok_or("the index lists no manifests")?;
-        return checked(entries, ENTRIES_MAX, "the index has too many entries")
-            .map(Document::Index);
+        let too_many = format!("the index has more than {entries_max} entries");
+        return checked(entries, entries_max, &too_many).map(Document::Index);
     }
     let config = raw.config.ok_or("the manifest names no configuration")?;
     let layers = raw.layers.ok_or("the manifest names no layers")?;

@@ -16,7 +16,7 @@ use super::KeepError;
 use super::address::{is_repository, is_tag};
 use super::evidence::Answer;
 use super::source::{Listing, Source, Step, seen, step};
-use crate::images::manifest::{self, DOCUMENT_BYTES_MAX, Descriptor, Document};
+use crate::images::manifest::{self, DOCUMENT_BYTES_MAX, Descriptor, LISTING_BYTES_MAX};
 use crate::images::{Digest, tree};
 use crate::threads::blocking;
 
@@ -50,6 +50,17 @@ impl Layout {
             name,
             images,
         })
+    }
+
+    /// Each repository is asked for, so none of them may cost a look at all.
+    fn tags_of<'a>(&'a self, repository: &'a str) -> impl Iterator<Item = &'a str> {
+        let first = ImageName {
+            repository: repository.to_owned(),
+            track: String::new(),
+        };
+        let from = self.images.range(first..).map(|(image, _)| image);
+        from.take_while(move |image| image.repository == repository)
+            .map(|image| image.track.as_str())
     }
 
     async fn document(&self, digest: &Digest) -> io::Result<Bytes> {
@@ -98,15 +109,12 @@ pub(super) fn blob_path(dir: &Path, digest: &Digest) -> PathBuf {
 }
 
 fn load(dir: &Path) -> Result<BTreeMap<ImageName, Descriptor>, String> {
-    let read = |name: &str| {
-        tree::read(&dir.join(name), DOCUMENT_BYTES_MAX)
+    let read = |name: &str, bytes_max| {
+        tree::read(&dir.join(name), bytes_max)
             .map_err(|error| format!("cannot read {name}: {error}"))
     };
-    read("oci-layout")?;
-    let index = manifest::parse(&read("index.json")?, Some(manifest::OCI_INDEX))?;
-    let Document::Index(entries) = index else {
-        return Err("index.json is no index".to_owned());
-    };
+    read("oci-layout", DOCUMENT_BYTES_MAX)?;
+    let entries = manifest::parse_listing(&read("index.json", LISTING_BYTES_MAX)?)?;
     Ok(entries
         .into_iter()
         .filter_map(|entry| Some((image_name(&entry)?, entry)))
@@ -136,16 +144,13 @@ impl Source for Layout {
     }
 
     async fn tags(&self, repository: &str) -> Result<Vec<String>, String> {
-        let of_it = self.images.keys().filter(|it| it.repository == repository);
-        Ok(of_it.map(|image| image.track.clone()).collect())
+        let tags = self.tags_of(repository);
+        Ok(tags.map(str::to_owned).collect())
     }
 
     async fn look(&self, image: &ImageName, known: Option<&str>) -> Answer {
         let Some(descriptor) = self.images.get(image) else {
-            let repository_is_there = self
-                .images
-                .keys()
-                .any(|it| it.repository == image.repository);
+            let repository_is_there = self.tags_of(&image.repository).next().is_some();
             let message = format!("the index does not name {image}");
             return Answer::not_listed(repository_is_there, message);
         };

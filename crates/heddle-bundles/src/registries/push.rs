@@ -18,7 +18,7 @@ use super::address::{is_repository, is_tag};
 use super::evidence::{Answer, Circumstances, classify};
 use super::layout::{REF_NAME, blob_path, image_name};
 use super::source::seen;
-use crate::images::manifest::{self, Descriptor, Document};
+use crate::images::manifest::{self, Descriptor, Document, LISTING_BYTES_MAX, LISTING_ENTRIES_MAX};
 use crate::images::{Digest, Image};
 
 /// The annotation of what was replaced: what it was called.
@@ -136,18 +136,22 @@ impl Shelf {
     fn entries(&self) -> Result<Vec<Descriptor>, Error> {
         let index = self.inner.vfs.read(&self.inner.dir.join("index.json"));
         let index = index.map_err(doing("read what was pushed"))?;
-        match manifest::parse(&index, Some(manifest::OCI_INDEX)) {
-            Ok(Document::Index(entries)) => Ok(entries),
-            Ok(Document::Image(_)) => Err(Error::Invalid("index.json is no index".to_owned())),
-            Err(why) => Err(Error::Invalid(why)),
-        }
+        manifest::parse_listing(&index).map_err(Error::Invalid)
     }
 
     /// Writes the index, and then removes what it does not lead to.
     fn write(&self, entries: &[Descriptor]) -> Result<(), Error> {
         let Inner { vfs, dir, .. } = &*self.inner;
-        let written =
-            vfs.write_atomic(&dir.join("index.json"), index_of(entries).as_bytes(), 0o644);
+        let index = index_of(entries);
+        // What could not be read again would take everything that was pushed with it.
+        if entries.len() > LISTING_ENTRIES_MAX || index.len() as u64 > LISTING_BYTES_MAX {
+            let why = format!(
+                "{} images were pushed, and no more can be kept; push to a registry of your own",
+                entries.len() - 1
+            );
+            return Err(Error::Invalid(why));
+        }
+        let written = vfs.write_atomic(&dir.join("index.json"), index.as_bytes(), 0o644);
         written.map_err(doing("write what was pushed"))?;
         let sweeping = || -> io::Result<()> {
             let mut needed = HashSet::new();

@@ -199,6 +199,18 @@ async fn charts_keep_the_contract() {
 }
 
 #[tokio::test]
+async fn a_directory_has_as_many_images_as_a_registry() {
+    const MANY: usize = 1_100;
+    let (reader, dir) = (Reader::new(), TempDir::new().unwrap());
+    let made = bundle("hello", "1.0.0");
+    let named = |number: usize| (format!("org/hello-{number}:latest"), made.clone());
+    write_layout(dir.path(), &(0..MANY).map(named).collect::<Vec<_>>());
+    let spec = json!({"type": "oci-layout", "url": dir.path(), "whiteList": [".*"]});
+    let reading = reader.read(&spec, &[]).await;
+    assert_eq!((reading.trouble, reading.sightings.len()), (None, MANY));
+}
+
+#[tokio::test]
 async fn a_directory_that_is_gone_or_broken_withdraws_nothing() {
     let (reader, dir) = (Reader::new(), TempDir::new().unwrap());
     let made = bundle("hello", "1.0.0");

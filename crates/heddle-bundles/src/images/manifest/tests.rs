@@ -63,7 +63,29 @@ fn what_cannot_be_an_image_says_why() {
         "not a SHA-256 digest",
     );
     let many = vec![descriptor(OCI_MANIFEST, ""); ENTRIES_MAX + 1];
-    check(json!({"schemaVersion": 2, "manifests": many}), "too many");
+    check(
+        json!({"schemaVersion": 2, "manifests": many}),
+        "more than 1024",
+    );
+}
+
+#[test]
+fn a_directory_names_more_images_than_an_image_has_machines_and_not_without_end() {
+    let listing = |count: usize| {
+        let entry = descriptor(OCI_MANIFEST, "");
+        let value = json!({"schemaVersion": 2, "manifests": vec![entry; count]});
+        parse_listing(value.to_string().as_bytes())
+    };
+    assert_eq!(listing(ENTRIES_MAX + 1).unwrap().len(), ENTRIES_MAX + 1);
+    assert_eq!(
+        listing(LISTING_ENTRIES_MAX).unwrap().len(),
+        LISTING_ENTRIES_MAX
+    );
+    let refused = listing(LISTING_ENTRIES_MAX + 1).unwrap_err();
+    assert!(refused.contains("more than 20000"), "{refused}");
+    let image = json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": descriptor(OCI_CONFIG, ""), "layers": []});
+    let refused = parse_listing(image.to_string().as_bytes()).unwrap_err();
+    assert!(refused.contains("no index"), "{refused}");
 }
 
 #[test]
