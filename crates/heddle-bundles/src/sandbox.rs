@@ -1,10 +1,9 @@
 //! Runs of actions, each shut in.
 //!
 //! ```text
-//!   server ── Runner ──> shim ──> enter ──> init (process 1) ──> program
-//!               │          │        │          │                    └ no capabilities, no privileges to gain, limits
-//!               │          │        │          └ mounts; reaps; reads what the program wrote; kills what is left
-//!               │          │        └ new namespaces, in which only a child can live
+//!   server ── Runner ──> shim ──> init (process 1) ──> program
+//!               │          │        │                    └ no capabilities, no privileges to gain, limits
+//!               │          │        └ namespaces, mounts; reaps; reads what the program wrote; kills what is left
 //!               │          └ outlives the server: holds the lock, keeps time and log, writes the end
 //!               └ looks at the directory of a run: nothing else connects it to the shim
 //! ```

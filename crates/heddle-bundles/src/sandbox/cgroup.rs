@@ -91,9 +91,17 @@ pub(super) fn remove(directories: &[PathBuf]) {
     }
 }
 
-/// Puts the calling process into a group.
+/// Puts the calling process into a group. It has no other thread.
 pub(super) fn join(directory: &Path) -> io::Result<()> {
-    fs::write(directory.join("cgroup.procs"), "0")
+    // To move a process the kernel waits for all processors, some ten milliseconds. A thread that moves itself, which only
+    // version 1 lets it do, waits for nobody.
+    let threads = directory.join("tasks");
+    let members = if threads.try_exists()? {
+        threads
+    } else {
+        directory.join("cgroup.procs")
+    };
+    fs::write(members, "0")
 }
 
 /// Where groups may be made.

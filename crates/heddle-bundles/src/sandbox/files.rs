@@ -18,9 +18,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use heddle_api::action::RunEnd;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
+use serde_json::{Map, Value};
 
 /// The end of a run, with its log, in bytes.
 const ENDED_BYTES_MAX: u64 = 4 << 20;
+
+const CREDENTIALS_BYTES_MAX: u64 = 1 << 20;
+
+/// The field of the end that holds what the run handed out.
+const CREDENTIALS: &str = "credentials";
 
 /// The directory of one run.
 #[derive(Clone, Debug)]
@@ -60,7 +66,8 @@ impl RunFiles {
         self.directory.join("cancel")
     }
 
-    pub(super) fn credentials(&self) -> PathBuf {
+    /// Where shims of earlier versions put what a run handed out.
+    fn older_credentials(&self) -> PathBuf {
         self.directory.join("credentials.json")
     }
 
@@ -100,10 +107,40 @@ impl RunFiles {
         serde_json::from_slice(&bytes).map_err(io::Error::other)
     }
 
-    /// From here on the run is over, for everybody and for ever.
-    pub(super) fn write_ended(&self, end: &RunEnd) -> io::Result<()> {
-        let bytes = serde_json::to_vec(end).map_err(io::Error::other)?;
-        write_whole(&self.ended(), &bytes)
+    /// From here on the run is never executed again. An empty file has no content to sync, only a name.
+    pub(super) fn write_started(&self) -> io::Result<()> {
+        open_private(&self.started())?;
+        File::open(&self.directory)?.sync_all()
+    }
+
+    /// From here on the run is over, for everybody and for ever. What it handed out is in the same file, so that there is
+    /// never one without the other.
+    pub(super) fn write_ended(
+        &self,
+        end: &RunEnd,
+        credentials: Option<Map<String, Value>>,
+    ) -> io::Result<()> {
+        let mut value = serde_json::to_value(end).map_err(io::Error::other)?;
+        if let Some(credentials) = credentials {
+            value[CREDENTIALS] = credentials.into();
+        }
+        write_whole(&self.ended(), value.to_string().as_bytes())
+    }
+
+    /// What a run that is over handed out.
+    pub(super) fn read_credentials(&self) -> io::Result<Option<Map<String, Value>>> {
+        let bytes = read_bounded(&self.ended(), ENDED_BYTES_MAX)?;
+        let mut ended: Map<String, Value> =
+            serde_json::from_slice(&bytes).map_err(io::Error::other)?;
+        if let Some(Value::Object(credentials)) = ended.remove(CREDENTIALS) {
+            return Ok(Some(credentials));
+        }
+        match read_bounded(&self.older_credentials(), CREDENTIALS_BYTES_MAX) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            bytes => serde_json::from_slice(&bytes?)
+                .map(Some)
+                .map_err(io::Error::other),
+        }
     }
 
     pub(super) fn read_progress(&self) -> Option<String> {

@@ -36,8 +36,6 @@ const TAIL_BYTES_MAX: usize = 4 << 10;
 /// A log with both halves and the note between them.
 const LOG_BYTES_MAX: u64 = 2 << 20;
 
-const CREDENTIALS_BYTES_MAX: u64 = 1 << 20;
-
 /// The first line of a shim.
 const ANSWER_BYTES_MAX: u64 = 4 << 10;
 
@@ -235,14 +233,7 @@ impl Runner {
         if self.standing(id)? != Standing::Ended {
             return Ok(None);
         }
-        let bytes = match files::read_bounded(&run_files.credentials(), CREDENTIALS_BYTES_MAX) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            bytes => bytes.map_err(Refusal::io(what()))?,
-        };
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(io::Error::other)
-            .map_err(Refusal::io(what()))
+        run_files.read_credentials().map_err(Refusal::io(what()))
     }
 
     /// Has a run killed with all its processes, soon. It ends as cancelled unless it ended before.
@@ -260,8 +251,8 @@ impl Runner {
         let run_files = self.files(id)?;
         match self.standing(id)? {
             Standing::Running => return Err(Refusal::Busy(id.to_owned())),
-            Standing::Abandoned => self.clean_up(&run_files),
-            Standing::Fresh | Standing::Ended => {}
+            Standing::Abandoned | Standing::Fresh => self.clean_up(&run_files),
+            Standing::Ended => {}
         }
         self.watch.leave(id);
         self.keep_log(id, &run_files)?;

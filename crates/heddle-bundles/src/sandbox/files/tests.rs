@@ -16,7 +16,7 @@ fn the_files_of_a_run_tell_how_it_stands() {
     assert_eq!(files.standing().unwrap(), Standing::Fresh);
     let lock = Lock::take(&files.lock()).unwrap().unwrap();
     assert_eq!(files.standing().unwrap(), Standing::Running);
-    write_whole(&files.started(), b"").unwrap();
+    files.write_started().unwrap();
     assert_eq!(files.standing().unwrap(), Standing::Running);
     drop(lock);
     assert_eq!(files.standing().unwrap(), Standing::Abandoned);
@@ -25,8 +25,27 @@ fn the_files_of_a_run_tell_how_it_stands() {
         dashboard_url: None,
         log_tail: String::new(),
     };
-    files.write_ended(&end).unwrap();
+    files.write_ended(&end, None).unwrap();
     assert_eq!(files.standing().unwrap(), Standing::Ended);
+    assert_eq!(files.read_ended().unwrap(), end);
+}
+
+#[test]
+fn credentials_are_in_the_end_of_a_run_or_where_earlier_versions_put_them() {
+    let (_directory, files) = run();
+    let end = RunEnd {
+        outcome: Outcome::Succeeded,
+        dashboard_url: None,
+        log_tail: String::new(),
+    };
+    files.write_ended(&end, None).unwrap();
+    assert_eq!(files.read_credentials().unwrap(), None);
+    write_whole(&files.older_credentials(), br#"{"user": "old"}"#).unwrap();
+    let user = || files.read_credentials().unwrap().unwrap()["user"].clone();
+    assert_eq!(user(), "old");
+    let credentials = Map::from_iter([("user".to_owned(), Value::from("new"))]);
+    files.write_ended(&end, Some(credentials)).unwrap();
+    assert_eq!(user(), "new");
     assert_eq!(files.read_ended().unwrap(), end);
 }
 

@@ -10,7 +10,7 @@ use heddle_api::action::Limits;
 use nix::mount::MsFlags;
 
 use super::super::cgroup::{Cgroup, LimitedBy};
-use super::{DEDICATED, PROBE, enter, init, is_dedicated, mounts, user};
+use super::{DEDICATED, PROBE, init, is_dedicated, mounts, namespaces, user};
 
 /// What a probe found out.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +48,8 @@ pub(in super::super) fn read_answer(line: &str) -> Probed {
 
 fn probe_outside(user: &str) -> Result<String, String> {
     let limited_by = probe_cgroup();
-    let dedicated = enter::make_namespaces(false)?;
+    let dedicated = namespaces::become_root()?;
+    namespaces::part_with_children()?;
     let this =
         std::env::current_exe().map_err(|error| format!("cannot find this binary: {error}"))?;
     let mut command = Command::new(this);
@@ -91,6 +92,7 @@ fn probe_cgroup() -> LimitedBy {
 fn probe_inside(directory: &Path, user: &str) -> Result<(), String> {
     init::ask_to_die()?;
     let user = user.parse().map_err(|_| format!("{user} is no user"))?;
+    namespaces::part_with_the_rest(false)?;
     mounts::keep_to_ourselves()?;
     mounts::file_system("tmpfs", directory, MsFlags::empty(), "size=64k")?;
     let proc = directory.join("proc");

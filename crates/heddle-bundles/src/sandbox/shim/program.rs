@@ -34,18 +34,23 @@ pub(super) fn run(directory: &Path) -> ExitCode {
     let Ok(reporter) = Reporter::on_stdin() else {
         return ExitCode::FAILURE;
     };
-    let Err(why) = become_program(directory);
+    let Err(why) = become_program(directory, &reporter);
     reporter.tell(&Report::Failed(why)).ok();
     ExitCode::FAILURE
 }
 
-fn become_program(directory: &Path) -> Result<std::convert::Infallible, String> {
+fn become_program(
+    directory: &Path,
+    reporter: &Reporter,
+) -> Result<std::convert::Infallible, String> {
     let order =
         Order::read(directory).map_err(|error| format!("cannot read the order: {error}"))?;
     let mut command = command(&order)?;
+    // The longest of what can be done before the mounts are there.
     let grouped = join_groups(directory)
         .map_err(|error| format!("cannot join the control group: {error}"))?;
     prefer_to_be_killed();
+    reporter.wait_to_go_on()?;
     mounts::make_root(&order.root)?;
     if is_dedicated() {
         user::become_user(order.user)

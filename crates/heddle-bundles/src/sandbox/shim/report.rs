@@ -1,10 +1,13 @@
-//! What the processes inside tell the shim: a line of JSON each, on the pipe that is their standard input.
+//! What the processes inside tell those above them: a line of JSON each, on the socket that is their standard input. On the
+//! same socket they are told to go on.
 //!
-//! The program never has this pipe. When its last writer is gone, so is the sandbox.
+//! The program never has any of these. When the other end of the shim's is gone, so is the sandbox.
 
-use std::io::{self, BufRead as _, BufReader, Read};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,8 +18,6 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Report {
-    /// Which process, as the shim sees it, takes all others with it when it dies.
-    Init(i32),
     /// The sandbox could not be made, and nothing of the program ran.
     Failed(String),
     /// What the program says it is doing.
@@ -43,7 +44,6 @@ pub(super) struct Outputs {
 impl Report {
     fn line(&self) -> String {
         let value: Value = match self {
-            Self::Init(pid) => json!({ "init": pid }),
             Self::Failed(why) => json!({ "failed": why }),
             Self::Progress(text) => json!({ "progress": text }),
             Self::Exited(code) => json!({ "exited": code }),
@@ -59,34 +59,56 @@ impl Report {
     }
 }
 
-/// The end of the pipe that reports go into.
+/// Told to the one below when it may go on.
+const GO: [u8; 1] = [b'\n'];
+
+/// Lets the one at the other end go on. One that is gone is heard of by its silence.
+pub(super) fn let_go_on(mut line: &UnixStream) {
+    line.write_all(&GO).ok();
+}
+
+/// Whether whoever hears reports wants to hear another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    More,
+    NoMore,
+}
+
+/// The lower end of a line.
 #[derive(Debug)]
-pub(super) struct Reporter(OwnedFd);
+pub(super) struct Reporter {
+    line: UnixStream,
+    /// Held for the length of a report.
+    telling: Mutex<()>,
+}
 
 impl Reporter {
     /// Takes a handle of its own that no program inherits.
     pub(super) fn on_stdin() -> io::Result<Self> {
-        Ok(Self(io::stdin().as_fd().try_clone_to_owned()?))
+        Ok(Self {
+            line: io::stdin().as_fd().try_clone_to_owned()?.into(),
+            telling: Mutex::default(),
+        })
     }
 
-    /// Fails when the shim is gone, which is the end of this process too.
+    /// Fails when the one above is gone, which is the end of this process too.
     pub(super) fn tell(&self, report: &Report) -> io::Result<()> {
-        let line = report.line();
-        let mut rest = line.as_bytes();
-        while !rest.is_empty() {
-            match nix::unistd::write(&self.0, rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(nix::Error::EINTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        let _alone = self.telling.lock();
+        (&self.line).write_all(report.line().as_bytes())
+    }
+
+    /// Waits until the one above lets this process go on. It fails when that one is gone, also if it went before this process
+    /// could ask to die with it.
+    pub(super) fn wait_to_go_on(&self) -> Result<(), String> {
+        (&self.line)
+            .read_exact(&mut [0; GO.len()])
+            .map_err(|_| "whoever started this is gone".to_owned())
     }
 }
 
-/// Calls `hear` for each report until the last writer is gone.
-pub(super) fn follow(pipe: impl Read, mut hear: impl FnMut(Report)) {
-    let mut reader = BufReader::new(pipe);
+/// Calls `hear` for each report until it wants no more or nobody is left to tell any.
+pub(super) fn follow(line: impl Read, mut hear: impl FnMut(Report) -> Wanted) {
+    let mut reader = BufReader::new(line);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -96,8 +118,10 @@ pub(super) fn follow(pipe: impl Read, mut hear: impl FnMut(Report)) {
         {
             Ok(0) => return,
             Ok(_) => {
-                if let Ok(report) = serde_json::from_slice(&line) {
-                    hear(report);
+                if let Ok(report) = serde_json::from_slice(&line)
+                    && hear(report) == Wanted::NoMore
+                {
+                    return;
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -113,7 +137,6 @@ mod tests {
     #[test]
     fn what_is_told_is_heard() {
         let told = [
-            Report::Init(7),
             Report::Failed("no".to_owned()),
             Report::Progress("half\nway".to_owned()),
             Report::Exited(8),
@@ -127,7 +150,19 @@ mod tests {
         let mut text: String = told.iter().map(Report::line).collect();
         text.insert_str(0, "noise\n");
         let mut heard = Vec::new();
-        follow(text.as_bytes(), |report| heard.push(report));
+        follow(text.as_bytes(), |report| {
+            heard.push(report);
+            Wanted::More
+        });
         assert_eq!(heard, told);
+        let mut count = 0;
+        follow(text.as_bytes(), |report| {
+            count += 1;
+            match report {
+                Report::Exited(_) => Wanted::NoMore,
+                _ => Wanted::More,
+            }
+        });
+        assert_eq!(count, 3, "nothing is heard behind what was waited for");
     }
 }

@@ -1,29 +1,30 @@
 //! The shim: outlives the server, keeps time, keeps the log, and writes down how the run ended.
 //!
 //! Invariant: nothing of the program is executed before `started` is on disk, and whoever holds the lock and finds it there
-//! starts nothing. So a run is executed at most once, whoever dies when.
+//! starts nothing. So a run is executed at most once, whoever dies when. The processes of the sandbox are started before, and
+//! wait for the word: without a shim it never comes.
 
-use std::io::{self, PipeReader, Read as _, Write as _};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use heddle_api::action::{Outcome, RunEnd};
 use heddle_rt::Clock;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, setsid};
+use nix::unistd::setsid;
 use parking_lot::Mutex;
 
 use super::super::cgroup::{Cgroup, LimitedBy};
-use super::super::files::{Lock, RunFiles, remove_if_there, write_lightly, write_whole};
+use super::super::files::{Lock, RunFiles, remove_if_there, write_lightly};
 use super::super::log::Log;
 use super::super::mask::{Masker, secrets_of_variables};
 use super::super::order::Order;
-use super::again;
-use super::report::{self, Report};
-use super::verdict::{Course, Ending, verdict};
+use super::report::{self, Report, Wanted};
+use super::verdict::{Course, Ending, Verdict, verdict};
+use super::{DEDICATED, again, namespaces};
 
 /// What the shim tells whoever started it, in one line: that the run is its own from now on, or somebody's already.
 pub(in super::super) const MINE: &str = "mine";
@@ -38,19 +39,15 @@ const LOG_EVERY: Duration = Duration::from_millis(500);
 pub(super) fn run(directory: &Path) -> ExitCode {
     // A signal to the server's terminal is not for us. It fails only for whoever leads a session already.
     setsid().ok();
-    let begun = keep_files_to_ourselves().and_then(|()| begin(directory));
-    match begun {
-        Ok(Some((order, files, lock))) => {
-            let end = supervise(&order, &files);
-            // Secrets are needed no more. Without an end written down nobody knows how it ended, and the files say so.
-            let written = remove_if_there(&files.order())
-                .and(end)
-                .and_then(|end| files.write_ended(&end));
-            drop(lock);
-            written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
-        }
-        Ok(None) => ExitCode::SUCCESS,
+    let taken = keep_files_to_ourselves().and_then(|()| take(directory));
+    let done = taken.and_then(|taken| match taken {
+        Some((order, files, lock)) => supervise(&order, &files, lock),
+        None => Ok(()),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            // Nobody listens any more once the run began. Then nobody knows how it ended, and the files say so.
             answer(&error.to_string());
             ExitCode::FAILURE
         }
@@ -73,7 +70,7 @@ fn keep_files_to_ourselves() -> io::Result<()> {
 }
 
 /// Takes the run, unless it was taken before.
-fn begin(directory: &Path) -> io::Result<Option<(Order, RunFiles, Lock)>> {
+fn take(directory: &Path) -> io::Result<Option<(Order, RunFiles, Lock)>> {
     let files = RunFiles {
         directory: directory.to_owned(),
     };
@@ -88,9 +85,14 @@ fn begin(directory: &Path) -> io::Result<Option<(Order, RunFiles, Lock)>> {
     }
     lock.note(&format!("{}\n", std::process::id()))?;
     let order = Order::take(&files, io::stdin().lock())?;
-    write_whole(&files.started(), b"")?;
-    answer(MINE);
     Ok(Some((order, files, lock)))
+}
+
+/// From here on the run is this shim's, and is not executed a second time.
+fn begin(files: &RunFiles) -> io::Result<()> {
+    files.write_started()?;
+    answer(MINE);
+    Ok(())
 }
 
 fn answer(line: &str) {
@@ -98,7 +100,7 @@ fn answer(line: &str) {
     writeln!(io::stdout(), "{line}").ok();
 }
 
-fn supervise(order: &Order, files: &RunFiles) -> io::Result<RunEnd> {
+fn supervise(order: &Order, files: &RunFiles, lock: Lock) -> io::Result<()> {
     let limits = order.run.limits;
     let name = format!("heddle-{}", order.run.id);
     let cgroup = order.cgroups.then(|| Cgroup::make(&name, limits)).flatten();
@@ -113,7 +115,7 @@ fn supervise(order: &Order, files: &RunFiles) -> io::Result<RunEnd> {
     write_lightly(&files.cgroups(), groups.join("\n").as_bytes())?;
 
     let secrets = secrets_of_variables(&order.run.variables);
-    let course = execute(order, files, secrets.clone());
+    let executed = execute(order, files, &secrets);
     let ending = Ending {
         oom_kills: cgroup.as_ref().map_or(0, Cgroup::oom_kills),
         refused_processes: cgroup.as_ref().map_or(0, Cgroup::refused_processes),
@@ -124,63 +126,116 @@ fn supervise(order: &Order, files: &RunFiles) -> io::Result<RunEnd> {
     if let Some(group) = &cgroup {
         group.remove();
     }
-    let verdict = verdict(course, &ending);
-    if let Some(credentials) = &verdict.credentials {
-        write_whole(&files.credentials(), credentials.as_bytes())?;
+    // Secrets are needed no more.
+    let removed = remove_if_there(&files.order());
+    let (course, init) = executed?;
+    let Verdict {
+        end,
+        credentials,
+        log,
+    } = verdict(course, &ending);
+    write_lightly(&files.log(), log.as_bytes())?;
+    removed?;
+    files.write_ended(&end, credentials)?;
+    drop(lock);
+    // What it takes the kernel to take a sandbox down is nobody's time but ours.
+    if let Some(mut init) = init {
+        init.wait().ok();
     }
-    write_lightly(&files.log(), verdict.log.as_bytes())?;
-    Ok(verdict.end)
+    Ok(())
 }
 
-/// Runs it to its end, whatever that is.
-fn execute(order: &Order, files: &RunFiles, secrets: Vec<String>) -> Course {
+/// Runs it to its end, whatever that is, and hands over what may be left of process 1. An error means that nothing ran.
+fn execute(
+    order: &Order,
+    files: &RunFiles,
+    secrets: &[String],
+) -> io::Result<(Course, Option<Child>)> {
     if files.cancelled().exists() {
-        return Course {
+        begin(files)?;
+        let course = Course {
             stopped: Some(Outcome::Cancelled),
             ..Course::default()
         };
+        return Ok((course, None));
     }
-    let launched = launch(order, &files.directory);
-    let (child, reports, output) = match launched {
-        Ok(launched) => launched,
-        Err(error) => {
-            return Course {
-                failed: Some(format!("cannot start the sandbox: {error}")),
-                ..Course::default()
-            };
-        }
+    let not_started = |why: String| -> io::Result<(Course, Option<Child>)> {
+        begin(files)?;
+        let course = Course {
+            failed: Some(format!("cannot start the sandbox: {why}")),
+            ..Course::default()
+        };
+        Ok((course, None))
     };
-    let log = Mutex::new(Log::default());
-    let mut course = std::thread::scope(|scope| {
+    let dedicated = match namespaces::become_root() {
+        Ok(dedicated) => dedicated,
+        Err(why) => return not_started(why),
+    };
+    let (line, theirs) = UnixStream::pair()?;
+    let (output, printer) = io::pipe()?;
+    let (log, heard) = (Mutex::new(Log::default()), line.try_clone()?);
+    let masker = || Masker::new(secrets.iter().cloned());
+    let executed = std::thread::scope(|scope| {
         let (tx, rx) = mpsc::channel();
-        scope.spawn(move || {
-            report::follow(reports, |report| {
-                tx.send(report).ok();
-            });
-        });
-        scope.spawn(|| keep_log(output, Masker::new(secrets.iter().cloned()), &log));
-        watch(
-            order,
-            files,
-            child,
-            &rx,
-            &log,
-            &Masker::new(secrets.iter().cloned()),
-        )
+        scope.spawn(move || report::follow(heard, |report| pass_on(report, &tx)));
+        scope.spawn(|| keep_log(output, masker(), &log));
+        let inside = Inside {
+            line: theirs,
+            printer,
+            dedicated,
+        };
+        let mut init = match inside.start(order, &files.directory) {
+            Ok(init) => init,
+            Err(why) => return not_started(why),
+        };
+        // It gets ready while the disk is busy, and waits.
+        if let Err(error) = begin(files) {
+            init.kill()?;
+            init.wait()?;
+            return Err(error);
+        }
+        report::let_go_on(&line);
+        let course = watch(order, files, &mut init, &rx, &log, &masker());
+        Ok((course, Some(init)))
     });
-    course.log = log.into_inner().text();
-    course
+    executed.map(|(mut course, init)| {
+        course.log = log.into_inner().text();
+        (course, init)
+    })
 }
 
-fn launch(order: &Order, directory: &Path) -> io::Result<(Child, PipeReader, PipeReader)> {
-    let (reports, reporter) = io::pipe()?;
-    let (output, printer) = io::pipe()?;
-    let child = again(&order.shim, directory, "enter")
-        .stdin(Stdio::from(reporter))
-        .stdout(Stdio::from(printer.try_clone()?))
-        .stderr(Stdio::from(printer))
-        .spawn()?;
-    Ok((child, reports, output))
+/// Behind how the program ended there is nothing more to hear: by then no process of it is left.
+fn pass_on(report: Report, to: &Sender<Report>) -> Wanted {
+    let is_last = matches!(report, Report::Exited(_) | Report::Signalled(_));
+    match to.send(report) {
+        Ok(()) if !is_last => Wanted::More,
+        _ => Wanted::NoMore,
+    }
+}
+
+/// What process 1 is given.
+struct Inside {
+    line: UnixStream,
+    printer: PipeWriter,
+    dedicated: bool,
+}
+
+impl Inside {
+    fn start(self, order: &Order, directory: &Path) -> Result<Child, String> {
+        namespaces::part_with_children()?;
+        let mut command = again(&order.shim, directory, "init", self.line);
+        if self.dedicated {
+            command.env(DEDICATED, "1");
+        }
+        let printer = self.printer.try_clone();
+        let started = printer.and_then(|printer| {
+            command
+                .stdout(Stdio::from(printer))
+                .stderr(Stdio::from(self.printer))
+                .spawn()
+        });
+        started.map_err(|error| format!("cannot start the first process inside: {error}"))
+    }
 }
 
 /// Takes what is printed as fast as it comes, so that a program waits for nobody.
@@ -197,11 +252,11 @@ fn keep_log(mut output: PipeReader, mut masker: Masker, log: &Mutex<Log>) {
     log.lock().push(&masker.finish());
 }
 
-/// Listens until nobody is left inside, and ends it when its time is up or it is called off.
+/// Listens until no process of the program is left, and ends it when its time is up or it is called off.
 fn watch(
     order: &Order,
     files: &RunFiles,
-    mut child: Child,
+    init: &mut Child,
     reports: &Receiver<Report>,
     log: &Mutex<Log>,
     masker: &Masker,
@@ -210,16 +265,15 @@ fn watch(
     let seconds_max = Duration::from_secs(u64::from(order.run.limits.seconds));
     let mut logged = (Duration::ZERO, 0);
     let mut course = Course::default();
-    let mut init = None;
     loop {
         match reports.recv_timeout(LOOK_EVERY) {
-            Ok(Report::Init(pid)) => init = Some(Pid::from_raw(pid)),
             Ok(Report::Progress(text)) => {
                 // Told to people while it lasts; the next one comes.
                 write_lightly(&files.progress(), masker.text(&text).as_bytes()).ok();
             }
             Ok(report) => course.hear(report),
             Err(RecvTimeoutError::Timeout) => {}
+            // Whoever reported has told everything, or is gone.
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if course.stopped.is_none() {
@@ -230,7 +284,7 @@ fn watch(
             };
         }
         if course.stopped.is_some() {
-            end_all(&mut child, init);
+            end_all(init);
         }
         if clock.monotonic() > logged.0 + LOG_EVERY {
             let text = log.lock().text();
@@ -240,18 +294,11 @@ fn watch(
             logged = (clock.monotonic(), text.len());
         }
     }
-    end_all(&mut child, init);
-    child.wait().ok();
+    end_all(init);
     course
 }
 
-/// Process 1 takes everybody inside with it. The one above it goes too, in case that was not heard of yet.
-fn end_all(child: &mut Child, init: Option<Pid>) {
-    // Both may be gone, which is what is wanted.
-    if matches!(child.try_wait(), Ok(None)) {
-        if let Some(init) = init {
-            kill(init, Signal::SIGKILL).ok();
-        }
-        child.kill().ok();
-    }
+/// Process 1 takes everybody inside with it. It may be gone, which is what is wanted.
+fn end_all(init: &mut Child) {
+    init.kill().ok();
 }

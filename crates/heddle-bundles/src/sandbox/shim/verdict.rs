@@ -37,7 +37,7 @@ impl Course {
             Report::Exited(code) => self.exited = Some(code),
             Report::Signalled(signal) => self.signalled = Some(signal),
             Report::Outputs(outputs) => self.outputs = outputs,
-            Report::Init(_) | Report::Progress(_) => {}
+            Report::Progress(_) => {}
         }
     }
 }
@@ -56,8 +56,8 @@ pub(super) struct Ending {
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) end: RunEnd,
-    /// A JSON object, when it did well and handed one out.
-    pub(super) credentials: Option<String>,
+    /// When it did well and handed some out.
+    pub(super) credentials: Option<Map<String, Value>>,
     pub(super) log: String,
 }
 
@@ -78,10 +78,7 @@ pub(super) fn verdict(course: Course, ending: &Ending) -> Verdict {
             log_tail: end_of(&log, TAIL_BYTES_MAX).to_owned(),
             outcome,
         },
-        credentials: credentials
-            .and_then(Result::ok)
-            .filter(|_| did_well)
-            .map(|fields| Value::Object(fields).to_string()),
+        credentials: credentials.and_then(Result::ok).filter(|_| did_well),
         log,
     }
 }
