@@ -32,6 +32,7 @@ use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
 
+use crate::kin::Kin;
 use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket};
 use crate::references::Target;
 use crate::usage::{self, Known, offering};
@@ -52,8 +53,11 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
         Change::Listed(bundle) => numbers.bundle(None, bundle),
         Change::Deleted(bundle) => numbers.bundle_gone(bundle),
     });
-    let users = Known::new(hubs);
-    let controller = Controller::new(Bundles { users }, &mut hubs.bundles, targets)
+    let bundles = Bundles {
+        users: Known::new(hubs),
+        kin: Kin::new(hubs),
+    };
+    let controller = Controller::new(bundles, &mut hubs.bundles, targets)
         .follows_by(&mut hubs.registries, moved)
         .follows_by(&mut hubs.instances, |change| {
             left(change, usage::of_instance)
@@ -114,6 +118,7 @@ fn of_revision(revision: &BundleRevision) -> Option<ObjectRef<Bundle>> {
 #[derive(Debug)]
 pub(crate) struct Bundles {
     users: Known,
+    kin: Kin,
 }
 
 impl Beats for Bundles {
@@ -133,7 +138,7 @@ impl Beats for Bundles {
     };
 
     async fn observe(&self, ctx: &Ctx, object: Bundle) -> Result<World, Error> {
-        observe::observe(ctx, &self.users, object).await
+        observe::observe(ctx, &self.users, &self.kin, object).await
     }
 
     fn plan(&self, world: &World) -> Vec<Step> {

@@ -27,6 +27,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
+use crate::kin::Kin;
 use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket};
 use crate::references::Target;
 use crate::usage::{self, Known};
@@ -43,6 +44,7 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
     let keeper = Arc::new(Keeper::new(&start.options));
     let revisions = Revisions {
         users: Known::new(hubs),
+        kin: Kin::new(hubs),
         keeper: Arc::clone(&keeper),
     };
     let controller = Controller::new(revisions, &mut hubs.revisions, targets)
@@ -127,6 +129,7 @@ fn turned<K>(change: &Change<'_, K>, uses: fn(&K) -> Vec<Target>) -> Vec<Target>
 #[derive(Debug)]
 pub(crate) struct Revisions {
     users: Known,
+    kin: Kin,
     keeper: Arc<Keeper>,
 }
 
@@ -141,7 +144,7 @@ impl Beats for Revisions {
     };
 
     async fn observe(&self, ctx: &Ctx, object: BundleRevision) -> Result<World, Error> {
-        observe::observe(ctx, &self.users, object).await
+        observe::observe(ctx, &self.users, &self.kin, object).await
     }
 
     fn plan(&self, world: &World) -> Vec<Step> {

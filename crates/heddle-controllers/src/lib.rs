@@ -32,6 +32,7 @@ mod eventing;
 #[cfg(test)]
 mod flow_model;
 mod http_source;
+mod kin;
 mod leader;
 mod machine;
 mod numbers;

@@ -30,6 +30,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::references::{Index, Target};
 use crate::sight::Sight;
 use crate::watch::{Watched, sorted};
 use crate::{Bundles, DataPlane, Options};
@@ -185,20 +186,19 @@ impl Ctx {
         }
     }
 
-    /// The same of those of a kind that are asked for. A list by a field would look into all of them each time.
-    pub(crate) async fn known_where<K: Watched>(
+    /// The same of those of a kind that refer to `target`, by an index of what `refers` says. A list by a field would look
+    /// into all of them each time.
+    pub(crate) async fn known_by<K: Watched>(
         &self,
-        is_wanted: impl Fn(&K) -> bool,
+        index: &Index<K>,
+        target: &Target,
+        refers: fn(&K) -> Vec<Target>,
     ) -> Result<Vec<K>, Error> {
-        match self.sight.all() {
-            Some(mut known) => {
-                known.retain(|object: &Arc<K>| is_wanted(object));
-                let known = sorted(known);
-                Ok(known.iter().map(|object| K::clone(object)).collect())
-            }
+        match self.sight.some(&index.referring(target)) {
+            Some(known) => Ok(known),
             None => {
                 let mut live = Box::pin(self.list_all(&ListParams::default())).await?;
-                live.retain(|object| is_wanted(object));
+                live.retain(|object| refers(object).contains(target));
                 Ok(live)
             }
         }

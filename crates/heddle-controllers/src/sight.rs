@@ -75,6 +75,13 @@ impl Sight {
         Some(self.store::<K>()?.state())
     }
 
+    /// Those of a kind that are known of some, in their order; `None` means that nothing is known yet.
+    pub(crate) fn some<K: Watched>(&self, keys: &[ObjectRef<K>]) -> Option<Vec<K>> {
+        let store = self.store::<K>()?;
+        let found = keys.iter().filter_map(|key| store.get(key));
+        Some(found.map(|found| K::clone(&found)).collect())
+    }
+
     /// The states of a kind, once its first list is in.
     fn store<K: Watched>(&self) -> Option<&Store<K>> {
         let seen = self.0.get(&TypeId::of::<K>())?.downcast_ref::<Seen<K>>()?;

@@ -169,7 +169,6 @@ impl<K: Watched> Hub<K> {
             Event::InitDone => {
                 let before = self.store.state();
                 self.writer.apply_watcher_event(event);
-                self.is_complete.send_replace(true);
                 for gone in &before {
                     if self.store.get(&ObjectRef::from_obj(&**gone)).is_none() {
                         self.tell(&Change::Deleted(gone));
@@ -178,6 +177,8 @@ impl<K: Watched> Hub<K> {
                 for object in sorted(self.store.state()) {
                     self.tell(&Change::Listed(&object));
                 }
+                // Only now do those know of all of them who keep an index of their own.
+                self.is_complete.send_replace(true);
             }
         }
     }

@@ -11,6 +11,7 @@ use kube::api::DynamicObject;
 
 use super::phase::{self, Standing};
 use super::{HOLD, RELEASE, SWEEP};
+use crate::kin::Kin;
 use crate::machine::{Ctx, Error, Ticket};
 use crate::usage::{Known, Usage, offering};
 
@@ -31,14 +32,17 @@ pub(crate) struct World {
     pub now: Timestamp,
 }
 
-pub(super) async fn observe(ctx: &Ctx, known: &Known, bundle: Bundle) -> Result<World, Error> {
+pub(super) async fn observe(
+    ctx: &Ctx,
+    known: &Known,
+    kin: &Kin,
+    bundle: Bundle,
+) -> Result<World, Error> {
     let name = bundle.name_any();
     let mut world = World {
         registry: ctx.find_global(&bundle.spec.registry).await?,
-        revisions: ctx
-            .known_where(|it: &BundleRevision| it.spec.bundle == name)
-            .await?,
-        rival: rival(ctx, &bundle).await?,
+        revisions: kin.revisions(ctx, &name).await?,
+        rival: rival(ctx, kin, &bundle).await?,
         bundle,
         users: None,
         tombstone: None,
@@ -90,10 +94,8 @@ async fn users(
 }
 
 /// Ids that come from names can meet; who came first keeps its place.
-async fn rival(ctx: &Ctx, bundle: &Bundle) -> Result<Option<String>, Error> {
-    let service = &bundle.spec.service_id;
-    let same = ctx.known_where(|it: &Bundle| it.spec.service_id == *service);
-    let same = same.await?;
+async fn rival(ctx: &Ctx, kin: &Kin, bundle: &Bundle) -> Result<Option<String>, Error> {
+    let same = kin.bundles(ctx, &bundle.spec.service_id).await?;
     let age = |bundle: &Bundle| (bundle.creation_timestamp(), bundle.name_any());
     let is_live = |other: &&Bundle| {
         let status = other.status.as_ref();

@@ -9,6 +9,7 @@ use kube::api::{DynamicObject, ListParams};
 
 use super::{HOLD, RELEASE, plan};
 use crate::bundles::FetchTrouble;
+use crate::kin::Kin;
 use crate::machine::{Ctx, Error, Ticket};
 use crate::references::Target;
 use crate::registry::opening;
@@ -37,6 +38,7 @@ pub(crate) struct World {
 pub(super) async fn observe(
     ctx: &Ctx,
     known: &Known,
+    kin: &Kin,
     revision: BundleRevision,
 ) -> Result<World, Error> {
     let bundle = ctx.find_global(&revision.spec.bundle).await?;
@@ -50,8 +52,7 @@ pub(super) async fn observe(
     };
     let digest = &revision.spec.manifest_digest;
     let name = revision.spec.bundle.clone();
-    let of_bundle = |it: &BundleRevision| it.spec.bundle == name;
-    let siblings = ctx.known_where(of_bundle).await?;
+    let siblings = kin.revisions(ctx, &name).await?;
     let names = siblings
         .iter()
         .chain([&revision])

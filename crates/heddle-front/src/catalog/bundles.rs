@@ -11,7 +11,9 @@
 //! Applications come first where an id or a name is wanted twice, and older bundles before younger ones. Of two that want
 //! one id, one is left out; of two that want one name, one gets another.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use heddle_api::bundle::{Bundle, BundlePhase};
@@ -132,17 +134,12 @@ impl Bundles {
         let mut taken = Taken {
             ids: applications
                 .iter()
-                .map(|one| {
-                    (
-                        one.id.as_str(),
-                        format!("the Application's service {}", one.name),
-                    )
-                })
+                .map(|one| (one.id.as_str(), Owner::Application(&one.name)))
                 .collect(),
             names: applications
                 .iter()
                 .filter(is_offered)
-                .map(|one| one.name.clone())
+                .map(|one| Cow::Borrowed(one.name.as_str()))
                 .collect(),
             plans: HashSet::new(),
         };
@@ -158,17 +155,34 @@ impl Bundles {
     }
 }
 
-/// What somebody has already.
+/// Who has an id.
+#[derive(Clone, Copy)]
+enum Owner<'a> {
+    /// An Application's service of that name.
+    Application(&'a str),
+    /// The Bundle of that name.
+    Bundle(&'a str),
+}
+
+impl fmt::Display for Owner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Application(name) => write!(f, "the Application's service {name}"),
+            Self::Bundle(name) => write!(f, "Bundle {name}, which is older,"),
+        }
+    }
+}
+
+/// What somebody has already. All of it is gone through whenever anything changes, so nothing is copied.
 struct Taken<'a> {
-    /// By whom, for people.
-    ids: HashMap<&'a str, String>,
-    names: HashSet<String>,
+    ids: HashMap<&'a str, Owner<'a>>,
+    names: HashSet<Cow<'a, str>>,
     /// Ids of plans, as far as two can be the same by anything but copying.
     plans: HashSet<&'a str>,
 }
 
 impl Draft {
-    fn enter<'a>(&'a self, bundle: &str, taken: &mut Taken<'a>, catalog: &mut Catalog) {
+    fn enter<'a>(&'a self, bundle: &'a str, taken: &mut Taken<'a>, catalog: &mut Catalog) {
         let leave_out = |catalog: &mut Catalog, why: String| {
             let left_out = LeftOut {
                 service_id: self.service_id.clone(),
@@ -183,8 +197,7 @@ impl Draft {
             );
             return leave_out(catalog, why);
         }
-        let owner = format!("Bundle {bundle}, which is older,");
-        taken.ids.insert(&self.service_id, owner);
+        taken.ids.insert(&self.service_id, Owner::Bundle(bundle));
         if let Some(withdrawal) = &self.withdrawal {
             let (id, withdrawal) = (self.service_id.clone(), withdrawal.clone());
             catalog.withdrawn.insert(id, withdrawal);
@@ -207,9 +220,9 @@ impl Draft {
                 );
                 leave_out(catalog, why);
                 offering = Arc::new(withdrawn(drafted));
-            } else if !taken.names.insert(offering.name.clone()) {
+            } else if !taken.names.insert(Cow::Borrowed(&drafted.name)) {
                 let apart = ids::told_apart(&offering.name, &self.service_id);
-                taken.names.insert(apart.clone());
+                taken.names.insert(Cow::Owned(apart.clone()));
                 Arc::make_mut(&mut offering).name = apart;
             }
         }

@@ -103,6 +103,8 @@ struct Inner {
     sources: Mutex<Sources>,
     snapshot: ArcSwap<Snapshot>,
     documents: Mutex<HashMap<(Scope, Level), Rendered>>,
+    /// Held by whoever renders a document. Lock order: this before `documents`.
+    rendering: Mutex<()>,
     census: Census,
     ready: watch::Sender<bool>,
 }
@@ -256,6 +258,7 @@ impl LiveOffers {
             sources: Mutex::default(),
             snapshot: ArcSwap::default(),
             documents: Mutex::default(),
+            rendering: Mutex::default(),
             census: Census::default(),
             ready: watch::Sender::new(false),
         }))
@@ -312,10 +315,13 @@ impl LiveOffers {
             }
         };
         let key = (scope, level);
-        if let Some(rendered) = self.0.documents.lock().get(&key)
-            && rendered.is_of(&snapshot, &key.0)
-        {
-            return rendered.document.clone();
+        if let Some(known) = self.rendered(&snapshot, &key) {
+            return known;
+        }
+        // Everybody who asks after a change would do the same work.
+        let _alone = self.0.rendering.lock();
+        if let Some(known) = self.rendered(&snapshot, &key) {
+            return known;
         }
         let document = Document::of(&snapshot.catalog, enabled.as_deref(), level);
         let rendered = Rendered {
@@ -329,6 +335,14 @@ impl LiveOffers {
             documents.insert(key, rendered);
         }
         document
+    }
+
+    fn rendered(&self, snapshot: &Snapshot, key: &(Scope, Level)) -> Option<Document> {
+        let documents = self.0.documents.lock();
+        let rendered = documents.get(key)?;
+        rendered
+            .is_of(snapshot, &key.0)
+            .then(|| rendered.document.clone())
     }
 
     pub(super) fn take_applications(&self, events: Vec<Event<Application>>) {

@@ -23,6 +23,11 @@ use super::Options;
 /// Changes taken in at once, so that a burst of them is one new catalog.
 const BATCH: usize = 1_000;
 
+/// After changes were taken in, those that follow are left to gather for so many times as long, and no longer than that. What
+/// a change costs grows with the catalog; so do the batches then, and many changes are not the square of their work.
+const REST_SHARE: u32 = 4;
+const REST_MAX: Duration = Duration::from_millis(250);
+
 /// Namespace, empty for kinds that have none, and name.
 pub(super) type Key = (String, String);
 
@@ -198,7 +203,13 @@ pub(super) async fn follow<K>(
         while let Some((events, error)) = batches.next().await {
             if !events.is_empty() {
                 pauses.reset();
+                let began = options.clock.monotonic();
                 tell(events);
+                let took = options.clock.monotonic().saturating_sub(began);
+                let rest = took.saturating_mul(REST_SHARE).min(REST_MAX);
+                if !rest.is_zero() {
+                    options.clock.sleep(rest).await;
+                }
             }
             if let Some(error) = error {
                 tracing::debug!(kind = %K::kind(&()), %error, "a watch broke off");

@@ -11,7 +11,7 @@ use std::process::{Child, ExitCode, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use heddle_api::action::{Outcome, RunEnd};
+use heddle_api::action::Outcome;
 use heddle_rt::Clock;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::unistd::setsid;

@@ -19,7 +19,7 @@ use super::{Bench, Neighbours, millis};
 use crate::wire::World;
 
 /// Few enough for the index of a directory.
-const DIRECTORY_IMAGES: u32 = 1_000;
+const DIRECTORY_IMAGES: u32 = 10_000;
 /// How often the catalog is asked for, whole and by its tag.
 const WHOLE_REQUESTS: u32 = 1_000;
 const KNOWN_REQUESTS: u32 = 5_000;
