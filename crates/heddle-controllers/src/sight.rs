@@ -117,11 +117,18 @@ mod tests {
         writer.apply_watcher_event(&Event::InitApply(channel("a")));
         assert_eq!(found("a"), None);
         assert_eq!(found("b"), None);
+        assert!(sight.some::<Channel>(&[]).is_none());
         writer.apply_watcher_event(&Event::InitDone);
         is_complete.send_replace(true);
         assert_eq!(found("a"), Some(Some("a".to_owned())));
         assert_eq!(found("b"), Some(None));
         assert_eq!(sight.all::<Channel>().map(|all| all.len()), Some(1));
+        let keys = ["b", "a"].map(|name| ObjectRef::new(name).within("team"));
+        assert_eq!(
+            sight.some::<Channel>(&keys).map(|some| some.len()),
+            Some(1),
+            "of what is not there nothing is known"
+        );
         assert!(
             sight.find::<Application>(None, "a").is_none(),
             "nobody watches that kind"
