@@ -244,7 +244,7 @@ pub(crate) fn next_state(
 
 fn guard(resource: &Resource, live: &Object, options: &Options) -> Result<()> {
     if let Some(uid) = &options.uid
-        && *uid != live.facts.uid
+        && **uid != *live.facts.uid
     {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \

@@ -18,19 +18,20 @@ pub(crate) fn key(resource: &Resource, namespace: Option<&str>, name: &str) -> K
 }
 
 pub(crate) fn parse(object: &Object) -> Value {
+    parse_json(&object.json())
+}
+
+/// The same of the JSON of a stored object.
+pub(crate) fn parse_json(json: &[u8]) -> Value {
     // Invariant: the store only holds what `draft` serialised, and its records are checksummed.
-    serde_json::from_slice(&object.json).expect("a stored object is valid JSON")
+    serde_json::from_slice(json).expect("a stored object is valid JSON")
 }
 
 /// An earlier state of an object, told at a later version.
 pub(crate) fn at_version(object: &Object, version: ResourceVersion) -> Object {
     let mut value = parse(object);
     value["metadata"]["resourceVersion"] = Value::from(version.to_string());
-    Object {
-        version,
-        json: Bytes::from(value.to_string()),
-        ..object.clone()
-    }
+    object.retold(version, value.to_string().as_bytes())
 }
 
 pub(crate) fn meta(object: &Value) -> Option<&Map<String, Value>> {
@@ -82,7 +83,7 @@ fn facts(object: &Value) -> Facts {
         .and_then(|m| m.get("labels"))
         .and_then(Value::as_object);
     Facts {
-        uid: meta_str(object, "uid").to_owned(),
+        uid: meta_str(object, "uid").into(),
         labels: labels
             .into_iter()
             .flatten()
@@ -90,7 +91,7 @@ fn facts(object: &Value) -> Facts {
             .collect(),
         owners: owner_references(object)
             .iter()
-            .filter_map(|owner| owner.get("uid").and_then(Value::as_str).map(str::to_owned))
+            .filter_map(|owner| owner.get("uid").and_then(Value::as_str).map(Arc::from))
             .collect(),
         deleting: is_deleting(object),
     }
@@ -234,9 +235,9 @@ mod tests {
             serde_json::from_slice::<Value>(&draft.json).unwrap(),
             expected
         );
-        assert_eq!(draft.facts.uid, "u");
+        assert_eq!(&*draft.facts.uid, "u");
         assert_eq!(draft.facts.labels, [("l".to_owned(), "v".to_owned())]);
-        assert_eq!(draft.facts.owners, ["o"]);
+        assert_eq!(draft.facts.owners, [Arc::from("o")]);
         assert!(!draft.facts.deleting);
     }
 

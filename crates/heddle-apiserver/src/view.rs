@@ -112,29 +112,35 @@ pub(crate) fn bytes(
     now: Timestamp,
 ) -> Bytes {
     match form {
-        Form::Object => whole(resource, object),
-        Form::Lean => lean(resource, object),
+        Form::Object => whole(resource, object.json()),
+        Form::Lean => lean(resource, object.json()),
         Form::Metadata => metadata(object),
         Form::Table => Bytes::from(table(resource, [object], include, now, true).to_string()),
     }
 }
 
-pub(crate) fn whole(resource: &Resource, object: &Object) -> Bytes {
-    if resource.is(BuiltIn::EventV1) {
-        return Bytes::from(events::to_served(resource, object::parse(object)).to_string());
+pub(crate) fn whole(resource: &Resource, json: Bytes) -> Bytes {
+    if is_converted(resource) {
+        return Bytes::from(events::to_served(resource, object::parse_json(&json)).to_string());
     }
-    object.json.clone()
+    json
 }
 
-pub(crate) fn lean(resource: &Resource, object: &Object) -> Bytes {
-    object::without_managed_fields(&whole(resource, object))
+/// Whether objects are served in another shape than they are stored in.
+fn is_converted(resource: &Resource) -> bool {
+    resource.is(BuiltIn::EventV1)
+}
+
+pub(crate) fn lean(resource: &Resource, json: Bytes) -> Bytes {
+    object::without_managed_fields(&whole(resource, json))
 }
 
 /// Metadata without parsing the rest: the text is lifted out of the stored bytes.
 pub(crate) fn metadata(object: &Object) -> Bytes {
     const HEAD: &[u8] =
         b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":";
-    let metadata = object::lift_metadata(&object.json);
+    let json = object.json();
+    let metadata = object::lift_metadata(&json);
     let mut out = Vec::with_capacity(HEAD.len() + metadata.len() + 1);
     out.extend_from_slice(HEAD);
     out.extend_from_slice(metadata);
@@ -201,7 +207,7 @@ pub(crate) fn list(
             return Bytes::from(table.to_string());
         }
     };
-    let size: usize = items.iter().map(|item| item.json.len() + 1).sum();
+    let size: usize = items.iter().map(|item| item.json_len() + 1).sum();
     let mut out = Vec::with_capacity(size + 256);
     out.extend_from_slice(
         format!(
@@ -215,8 +221,9 @@ pub(crate) fn list(
         }
         match form {
             Form::Metadata => out.extend_from_slice(&metadata(item)),
-            Form::Lean => out.extend_from_slice(&lean(resource, item)),
-            _ => out.extend_from_slice(&whole(resource, item)),
+            Form::Lean => out.extend_from_slice(&lean(resource, item.json())),
+            _ if is_converted(resource) => out.extend_from_slice(&whole(resource, item.json())),
+            _ => item.write_json(&mut out),
         }
     }
     out.extend_from_slice(b"]}");

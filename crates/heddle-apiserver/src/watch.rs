@@ -309,9 +309,14 @@ impl Stream {
                 Bytes::from(table.to_string())
             }
             Form::Metadata => view::metadata(object),
-            Form::Object | Form::Lean if is_tombstone(object) => tombstone(&self.resource, object),
-            Form::Lean => view::lean(&self.resource, object),
-            Form::Object => view::whole(&self.resource, object),
+            Form::Object | Form::Lean => {
+                let json = object.json();
+                match self.form {
+                    _ if is_tombstone(&json) => tombstone(&self.resource, &json),
+                    Form::Lean => view::lean(&self.resource, json),
+                    _ => view::whole(&self.resource, json),
+                }
+            }
         };
         line(out, kind, &bytes);
     }
@@ -360,12 +365,12 @@ fn line(out: &mut BytesMut, kind: &str, object: &[u8]) {
 }
 
 /// Of an object deleted before a restart only its identity is left.
-fn is_tombstone(object: &Object) -> bool {
-    !object.json.starts_with(b"{\"apiVersion\"") && object::parse(object).get("kind").is_none()
+fn is_tombstone(json: &[u8]) -> bool {
+    !json.starts_with(b"{\"apiVersion\"") && object::parse_json(json).get("kind").is_none()
 }
 
-fn tombstone(resource: &Resource, object: &Object) -> Bytes {
-    let mut value = object::parse(object);
+fn tombstone(resource: &Resource, json: &[u8]) -> Bytes {
+    let mut value = object::parse_json(json);
     value["kind"] = json!(resource.kind);
     value["apiVersion"] = json!(resource.api_version());
     Bytes::from(events::to_served(resource, value).to_string())

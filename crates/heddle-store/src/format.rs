@@ -10,9 +10,13 @@
 //! record is stored goes into its checksum, so a record in the wrong place is noticed as well.
 //! Invariant: no length is believed before it is compared with the bytes that are there.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+use crate::object::Json;
 use crate::recovery::Tombstone;
+use crate::sample::Samples;
 use crate::{Facts, Key, Object, ResourceVersion};
 
 /// The layout of everything below. A store with a higher number is refused, not guessed at.
@@ -86,31 +90,17 @@ pub(crate) fn decode_key(bytes: &[u8]) -> Result<Key, Damage> {
     }
 }
 
-/// Builds the record of an object and the object, whose JSON is a part of the record.
-///
-/// `json` comes in two pieces, between which the version goes.
+/// The record of an object. `json` comes in two pieces, between which the version goes.
 pub(crate) fn encode_object(
-    key: Key,
+    key: &Key,
     version: ResourceVersion,
     created: ResourceVersion,
-    facts: Facts,
+    facts: &Facts,
     json: (&[u8], &[u8]),
-) -> (Bytes, Object) {
+) -> Bytes {
     let digits = version.to_string();
     let pieces = [json.0, digits.as_bytes(), json.1];
-    let json_bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
-    let record = object_record(&key, version, created, &facts, &pieces);
-    let json = record.slice(record.len() - json_bytes..);
-    (
-        record,
-        Object {
-            key,
-            version,
-            created,
-            facts,
-            json,
-        },
-    )
+    object_record(key, version, created, facts, &pieces)
 }
 
 /// The record of an object as it is.
@@ -120,9 +110,9 @@ pub(crate) fn reencode_object(object: &Object) -> Bytes {
         version,
         created,
         facts,
-        json,
+        ..
     } = object;
-    object_record(key, *version, *created, facts, &[json])
+    object_record(key, *version, *created, facts, &[&object.json()])
 }
 
 fn object_record(
@@ -149,26 +139,30 @@ fn object_record(
     record.seal(&encode_key(key))
 }
 
-pub(crate) fn decode_object(key_bytes: &[u8], record: &Bytes) -> Result<Object, Damage> {
+pub(crate) fn decode_object(
+    key_bytes: &[u8],
+    record: &[u8],
+    samples: &Samples,
+) -> Result<Object, Damage> {
     let key = decode_key(key_bytes)?;
     let mut decoder = Decoder::unseal(key_bytes, record)?;
     let version = decoder.version()?;
     let created = decoder.version()?;
     let deleting = decoder.u8()? & FLAG_DELETING != 0;
-    let uid = decoder.text()?;
+    let uid = decoder.str()?.into();
     let labels = decoder.pairs()?;
-    let owners = decoder.list(Decoder::text)?;
+    let owners = decoder.list(|decoder| decoder.str().map(Into::into))?;
     let json_bytes = decoder.u32()?;
     if decoder.rest.len() != json_bytes {
         return Err(Damage::Rest);
     }
-    let json = record.slice(record.len() - json_bytes..);
-    let facts = Facts {
+    let json = Json::with_version(samples.pack(&key.resource, decoder.rest));
+    let facts = Arc::new(Facts {
         uid,
         labels,
         owners,
         deleting,
-    };
+    });
     Ok(Object {
         key,
         version,
@@ -199,7 +193,7 @@ pub(crate) fn decode_tombstone(stored_under: u64, record: &[u8]) -> Result<Tombs
     let created = decoder.version()?;
     let seconds = i64::from_le_bytes(decoder.array()?);
     let key = Key::new(decoder.str()?, decoder.str()?, decoder.str()?);
-    let uid = decoder.text()?;
+    let uid = decoder.str()?.into();
     let labels = decoder.pairs()?;
     decoder.end()?;
     Ok(Tombstone {

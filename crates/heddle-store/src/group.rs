@@ -11,7 +11,9 @@ use bytes::Bytes;
 
 use crate::engine::Batch;
 use crate::format::{self, Meta};
+use crate::object::Json;
 use crate::recovery::{Tombstone, Window};
+use crate::sample::Samples;
 use crate::state::State;
 use crate::{
     Change, ChangeKind, CommitError, Draft, Expect, Key, Object, Op, ResourceVersion, Write,
@@ -28,6 +30,53 @@ pub(crate) struct Group<'a> {
     overlay: HashMap<Key, Option<Arc<Object>>>,
     changes: Vec<Change>,
     records: Vec<(Vec<u8>, Option<Bytes>)>,
+}
+
+/// A write whose JSON its caller has packed: there are many callers, and one writer.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    key: Key,
+    expect: Expect,
+    /// `None` when the object only has to be as expected.
+    prospect: Option<Prospect>,
+}
+
+/// What an object is to become.
+#[derive(Debug)]
+struct Prospect {
+    draft: Draft,
+    packed: Json,
+    removes: bool,
+}
+
+impl Prepared {
+    pub(crate) fn new(write: Write, samples: &Samples) -> Self {
+        let Write { key, expect, op } = write;
+        let (draft, removes) = match op {
+            Op::Put(draft) => (Some(draft), false),
+            Op::Remove(draft) => (Some(draft), true),
+            Op::Check => (None, false),
+        };
+        let prospect = draft.map(|draft| Prospect {
+            packed: Json::without_version(
+                samples.pack(&key.resource, &draft.json),
+                draft.version_at,
+            ),
+            draft,
+            removes,
+        });
+        Self {
+            key,
+            expect,
+            prospect,
+        }
+    }
+
+    /// How much is to be written.
+    pub(crate) fn bytes(&self) -> usize {
+        let prospect = self.prospect.as_ref();
+        prospect.map_or(0, |prospect| prospect.draft.json.len())
+    }
 }
 
 /// A group that only has to be made safe and then shown.
@@ -54,7 +103,7 @@ impl<'a> Group<'a> {
     }
 
     /// Takes a batch into the group, or says why not and forgets it.
-    pub(crate) fn accept(&mut self, batch: Vec<Write>) -> Verdict {
+    pub(crate) fn accept(&mut self, batch: Vec<Prepared>) -> Verdict {
         let (version, changes, records) = (self.version, self.changes.len(), self.records.len());
         let mut undo = Vec::new();
         let mut written = Vec::with_capacity(batch.len());
@@ -80,10 +129,14 @@ impl<'a> Group<'a> {
 
     fn write(
         &mut self,
-        write: Write,
+        prepared: Prepared,
         undo: &mut Vec<Undo>,
     ) -> Result<Option<Arc<Object>>, CommitError> {
-        let Write { key, expect, op } = write;
+        let Prepared {
+            key,
+            expect,
+            prospect,
+        } = prepared;
         let actual = self.current(&key);
         let met = match expect {
             Expect::Absent => actual.is_none(),
@@ -94,10 +147,13 @@ impl<'a> Group<'a> {
         if !met {
             return Err(CommitError::Conflict { key, actual });
         }
-        let (draft, removes) = match op {
-            Op::Check => return Ok(None),
-            Op::Put(draft) => (draft, false),
-            Op::Remove(draft) => (draft, true),
+        let Some(Prospect {
+            draft,
+            packed,
+            removes,
+        }) = prospect
+        else {
+            return Ok(None);
         };
         if removes && actual.is_none() {
             let reason = "what is absent cannot be removed";
@@ -112,14 +168,21 @@ impl<'a> Group<'a> {
             json,
             version_at,
         } = draft;
-        let (record, object) = format::encode_object(
-            key.clone(),
-            self.version,
+        let json = json.split_at(version_at);
+        let record = format::encode_object(&key, self.version, created, &facts, json);
+        // What did not change is shared with the state before.
+        let (key, facts) = match &actual {
+            Some(actual) if *actual.facts == facts => (actual.key.clone(), actual.facts.clone()),
+            Some(actual) => (actual.key.clone(), Arc::new(facts)),
+            None => (self.state.share(key), Arc::new(facts)),
+        };
+        let object = Arc::new(Object {
+            key: key.clone(),
+            version: self.version,
             created,
             facts,
-            json.split_at(version_at),
-        );
-        let object = Arc::new(object);
+            json: packed,
+        });
         self.records
             .push((format::encode_key(&key), (!removes).then_some(record)));
         let after = (!removes).then(|| object.clone());

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{Change, ResourceVersion};
 
-/// What a change costs beside the JSON it keeps alive.
+/// What a change costs beside the objects it keeps alive.
 const CHANGE_BYTES: usize = 256;
 
 /// The changes that are kept.
@@ -151,6 +151,6 @@ fn cost(change: &Change) -> usize {
     let previous = change
         .previous
         .as_ref()
-        .map_or(0, |object| object.json.len());
-    change.object.json.len() + previous + CHANGE_BYTES
+        .map_or(0, |object| object.kept_bytes());
+    change.object.kept_bytes() + previous + CHANGE_BYTES
 }

@@ -1,7 +1,7 @@
 //! Durable bytes: revisioned resources and, in [`events`], a log, behind one write-ahead discipline.
 //!
 //! *Write, sync, then acknowledge; after a failed sync acknowledge nothing more until a restart.*
-//! Objects are kept whole in memory and on disk. Every change gets the next version of one global
+//! Objects are kept whole on disk, and packed in memory (see `sample`). Every change gets the next version of one global
 //! order. Readers see consistent snapshots of what is safe; watchers see every change once, in
 //! order, and can go on over a restart.
 //!
@@ -22,6 +22,7 @@ mod history;
 mod key;
 mod object;
 mod recovery;
+mod sample;
 mod state;
 mod stats;
 mod watch;
@@ -45,7 +46,9 @@ pub use watch::Watch;
 
 use engine::{Batch, Engine, LoadError, RedbEngine};
 use format::Meta;
+use group::Prepared;
 use recovery::Unreadable;
+use sample::Samples;
 use state::State;
 use stats::Counters;
 use writer::{Request, Shared, Writer};
@@ -109,7 +112,7 @@ impl Default for Limits {
             queue_max: 1024,
             group_batches_max: 512,
             group_bytes_max: 8 * 1024 * 1024,
-            history_bytes_max: 32 * 1024 * 1024,
+            history_bytes_max: 8 * 1024 * 1024,
             tombstones_max: 16 * 1024,
             tombstone_age_max: Duration::from_secs(3600),
             full_pause: Duration::from_secs(1),
@@ -142,6 +145,7 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     shared: Shared,
+    samples: Samples,
     queue: Queue,
     limits: Limits,
     vfs: Arc<dyn Vfs>,
@@ -213,19 +217,21 @@ impl Store {
         } = options;
         let (path, tasks) = (dir.join(DATABASE), tasks.child("store"));
         let image = engine.load().map_err(load_error(&path))?;
-        let state = recovery::restore(image, limits.history_bytes_max).map_err(|unreadable| {
-            match unreadable {
-                Unreadable::Newer(found) => OpenError::Newer {
-                    path: path.clone(),
-                    found,
-                    supported: format::FORMAT,
-                },
-                damaged => OpenError::Corrupt {
-                    path: path.clone(),
-                    reason: damaged.to_string(),
-                },
-            }
-        })?;
+        let samples = Samples::default();
+        let state =
+            recovery::restore(image, &samples, limits.history_bytes_max).map_err(|unreadable| {
+                match unreadable {
+                    Unreadable::Newer(found) => OpenError::Newer {
+                        path: path.clone(),
+                        found,
+                        supported: format::FORMAT,
+                    },
+                    damaged => OpenError::Corrupt {
+                        path: path.clone(),
+                        reason: damaged.to_string(),
+                    },
+                }
+            })?;
         let shared = Shared {
             state: Arc::new(RwLock::new(state)),
             counters: Arc::new(Mutex::new(Counters::default())),
@@ -251,6 +257,7 @@ impl Store {
         Ok(Self {
             inner: Arc::new(Inner {
                 shared,
+                samples,
                 queue,
                 limits,
                 vfs,
@@ -267,6 +274,11 @@ impl Store {
     pub async fn commit(&self, batch: Vec<Write>) -> Result<Vec<Arc<Object>>, CommitError> {
         batch.iter().try_for_each(|write| self.check(write))?;
         let (reply, answer) = oneshot::channel();
+        let samples = &self.inner.samples;
+        let batch = batch
+            .into_iter()
+            .map(|write| Prepared::new(write, samples))
+            .collect();
         let request = Request { batch, reply };
         match &self.inner.queue {
             Queue::Thread(tx) => {

@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use crate::engine::Image;
 use crate::format::{self, Damage, Meta};
+use crate::object::Json;
+use crate::sample::Samples;
 use crate::state::State;
 use crate::{Change, ChangeKind, Facts, Key, Limits, Object, ResourceVersion};
 
@@ -23,7 +23,7 @@ pub(crate) struct Tombstone {
     /// When, by the wall clock, in seconds since 1970.
     pub(crate) seconds: i64,
     pub(crate) key: Key,
-    pub(crate) uid: String,
+    pub(crate) uid: Arc<str>,
     pub(crate) labels: Vec<(String, String)>,
 }
 
@@ -96,13 +96,13 @@ impl Tombstone {
             key: self.key.clone(),
             version: self.version,
             created: self.created,
-            facts: Facts {
+            facts: Arc::new(Facts {
                 uid: self.uid.clone(),
                 labels: self.labels.clone(),
                 owners: Vec::new(),
                 deleting: true,
-            },
-            json: Bytes::from(json),
+            }),
+            json: Json::whole(json.as_bytes()),
         }
     }
 }
@@ -181,7 +181,11 @@ pub(crate) enum Unreadable {
 }
 
 /// Reads everything, checks everything, builds the indexes.
-pub(crate) fn restore(image: Image, history_bytes_max: usize) -> Result<State, Unreadable> {
+pub(crate) fn restore(
+    image: Image,
+    samples: &Samples,
+    history_bytes_max: usize,
+) -> Result<State, Unreadable> {
     let meta = format::decode_meta(&image.meta)?;
     if meta.format > format::FORMAT {
         return Err(Unreadable::Newer(meta.format));
@@ -189,12 +193,10 @@ pub(crate) fn restore(image: Image, history_bytes_max: usize) -> Result<State, U
     check_count("objects", image.objects.len(), meta.objects_count)?;
     check_count("tombstones", image.tombstones.len(), meta.tombstones_count)?;
     let mut state = State::new(meta.version, history_bytes_max);
-    // Loaded in the order of the keys: objects of one resource share the text of its name.
-    let mut names = Names::default();
-    for (key, record) in &image.objects {
-        let mut object = format::decode_object(key, record)?;
+    for (key, record) in image.objects {
+        let mut object = format::decode_object(&key, &record, samples)?;
         check_version(&meta, &object.key, object.version)?;
-        names.share(&mut object.key);
+        object.key = state.share(object.key);
         state.insert(Arc::new(object));
     }
     state.graveyard.horizon = meta.horizon;
@@ -232,27 +234,6 @@ fn check_version(meta: &Meta, key: &Key, version: ResourceVersion) -> Result<(),
         version,
         last,
     })
-}
-
-/// The last resource and namespace seen.
-#[derive(Default)]
-struct Names {
-    resource: Option<Arc<str>>,
-    namespace: Option<Arc<str>>,
-}
-
-impl Names {
-    fn share(&mut self, key: &mut Key) {
-        for (last, text) in [
-            (&mut self.resource, &mut key.resource),
-            (&mut self.namespace, &mut key.namespace),
-        ] {
-            match last {
-                Some(last) if last == text => *text = last.clone(),
-                _ => *last = Some(text.clone()),
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -24,8 +24,9 @@ pub(crate) struct State {
     objects_count: usize,
     /// By resource, namespace and name.
     resources: BTreeMap<Arc<str>, BTreeMap<Arc<str>, ByName>>,
-    by_uid: HashMap<String, Key>,
-    by_owner: HashMap<String, BTreeSet<Key>>,
+    by_uid: HashMap<Arc<str>, Key>,
+    /// Uids of owners with the keys of what they own: most own one object or none.
+    by_owner: BTreeSet<(Arc<str>, Key)>,
 }
 
 impl State {
@@ -39,7 +40,7 @@ impl State {
             objects_count: 0,
             resources: BTreeMap::new(),
             by_uid: HashMap::new(),
-            by_owner: HashMap::new(),
+            by_owner: BTreeSet::new(),
         }
     }
 
@@ -60,6 +61,19 @@ impl State {
             .get(&key.resource)?
             .get(&key.namespace)?
             .get(&key.name)
+    }
+
+    /// The same key, made of texts that are kept already.
+    pub(crate) fn share(&self, key: Key) -> Key {
+        let Some((resource, namespaces)) = self.resources.get_key_value(&key.resource) else {
+            return key;
+        };
+        let namespace = namespaces.get_key_value(&key.namespace);
+        Key {
+            resource: resource.clone(),
+            namespace: namespace.map_or(key.namespace, |(namespace, _)| namespace.clone()),
+            name: key.name,
+        }
     }
 
     pub(crate) fn objects_count(&self) -> usize {
@@ -111,8 +125,12 @@ impl State {
     }
 
     pub(crate) fn dependents(&self, owner_uid: &str) -> Vec<Arc<Object>> {
-        let keys = self.by_owner.get(owner_uid).into_iter().flatten();
-        keys.filter_map(|key| self.get(key).cloned()).collect()
+        let first = (Arc::from(owner_uid), Key::new("", "", ""));
+        let owned = self.by_owner.range(first..);
+        let owned = owned.take_while(|(owner, _)| &**owner == owner_uid);
+        owned
+            .filter_map(|(_, key)| self.get(key).cloned())
+            .collect()
     }
 
     pub(crate) fn counts(&self) -> Vec<(Arc<str>, usize)> {
@@ -153,10 +171,7 @@ impl State {
                 .insert(object.facts.uid.clone(), object.key.clone());
         }
         for owner in &object.facts.owners {
-            self.by_owner
-                .entry(owner.clone())
-                .or_default()
-                .insert(object.key.clone());
+            self.by_owner.insert((owner.clone(), object.key.clone()));
         }
     }
 
@@ -186,12 +201,7 @@ impl State {
             self.by_uid.remove(&object.facts.uid);
         }
         for owner in &object.facts.owners {
-            if let Some(keys) = self.by_owner.get_mut(owner) {
-                keys.remove(&object.key);
-                if keys.is_empty() {
-                    self.by_owner.remove(owner);
-                }
-            }
+            self.by_owner.remove(&(owner.clone(), object.key.clone()));
         }
     }
 }

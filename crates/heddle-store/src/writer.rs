@@ -17,15 +17,15 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::{Engine, EngineError};
-use crate::group::{Group, Planned, Verdict};
+use crate::group::{Group, Planned, Prepared, Verdict};
 use crate::state::State;
 use crate::stats::Counters;
-use crate::{CommitError, Health, Limits, Op, Write};
+use crate::{CommitError, Health, Limits};
 
 /// A batch and where its answer goes. Nobody has to be there to receive it.
 #[derive(Debug)]
 pub(crate) struct Request {
-    pub(crate) batch: Vec<Write>,
+    pub(crate) batch: Vec<Prepared>,
     pub(crate) reply: oneshot::Sender<Verdict>,
 }
 
@@ -207,11 +207,7 @@ impl Drop for LastWords {
 }
 
 fn size(request: &Request) -> usize {
-    let bytes = |write: &Write| match &write.op {
-        Op::Put(draft) | Op::Remove(draft) => draft.json.len(),
-        Op::Check => 0,
-    };
-    request.batch.iter().map(bytes).sum()
+    request.batch.iter().map(Prepared::bytes).sum()
 }
 
 #[cfg(test)]

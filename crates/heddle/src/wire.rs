@@ -144,7 +144,7 @@ impl Ground {
         let key = Key::new("namespaces", "", SYSTEM_NAMESPACE);
         let namespace = self.server.store().get(&key);
         namespace
-            .map(|namespace| namespace.facts.uid.clone())
+            .map(|namespace| namespace.facts.uid.to_string())
             .unwrap_or_default()
     }
 

@@ -103,7 +103,7 @@ fn own_deletion(inner: &Inner, live: &Object, value: Value) -> Verdict {
         owner_references(&object::parse(dependent))
             .iter()
             .any(|reference| {
-                reference["uid"] == json!(live.facts.uid)
+                reference["uid"] == json!(&*live.facts.uid)
                     && reference["blockOwnerDeletion"] == json!(true)
             })
     };
@@ -204,7 +204,7 @@ async fn release(inner: &Inner, owner: &Object, dependents: &[Arc<Object>]) -> b
         let mut next = object::parse(dependent);
         let rest: Vec<Value> = owner_references(&next)
             .iter()
-            .filter(|r| r["uid"] != json!(owner.facts.uid))
+            .filter(|r| r["uid"] != json!(&*owner.facts.uid))
             .cloned()
             .collect();
         if rest.is_empty() {

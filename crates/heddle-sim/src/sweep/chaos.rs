@@ -275,7 +275,7 @@ fn stale_list<B>(chaos: &Chaos, request: &Request<B>) -> Option<Response<Body>> 
         .into_iter()
         .flat_map(|listing| &listing.items)
         .filter(|item| namespace.is_none_or(|namespace| &*item.key.namespace == namespace))
-        .filter_map(|item| serde_json::from_slice(&item.json).ok())
+        .filter_map(|item| serde_json::from_slice(&item.json()).ok())
         .collect();
     let list = json!({
         "kind": resource.list_kind(), "apiVersion": resource.api_version(),

@@ -107,7 +107,7 @@ pub(super) fn snapshot(server: &ApiServer) -> BTreeMap<String, Value> {
         }
         for item in server.store().list(&resource.storage, None).items {
             let mut value: Value =
-                serde_json::from_slice(&item.json).expect("a stored object is valid JSON");
+                serde_json::from_slice(&item.json()).expect("a stored object is valid JSON");
             forget_identity(&mut value);
             objects.insert(item.key.to_string(), value);
         }

@@ -1,17 +1,14 @@
 //! Images that are not what they should be, and tombstones that are due.
 
+use bytes::Bytes;
+
 use super::*;
 
 fn image(objects: &[(&str, u64)], meta: Meta) -> Image {
     let record = |(name, version): &(&str, u64)| {
         let (key, version) = (Key::new("things", "", name), ResourceVersion::new(*version));
-        let (record, _) = format::encode_object(
-            key.clone(),
-            version,
-            version,
-            Facts::default(),
-            (b"\"", b"\""),
-        );
+        let facts = Facts::default();
+        let record = format::encode_object(&key, version, version, &facts, (b"\"", b"\""));
         (Bytes::from(format::encode_key(&key)), record)
     };
     let objects = objects.iter().map(record).collect();
@@ -32,12 +29,20 @@ fn meta(version: u64, objects_count: u64) -> Meta {
 }
 
 fn refused(image: Image) -> String {
-    restore(image, 0).map(drop).unwrap_err().to_string()
+    restore(image, &Samples::default(), 0)
+        .map(drop)
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
 fn a_sound_image_is_restored() {
-    let state = restore(image(&[("a", 1), ("b", 3)], meta(4, 2)), 0).unwrap();
+    let state = restore(
+        image(&[("a", 1), ("b", 3)], meta(4, 2)),
+        &Samples::default(),
+        0,
+    )
+    .unwrap();
     assert_eq!((state.version.get(), state.objects_count()), (4, 2));
 }
 
@@ -84,14 +89,19 @@ fn a_newer_format_is_refused_by_its_number() {
         ..meta(4, 0)
     };
     assert!(matches!(
-        restore(image(&[], newer), 0),
+        restore(image(&[], newer), &Samples::default(), 0),
         Err(Unreadable::Newer(2))
     ));
 }
 
 #[test]
 fn names_of_resources_are_shared_between_objects() {
-    let state = restore(image(&[("a", 1), ("b", 3)], meta(4, 2)), 0).unwrap();
+    let state = restore(
+        image(&[("a", 1), ("b", 3)], meta(4, 2)),
+        &Samples::default(),
+        0,
+    )
+    .unwrap();
     let objects: Vec<_> = state.all().collect();
     assert!(Arc::ptr_eq(
         &objects[0].key.resource,
@@ -118,7 +128,7 @@ fn tombstones_go_by_count_and_by_age_oldest_first() {
             created: version,
             seconds,
             key,
-            uid: String::new(),
+            uid: Arc::default(),
             labels: Vec::new(),
         };
         graveyard.tombstones.insert(version, Arc::new(grave));

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::engine::{Batch, Image, LoadError};
-use crate::{Draft, Expect, Expired, Facts, Key, Object, ResourceVersion, Watch};
+use crate::sample::Samples;
+use crate::{Draft, Expect, Expired, Facts, Key, Object, Op, ResourceVersion, Watch, Write};
 
 /// Answers as it is told, and looks at what readers see while a commit is under way.
 struct Scripted {
@@ -70,10 +71,15 @@ fn bench(answers: impl IntoIterator<Item = Result<(), EngineError>>) -> Bench {
 impl Bench {
     /// Commits the batches as one group and returns their verdicts.
     fn group(&mut self, batches: impl IntoIterator<Item = Vec<Write>>) -> Vec<Verdict> {
+        let samples = Samples::default();
         let (requests, answers): (Vec<_>, Vec<_>) = batches
             .into_iter()
             .map(|batch| {
                 let (reply, answer) = oneshot::channel();
+                let batch = batch
+                    .into_iter()
+                    .map(|write| Prepared::new(write, &samples))
+                    .collect();
                 (Request { batch, reply }, answer)
             })
             .unzip();
@@ -253,7 +259,7 @@ fn a_caller_that_is_gone_disturbs_nobody() {
     let (reply, answer) = oneshot::channel();
     drop(answer);
     bench.writer.commit(vec![Request {
-        batch: vec![create("a")],
+        batch: vec![Prepared::new(create("a"), &Samples::default())],
         reply,
     }]);
     assert_eq!(bench.version(), 1);

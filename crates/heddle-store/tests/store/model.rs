@@ -265,7 +265,7 @@ async fn compare(steps: Vec<Step>, limits: Limits) {
                         assert_eq!(written.len(), told.len());
                         for (object, (version, _, _, data_told)) in written.iter().zip(told) {
                             assert_eq!(
-                                object.json,
+                                object.json(),
                                 json_of(ResourceVersion::new(*version), data_told)
                             );
                         }

@@ -48,8 +48,8 @@ async fn uids_and_owners_are_found_before_and_after_a_restart() {
     let vfs = MemoryVfs::new();
     let store = open(&vfs);
     let owned = |uid: &str, owners: &[&str]| Facts {
-        uid: uid.to_owned(),
-        owners: owners.iter().map(ToString::to_string).collect(),
+        uid: uid.into(),
+        owners: owners.iter().map(|owner| (*owner).into()).collect(),
         labels: vec![("app".to_owned(), "x".to_owned())],
         deleting: true,
     };
@@ -80,7 +80,7 @@ async fn uids_and_owners_are_found_before_and_after_a_restart() {
         assert_eq!(store.dependents("u4"), []);
         assert_eq!(
             store.by_uid("u3").unwrap().facts,
-            owned("u3", &["u1", "u2"])
+            owned("u3", &["u1", "u2"]).into()
         );
     };
     check(&store);

@@ -64,7 +64,7 @@ pub(crate) fn snapshot(store: &Store) -> Snapshot {
         .iter()
         .flat_map(|resource| store.list(resource, None).items);
     objects
-        .map(|object| (object.key.clone(), (object.version, object.json.to_vec())))
+        .map(|object| (object.key.clone(), (object.version, object.json().to_vec())))
         .collect()
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn apply(snapshot: &mut Snapshot, change: &Change) {
     let object = &change.object;
     match change.kind {
         ChangeKind::Deleted => snapshot.remove(&object.key),
-        _ => snapshot.insert(object.key.clone(), (object.version, object.json.to_vec())),
+        _ => snapshot.insert(object.key.clone(), (object.version, object.json().to_vec())),
     };
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn key(name: &str) -> Key {
 
 pub(crate) fn facts(uid: &str) -> Facts {
     Facts {
-        uid: uid.to_owned(),
+        uid: uid.into(),
         ..Facts::default()
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn json_of(version: ResourceVersion, data: &str) -> String {
 
 /// The data inside a stored object.
 pub(crate) fn data(object: &Object) -> String {
-    let json = std::str::from_utf8(&object.json).expect("objects are text");
+    let json = String::from_utf8(object.json().into()).expect("objects are text");
     let data = json.split_once(r#""data":""#).expect("it has data").1;
     data.trim_end_matches(r#""}"#).to_owned()
 }
@@ -97,7 +97,7 @@ pub(crate) fn create(name: &str, data: &str) -> Write {
 }
 
 pub(crate) fn update(object: &Object, data: &str) -> Write {
-    let op = Op::Put(draft_of(object.facts.clone(), data));
+    let op = Op::Put(draft_of(Facts::clone(&object.facts), data));
     Write {
         key: object.key.clone(),
         expect: Expect::Version(object.version),
@@ -106,7 +106,7 @@ pub(crate) fn update(object: &Object, data: &str) -> Write {
 }
 
 pub(crate) fn remove(object: &Object) -> Write {
-    let op = Op::Remove(draft_of(object.facts.clone(), &data(object)));
+    let op = Op::Remove(draft_of(Facts::clone(&object.facts), &data(object)));
     Write {
         key: object.key.clone(),
         expect: Expect::Version(object.version),

@@ -20,7 +20,7 @@ async fn a_watch_tells_every_change_of_its_resource_once_with_what_was_before() 
     assert_eq!(changes[1].previous.as_ref(), Some(&a));
     assert_eq!(changes[2].previous.as_ref(), Some(&a2));
     assert_eq!(
-        changes[2].object.json,
+        changes[2].object.json(),
         json_of(version(4), "2"),
         "its last state, with the new version"
     );
@@ -160,7 +160,7 @@ async fn over_a_restart_a_watch_goes_on_with_what_it_missed() {
     assert!(changes.iter().all(|change| change.previous.is_none()));
     let gone = &changes[1].object;
     assert_eq!(
-        gone.json,
+        gone.json(),
         r#"{"metadata":{"name":"gone","namespace":"default","uid":"","resourceVersion":"6"}}"#
     );
     assert_eq!(watch.position(), version(11));

@@ -15,7 +15,7 @@ async fn every_write_gets_the_next_version_and_carries_it_in_its_bytes() {
         .unwrap();
     let versions: Vec<u64> = written.iter().map(|object| object.version.get()).collect();
     assert_eq!(versions, [2, 3]);
-    assert_eq!(written[0].json, json_of(version(2), "2"));
+    assert_eq!(written[0].json(), json_of(version(2), "2"));
     assert_eq!(
         (written[0].created, written[1].created),
         (version(1), version(3))
