@@ -49,7 +49,7 @@ const RELEASE: Ticket = "release";
 pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
     let numbers = start.options.numbers.clone();
     (hubs.bundles).listen(move |change| match change {
-        Change::Applied { old, new } => numbers.bundle(old.map(|old| &**old), new),
+        Change::Applied { old, new, .. } => numbers.bundle(old.map(|old| &**old), new),
         Change::Listed(bundle) => numbers.bundle(None, bundle),
         Change::Deleted(bundle) => numbers.bundle_gone(bundle),
     });
@@ -80,6 +80,7 @@ fn moved(change: &Change<'_, Registry>) -> Vec<Target> {
     if let Change::Applied {
         old: Some(old),
         new,
+        ..
     } = change
         && phase::view(old) == phase::view(new)
     {
@@ -103,6 +104,7 @@ fn rivals(change: &Change<'_, Bundle>) -> Vec<Target> {
         Change::Applied {
             old: Some(old),
             new,
+            ..
         } => phase(old) != phase(new),
         Change::Listed(_) => false,
         Change::Applied { old: None, .. } | Change::Deleted(_) => true,

@@ -80,6 +80,7 @@ fn moved(change: &Change<'_, Bundle>) -> Vec<Target> {
     if let Change::Applied {
         old: Some(old),
         new,
+        ..
     } = change
         && needs(old) == needs(new)
     {
@@ -91,7 +92,7 @@ fn moved(change: &Change<'_, Bundle>) -> Vec<Target> {
 /// There is one more unused revision of a bundle, perhaps one too many.
 fn siblings(change: &Change<'_, BundleRevision>) -> Vec<Target> {
     match change {
-        Change::Applied { old: None, new } => vec![Target::of::<Bundle>("", &new.spec.bundle)],
+        Change::Applied { old: None, new, .. } => vec![Target::of::<Bundle>("", &new.spec.bundle)],
         _ => Vec::new(),
     }
 }
@@ -106,6 +107,7 @@ fn settings(change: &Change<'_, Registry>) -> Vec<Target> {
     if let Change::Applied {
         old: Some(old),
         new,
+        ..
     } = change
         && settings(old) == settings(new)
     {

@@ -21,6 +21,7 @@ use std::hash::{DefaultHasher, Hash as _};
 use std::time::Duration;
 
 use heddle_api::broker::Claim;
+use heddle_api::event_flow::EventFlowSpec;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, field_manager};
 use heddle_api::{
     ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy, HTTPSource,
@@ -35,7 +36,7 @@ use serde_json::Value;
 
 use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket, looks_different};
 use crate::references::Target;
-use crate::watch::Change;
+use crate::watch::{Change, name_of};
 use crate::{DataPlane, Hubs, Start};
 #[cfg(test)]
 pub(crate) use leaving::Leaving;
@@ -60,6 +61,22 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut crate::Parts) {
         .follows_closely(&mut hubs.activations)
         .follows_closely(&mut hubs.namespaces);
     start.add_with_mesh(controller, view, parts);
+}
+
+/// What is kept of a flow: what it refers to, and whether it is to go.
+pub(crate) fn gist(flow: &EventFlow) -> EventFlow {
+    let spec = &flow.spec;
+    EventFlow {
+        metadata: name_of(flow),
+        spec: EventFlowSpec {
+            application: spec.application.clone(),
+            service_id: spec.service_id.clone(),
+            source_ref: spec.source_ref.clone(),
+            broker_ref: spec.broker_ref.clone(),
+            ..EventFlowSpec::default()
+        },
+        status: None,
+    }
 }
 
 /// Everything whose changes concern a flow.
@@ -95,6 +112,7 @@ fn claimants(change: &Change<'_, Broker>) -> Vec<ObjectRef<EventFlow>> {
     let Change::Applied {
         old: Some(old),
         new,
+        ..
     } = change
     else {
         return Vec::new();

@@ -255,7 +255,37 @@ impl Ctx {
         let api = Api::<K>::namespaced(self.client.clone(), namespace);
         Ok(api.list(&params).await?.items)
     }
+
+    /// A live read of all objects of a kind in a namespace, of which there may be many: of each only what `shorten` leaves is
+    /// held, and the rest of one page at a time. All pages show one moment.
+    pub(crate) async fn list_in_short<K>(
+        &self,
+        namespace: &str,
+        shorten: fn(&mut K),
+    ) -> Result<Vec<K>, Error>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug,
+    {
+        let api = Api::<K>::namespaced(self.client.clone(), namespace);
+        let mut params = ListParams::default().limit(PAGE);
+        let mut objects = Vec::new();
+        loop {
+            let mut page = api.list(&params).await?;
+            page.items.iter_mut().for_each(shorten);
+            objects.append(&mut page.items);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
+    }
 }
+
+/// How many objects of a long list are read at once.
+const PAGE: u32 = 500;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,13 +1,14 @@
 //! Who refers to whom, so that a change finds the objects it concerns without looking at all of them.
 
 use std::collections::{BTreeSet, HashMap};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt as _};
 use parking_lot::Mutex;
 
-use crate::watch::{Change, Watched, key_of};
+use crate::watch::{Change, Watched};
 
 /// Something that can be referred to. Namespaceless kinds have an empty namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,56 +36,39 @@ impl Target {
     }
 }
 
-/// Referrers of one kind, by what they refer to.
-pub(crate) struct Index<K: Watched>(Arc<Mutex<Maps<K>>>);
+/// Referrers of one kind, by what they refer to. There may be many thousands, and each refers to much that others refer to
+/// as well: names and targets are kept once.
+pub(crate) struct Index<K: Watched>(Arc<Mutex<Maps>>, PhantomData<fn() -> K>);
 
-struct Maps<K: Watched> {
-    targets: HashMap<ObjectRef<K>, Vec<Target>>,
-    referrers: HashMap<Target, BTreeSet<(Option<String>, String)>>,
+/// Namespace and name of a referrer.
+type Name = (Option<String>, String);
+
+#[derive(Default)]
+struct Maps {
+    targets: HashMap<Arc<Name>, Box<[Arc<Target>]>>,
+    referrers: HashMap<Arc<Target>, BTreeSet<Arc<Name>>>,
 }
 
 impl<K: Watched> Clone for Index<K> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(Arc::clone(&self.0), PhantomData)
     }
 }
 
 impl<K: Watched> Index<K> {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Maps {
-            targets: HashMap::new(),
-            referrers: HashMap::new(),
-        })))
+        Self(Arc::default(), PhantomData)
     }
 
     /// Takes in a change of a referrer; `targets` says what an object refers to.
     pub(crate) fn update(&self, change: &Change<'_, K>, targets: fn(&K) -> Vec<Target>) {
         let object = change.object();
-        let key = key_of(&**object);
         let name = (object.meta().namespace.clone(), object.name_any());
         let now = match change {
             Change::Deleted(_) => Vec::new(),
             _ => targets(object),
         };
-        let mut maps = self.0.lock();
-        if maps.targets.get(&key).map_or(&[][..], Vec::as_slice) == now {
-            return;
-        }
-        for target in maps.targets.remove(&key).unwrap_or_default() {
-            if let Some(names) = maps.referrers.get_mut(&target) {
-                names.remove(&name);
-                if names.is_empty() {
-                    maps.referrers.remove(&target);
-                }
-            }
-        }
-        for target in &now {
-            let names = maps.referrers.entry(target.clone()).or_default();
-            names.insert(name.clone());
-        }
-        if !now.is_empty() {
-            maps.targets.insert(key, now);
-        }
+        self.0.lock().update(name, now);
     }
 
     /// Everybody who refers to `object`, in order.
@@ -96,14 +80,52 @@ impl<K: Watched> Index<K> {
     pub(crate) fn referring(&self, target: &Target) -> Vec<ObjectRef<K>> {
         let maps = self.0.lock();
         let names = maps.referrers.get(target);
-        names
+        let key = |name: &Arc<Name>| match &**name {
+            (Some(namespace), name) => ObjectRef::new(name).within(namespace),
+            (None, name) => ObjectRef::new(name),
+        };
+        names.into_iter().flatten().map(key).collect()
+    }
+}
+
+impl Maps {
+    fn update(&mut self, name: Name, now: Vec<Target>) {
+        let name = match self.targets.remove_entry(&name) {
+            Some((name, before)) if before.iter().map(|target| &**target).eq(&now) => {
+                self.targets.insert(name, before);
+                return;
+            }
+            Some((name, before)) => {
+                before.iter().for_each(|target| self.part(&name, target));
+                name
+            }
+            None => Arc::new(name),
+        };
+        if now.is_empty() {
+            return;
+        }
+        let now: Box<[_]> = now
             .into_iter()
-            .flatten()
-            .map(|(namespace, name)| match namespace {
-                Some(namespace) => ObjectRef::new(name).within(namespace),
-                None => ObjectRef::new(name),
-            })
-            .collect()
+            .map(|target| self.join(&name, target))
+            .collect();
+        self.targets.insert(name, now);
+    }
+
+    fn part(&mut self, name: &Arc<Name>, target: &Arc<Target>) {
+        if let Some(names) = self.referrers.get_mut(target) {
+            names.remove(name);
+            if names.is_empty() {
+                self.referrers.remove(target);
+            }
+        }
+    }
+
+    fn join(&mut self, name: &Arc<Name>, target: Target) -> Arc<Target> {
+        let known = self.referrers.get_key_value(&target);
+        let target = known.map_or_else(|| Arc::new(target), |(known, _)| Arc::clone(known));
+        let names = self.referrers.entry(Arc::clone(&target)).or_default();
+        names.insert(Arc::clone(name));
+        target
     }
 }
 

@@ -92,6 +92,7 @@ fn turned(change: &Change<'_, Bundle>) -> Vec<ObjectRef<Registry>> {
     if let Change::Applied {
         old: Some(old),
         new,
+        ..
     } = change
         && phase(old) == phase(new)
     {

@@ -197,7 +197,7 @@ pub(crate) fn is_ours(broker: &Broker) -> bool {
 fn follow<K: Watched + Routes>(hub: &mut Hub<K>, changed: &Arc<Notify>) -> Store<K> {
     let changed = Arc::clone(changed);
     hub.listen(move |change| {
-        let same = matches!(change, Change::Applied { old: Some(old), new } if same_routes(&***old, &***new));
+        let same = matches!(change, Change::Applied { old: Some(old), new, .. } if same_routes(&***old, &***new));
         if !same {
             changed.notify_one();
         }

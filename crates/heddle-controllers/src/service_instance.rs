@@ -21,6 +21,7 @@ mod tests;
 
 use std::time::Duration;
 
+use heddle_api::service_instance::ServiceInstanceSpec;
 use heddle_api::well_known::field_manager;
 use heddle_api::{Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance};
 use jiff::Timestamp;
@@ -32,6 +33,7 @@ use serde_json::Value;
 use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket};
 use crate::operation::Trouble;
 use crate::references::Target;
+use crate::watch::name_of;
 use crate::{Hubs, Parts, Start};
 use observe::World;
 pub(crate) use offer::{offers, wanted};
@@ -58,6 +60,29 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
         .follows_by(&mut hubs.registries, catalog::registries)
         .follows_closely(&mut hubs.revisions);
     start.add_with_runs(controller, bundle::is_under_way, parts);
+}
+
+/// What is kept of an instance: what it refers to, and whether it is to go. What runs for an instance of a bundle is looked
+/// at too, and more.
+pub(crate) fn gist(instance: &ServiceInstance) -> ServiceInstance {
+    let (spec, status) = (&instance.spec, instance.status.as_ref());
+    let applied = status.and_then(|status| status.applied.as_ref());
+    let is_of_bundle = spec.revision_ref.is_some()
+        || applied.is_some_and(|applied| applied.revision_ref.is_some())
+        || status.is_some_and(|status| status.run.is_some());
+    if is_of_bundle {
+        return instance.clone();
+    }
+    ServiceInstance {
+        metadata: name_of(instance),
+        spec: ServiceInstanceSpec {
+            service_id: spec.service_id.clone(),
+            plan_id: spec.plan_id.clone(),
+            application: spec.application.clone(),
+            ..ServiceInstanceSpec::default()
+        },
+        status: None,
+    }
 }
 
 /// Everything whose changes concern an instance.

@@ -3,8 +3,12 @@
 //! A [`Hub`] keeps the newest known state of a kind and tells its listeners about each change, in order. Every resync
 //! period it starts anew from a fresh list, so that not even a change that a watch failed to deliver is missed for longer
 //! than that. Listeners run inside the watch and therefore only take notes.
+//!
+//! Of kinds that there may be many thousands of, a hub keeps no more than its listeners look at ([`Hub::keeping`]).
 
+use std::collections::HashMap;
 use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +16,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use heddle_rt::Chance;
 use heddle_rt::backoff::{Backoff, Limits};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, ObjectRef, Store};
@@ -37,11 +42,16 @@ impl<K> Watched for K where
 pub(crate) enum Change<'a, K> {
     /// It came, or is not what it was.
     Applied {
+        /// As far as it is kept.
         old: Option<&'a Arc<K>>,
+        /// All of it.
         new: &'a Arc<K>,
+        /// Whether anything but the status may have changed.
+        is_written: bool,
     },
+    /// As far as it was kept.
     Deleted(&'a Arc<K>),
-    /// It was in a fresh list, whatever was known before.
+    /// It was in a fresh list, whatever was known before; as far as it is kept.
     Listed(&'a Arc<K>),
 }
 
@@ -56,22 +66,45 @@ impl<'a, K> Change<'a, K> {
     }
 }
 
-impl<K: Resource> Change<'_, K> {
+impl<'a, K: Resource> Change<'a, K> {
+    /// One state after another, both known whole.
+    #[cfg(test)]
+    pub(crate) fn between(old: Option<&'a Arc<K>>, new: &'a Arc<K>) -> Self {
+        Self::Applied {
+            old,
+            new,
+            is_written: is_written_since(old.map(|old| &**old), new),
+        }
+    }
+
     /// Whether anything but the status may have changed.
     pub(crate) fn is_written(&self) -> bool {
-        let Change::Applied {
-            old: Some(old),
-            new,
-        } = self
-        else {
-            return true;
-        };
-        let (a, b) = (old.meta(), new.meta());
-        (&a.uid, a.generation, &a.labels, &a.annotations)
-            != (&b.uid, b.generation, &b.labels, &b.annotations)
-            || (&a.finalizers, &a.owner_references) != (&b.finalizers, &b.owner_references)
-            || a.deletion_timestamp != b.deletion_timestamp
+        !matches!(
+            self,
+            Change::Applied {
+                is_written: false,
+                ..
+            }
+        )
     }
+}
+
+fn is_written_since<K: Resource>(old: Option<&K>, new: &K) -> bool {
+    old.is_none_or(|old| written(old) != written(new))
+}
+
+/// Everything in an object but its status, as one number: the spec by its generation, and what metadata people write.
+fn written<K: Resource>(object: &K) -> u64 {
+    let meta = object.meta();
+    let mut hasher = DefaultHasher::new();
+    (&meta.uid, meta.generation, &meta.labels, &meta.annotations).hash(&mut hasher);
+    meta.finalizers.hash(&mut hasher);
+    meta.deletion_timestamp.is_some().hash(&mut hasher);
+    for owner in meta.owner_references.iter().flatten() {
+        (&owner.uid, &owner.name, &owner.kind, &owner.api_version).hash(&mut hasher);
+        (owner.controller, owner.block_owner_deletion).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 type Listener<K> = Box<dyn Fn(&Change<'_, K>) + Send>;
@@ -83,6 +116,34 @@ pub(crate) struct Hub<K: Watched> {
     /// The store has such a signal too, but wakes only the last who asked.
     is_complete: watch::Sender<bool>,
     listeners: Vec<Listener<K>>,
+    /// `None` when objects are kept whole.
+    keeping: Option<Keeping<K>>,
+}
+
+/// How objects are kept that are not kept whole.
+struct Keeping<K> {
+    gist: fn(&K) -> K,
+    /// What was written into each, as a number (see [`written`]), by a hash of its name. Two that share a hash are taken to
+    /// be written more often than they are.
+    writings: HashMap<u64, u64>,
+}
+
+impl<K: Watched> Keeping<K> {
+    /// Takes note of a state. Answers whether something was written since the last one.
+    fn note(&mut self, key: &ObjectRef<K>, object: &K) -> bool {
+        let now = written(object);
+        self.writings.insert(hash(key), now) != Some(now)
+    }
+
+    fn forget(&mut self, key: &ObjectRef<K>) {
+        self.writings.remove(&hash(key));
+    }
+}
+
+fn hash<T: Hash>(value: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl<K: Watched> Hub<K> {
@@ -98,7 +159,18 @@ impl<K: Watched> Hub<K> {
             writer,
             is_complete: watch::Sender::new(false),
             listeners: Vec::new(),
+            keeping: None,
         }
+    }
+
+    /// Keeps only the gist of each object: its name, and what listeners look at in a state that was listed, that is gone
+    /// or that is no longer the newest. What has just changed they see whole.
+    pub(crate) fn keeping(mut self, gist: fn(&K) -> K) -> Self {
+        self.keeping = Some(Keeping {
+            gist,
+            writings: HashMap::new(),
+        });
+        self
     }
 
     /// Of one namespace only.
@@ -134,7 +206,7 @@ impl<K: Watched> Hub<K> {
                 match event {
                     Ok(event) => {
                         pauses.reset();
-                        self.take_in(&event);
+                        self.take_in(event);
                     }
                     Err(error) => {
                         tracing::debug!(kind = %K::kind(&()), %error, "a watch broke off");
@@ -145,32 +217,39 @@ impl<K: Watched> Hub<K> {
         }
     }
 
-    fn take_in(&mut self, event: &Event<K>) {
+    fn take_in(&mut self, event: Event<K>) {
         match event {
-            Event::Apply(object) => {
-                let key = ObjectRef::from_obj(object);
-                let old = self.store.get(&key);
-                self.writer.apply_watcher_event(event);
-                if let Some(new) = self.store.get(&key) {
-                    self.tell(&Change::Applied {
-                        old: old.as_ref(),
-                        new: &new,
-                    });
-                }
-            }
+            Event::Apply(object) => self.apply(object),
             Event::Delete(object) => {
-                let last = self.store.get(&ObjectRef::from_obj(object));
-                self.writer.apply_watcher_event(event);
-                self.tell(&Change::Deleted(
-                    &last.unwrap_or_else(|| Arc::new(object.clone())),
-                ));
+                let key = ObjectRef::from_obj(&object);
+                let last = self.store.get(&key);
+                let last = last.unwrap_or_else(|| Arc::new(object.clone()));
+                self.writer.apply_watcher_event(&Event::Delete(object));
+                if let Some(keeping) = &mut self.keeping {
+                    keeping.forget(&key);
+                }
+                self.tell(&Change::Deleted(&last));
             }
-            Event::Init | Event::InitApply(_) => self.writer.apply_watcher_event(event),
+            Event::Init => self.writer.apply_watcher_event(&event),
+            Event::InitApply(object) => {
+                let kept = match &mut self.keeping {
+                    None => object,
+                    Some(keeping) => {
+                        keeping.note(&ObjectRef::from_obj(&object), &object);
+                        (keeping.gist)(&object)
+                    }
+                };
+                self.writer.apply_watcher_event(&Event::InitApply(kept));
+            }
             Event::InitDone => {
                 let before = self.store.state();
-                self.writer.apply_watcher_event(event);
+                self.writer.apply_watcher_event(&event);
                 for gone in &before {
-                    if self.store.get(&ObjectRef::from_obj(&**gone)).is_none() {
+                    let key = ObjectRef::from_obj(&**gone);
+                    if self.store.get(&key).is_none() {
+                        if let Some(keeping) = &mut self.keeping {
+                            keeping.forget(&key);
+                        }
                         self.tell(&Change::Deleted(gone));
                     }
                 }
@@ -181,6 +260,32 @@ impl<K: Watched> Hub<K> {
                 self.is_complete.send_replace(true);
             }
         }
+    }
+
+    fn apply(&mut self, object: K) {
+        let key = ObjectRef::from_obj(&object);
+        let old = self.store.get(&key);
+        let (new, is_written) = match &mut self.keeping {
+            None => {
+                self.writer.apply_watcher_event(&Event::Apply(object));
+                let Some(new) = self.store.get(&key) else {
+                    return;
+                };
+                let is_written = is_written_since(old.as_deref(), &new);
+                (new, is_written)
+            }
+            Some(keeping) => {
+                let is_written = keeping.note(&key, &object);
+                let kept = Event::Apply((keeping.gist)(&object));
+                self.writer.apply_watcher_event(&kept);
+                (Arc::new(object), is_written)
+            }
+        };
+        self.tell(&Change::Applied {
+            old: old.as_ref(),
+            new: &new,
+            is_written,
+        });
     }
 
     fn tell(&self, change: &Change<'_, K>) {
@@ -197,6 +302,17 @@ pub(crate) fn sorted<K: Resource>(mut objects: Vec<Arc<K>>) -> Vec<Arc<K>> {
         (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))
     });
     objects
+}
+
+/// What every gist has: which object it is of, and whether that is to go.
+pub(crate) fn name_of<K: Resource>(object: &K) -> ObjectMeta {
+    let meta = object.meta();
+    ObjectMeta {
+        name: meta.name.clone(),
+        namespace: meta.namespace.clone(),
+        deletion_timestamp: meta.deletion_timestamp.clone(),
+        ..ObjectMeta::default()
+    }
 }
 
 /// The key of an object, without what differs between its states.
@@ -221,3 +337,6 @@ fn pauses(chance: Chance) -> Backoff {
     };
     Backoff::new(limits, chance)
 }
+
+#[cfg(test)]
+mod tests;

@@ -381,10 +381,7 @@ fn a_claim_of_a_namesake_is_another() {
     };
     let (old, new) = (broker("uid-flow"), broker("uid-namesake"));
     let woken = |new: &Arc<Broker>| {
-        let change = Change::Applied {
-            old: Some(&old),
-            new,
-        };
+        let change = Change::between(Some(&old), new);
         claimants(&change)
     };
     assert!(woken(&old).is_empty());

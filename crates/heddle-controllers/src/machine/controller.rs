@@ -163,7 +163,9 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
         let (store, inbox) = (self.store.clone(), self.inbox.clone());
         async move {
             let mut seen = 0;
-            let mut known = HashMap::new();
+            let mut known: HashMap<ObjectRef<B::Kind>, u64> = HashMap::new();
+            // Of an object for which nothing is asked, nothing has to be remembered.
+            let unasked = DefaultHasher::new().finish();
             loop {
                 seen = plane.changed(seen).await;
                 let mut now = HashMap::with_capacity(known.len());
@@ -171,10 +173,12 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
                     let mut hasher = DefaultHasher::new();
                     view(&*plane, &object, &mut hasher);
                     let (key, stamp) = (key_of(&*object), hasher.finish());
-                    if known.get(&key) != Some(&stamp) {
+                    if *known.get(&key).unwrap_or(&unasked) != stamp {
                         inbox.wake(key.clone());
                     }
-                    now.insert(key, stamp);
+                    if stamp != unasked {
+                        now.insert(key, stamp);
+                    }
                 }
                 known = now;
             }
@@ -242,6 +246,7 @@ pub(crate) fn looks_different<T: Seen>(change: &Change<'_, T>) -> bool {
         Change::Applied {
             old: Some(old),
             new,
+            ..
         } => old.outlook() != new.outlook(),
         _ => true,
     }

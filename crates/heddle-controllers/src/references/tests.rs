@@ -32,11 +32,11 @@ fn referrers_are_found_by_what_they_refer_to_now() {
     let index = Index::new();
     let (a, b) = (trigger("a", "x"), trigger("b", "x"));
     index.update(&Change::Listed(&b), targets);
-    index.update(&Change::Applied { old: None, new: &a }, targets);
+    index.update(&Change::between(None, &a), targets);
     assert_eq!(found(&index, "x"), ["a", "b"]);
     let moved = trigger("a", "y");
     let old = Some(&a);
-    index.update(&Change::Applied { old, new: &moved }, targets);
+    index.update(&Change::between(old, &moved), targets);
     assert_eq!(
         (found(&index, "x"), found(&index, "y")),
         (vec!["b".to_owned()], vec!["a".to_owned()])

@@ -782,10 +782,7 @@ fn everything_that_concerns_an_instance_wakes_it() {
     );
     let application = Arc::new(world.application.clone().unwrap());
     let emptied = Arc::new(self::application("shop", &[]));
-    let offered = super::offers(&Change::Applied {
-        old: Some(&application),
-        new: &emptied,
-    });
+    let offered = super::offers(&Change::between(Some(&application), &emptied));
     let concerned = |instance: &ServiceInstance| {
         super::targets(instance)
             .iter()
