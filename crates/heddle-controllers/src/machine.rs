@@ -284,8 +284,8 @@ impl Ctx {
     }
 }
 
-/// How many objects of a long list are read at once.
-const PAGE: u32 = 500;
+/// How many objects of a long list are read at once. Not what watches ask for: the simulation tells live reads by it.
+const PAGE: u32 = 250;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -31,8 +31,13 @@ impl Debug for Sight {
 }
 
 impl Sight {
-    /// Adds a kind. The watch must be of all namespaces: what is not seen here is not there.
+    /// Adds a kind. The watch must be of all namespaces, for what is not seen here is not there, and keep objects whole.
     pub(crate) fn with<K: Watched>(self, hub: &Hub<K>) -> Self {
+        assert!(
+            hub.keeps_all(),
+            "a status cannot follow the gist of {}",
+            K::kind(&())
+        );
         self.over(hub.store(), hub.is_complete())
     }
 

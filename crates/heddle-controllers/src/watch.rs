@@ -173,6 +173,10 @@ impl<K: Watched> Hub<K> {
         self
     }
 
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.keeping.is_none()
+    }
+
     /// Of one namespace only.
     pub(crate) fn within(client: &Client, namespace: &str) -> Self
     where
