@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         let directory = words.next().unwrap_or_default();
         return heddle_bundles::sandbox::shim::main(directory.as_ref());
     }
+    take_small_pages();
     let mut terminal = Terminal::process();
     match cmd::run(&mut terminal) {
         Ok(()) => ExitCode::SUCCESS,
@@ -50,4 +51,11 @@ fn main() -> ExitCode {
             ExitCode::from(failure::exit_code(&error))
         }
     }
+}
+
+/// Asks the kernel for memory in small pages. The allocator asks for huge ones, of which each is cleared whole for whoever
+/// needs the first bytes of it: measured on the path of an event, that takes twice the memory and a third more time.
+fn take_small_pages() {
+    // Where it cannot be had there is more memory in use than need be, and nothing else.
+    nix::sys::prctl::set_thp_disable(true).ok();
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use heddle_api::action::Limits;
-use nix::sys::prctl::set_no_new_privs;
+use nix::sys::prctl::{set_no_new_privs, set_thp_disable};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use serde_json::Value;
@@ -61,6 +61,8 @@ fn become_program(
     limit(order.run.limits, grouped).map_err(|error| format!("cannot set limits: {error}"))?;
     set_no_new_privs().map_err(|error| format!("cannot give up privileges for good: {error}"))?;
     umask(Mode::from_bits_truncate(0o022));
+    // The server does without huge pages, and what it starts inherits that; the program has the choice again.
+    set_thp_disable(false).ok();
     let error = command.exec();
     Err(format!(
         "cannot execute {}: {error}",
