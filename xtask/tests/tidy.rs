@@ -67,7 +67,8 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("prometheus-client", &["heddle-apiserver"]),
     ("clap", &["heddle"]),
     ("fuser", &["heddle"]),
-    ("nix", &["heddle-bundles"]),
+    // Sandboxes, and one switch of the process at its very start.
+    ("nix", &["heddle", "heddle-bundles"]),
     ("tar", &["heddle-bundles"]),
     ("rcgen", &["heddle", "heddle-rt"]),
 ];
