@@ -4,12 +4,14 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
 use heddle_apiserver::{
-    ADMINS, ApiServer, CONTROLLERS, Identity, Limits, Options, Registry, Tokens,
+    ADMINS, ApiServer, CONTROLLERS, Identity, InProcess, Limits, Options, Registry, Tokens,
 };
 use heddle_rt::{Chance, Clock, MemoryVfs};
 use heddle_store::{Mode, Store};
 use jiff::Timestamp;
 use kube::Client;
+
+use crate::weather::Weather;
 
 /// When every story begins.
 pub const BEGINNING: i64 = 1_800_000_000;
@@ -84,8 +86,17 @@ impl Stage {
 
     /// As heddle's own controllers connect.
     pub fn controllers(&self) -> Client {
+        Client::new(self.controllers_door(), "default")
+    }
+
+    /// The same while so many of a hundred requests fail.
+    pub fn bad_weather(&self, chance: Chance, percent: u64) -> Weather {
+        Weather::over(self.controllers_door(), chance, percent)
+    }
+
+    fn controllers_door(&self) -> InProcess {
         let controllers = Identity::new("controllers", &[CONTROLLERS]);
-        Client::new(self.server.in_process(controllers).lean(), "default")
+        self.server.in_process(controllers).lean()
     }
 
     /// Tells the story while `work` goes on, and the API server tidies up.

@@ -4,18 +4,15 @@
 //! the time: reads, writes before and after they were carried out, and watches in their midst.
 
 use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
 use axum::body::Body;
-use bytes::Bytes;
 use futures::StreamExt as _;
 use heddle_apiserver::InProcess;
 use heddle_rt::Chance;
 use http::{Method, Request, Response};
+use kube::Client;
 
 use crate::sweep::refusal;
 
@@ -36,14 +33,21 @@ struct Sky {
 
 impl Weather {
     /// So many of a hundred requests to `inner` fail.
-    #[must_use]
-    pub fn over(inner: InProcess, chance: Chance, percent: u64) -> Self {
+    pub(crate) fn over(inner: InProcess, chance: Chance, percent: u64) -> Self {
         let sky = Arc::new(Sky {
             percent,
             is_clear: AtomicBool::new(false),
             struck: AtomicU64::new(0),
         });
         Self { inner, chance, sky }
+    }
+
+    /// Whoever uses this client feels it.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        let weather = self.clone();
+        let service = tower::service_fn(move |request| answer(weather.clone(), request));
+        Client::new(service, "default")
     }
 
     /// From now on nothing fails. Gives how much did.
@@ -80,43 +84,25 @@ impl Weather {
     }
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type Answer = Result<Response<Body>, Infallible>;
 
-impl<B> tower::Service<Request<B>> for Weather
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
+async fn answer(weather: Weather, request: Request<kube::client::Body>) -> Answer {
+    let query = request.uri().query().unwrap_or_default();
+    let is_watch = query.contains("watch=true");
+    let is_write = request.method() != Method::GET;
+    let mut inner = weather.inner.clone();
+    if !weather.strikes() {
+        let response = tower::Service::call(&mut inner, request).await?;
+        return Ok(if is_watch {
+            weather.cut(response)
+        } else {
+            response
+        });
     }
-
-    fn call(&mut self, request: Request<B>) -> Answer {
-        let weather = self.clone();
-        Box::pin(async move {
-            let is_watch = request
-                .uri()
-                .query()
-                .is_some_and(|query| query.contains("watch=true"));
-            let is_write = request.method() != Method::GET;
-            let mut inner = weather.inner.clone();
-            if !weather.strikes() {
-                let response = tower::Service::call(&mut inner, request).await?;
-                return Ok(if is_watch {
-                    weather.cut(response)
-                } else {
-                    response
-                });
-            }
-            // Half of the writes that fail have been carried out; only the answer is lost.
-            if is_write && weather.chance.below(2) == 0 {
-                tower::Service::call(&mut inner, request).await?;
-                return Ok(refusal(500));
-            }
-            Ok(weather.refusal())
-        })
+    // Half of the writes that fail have been carried out; only the answer is lost.
+    if is_write && weather.chance.below(2) == 0 {
+        tower::Service::call(&mut inner, request).await?;
+        return Ok(refusal(500));
     }
+    Ok(weather.refusal())
 }

@@ -17,7 +17,6 @@ use heddle_api::well_known::{FINALIZER, RECORD_LABEL, SYSTEM_NAMESPACE};
 use heddle_api::{
     Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance, names,
 };
-use heddle_apiserver::{CONTROLLERS, Identity};
 use heddle_controllers::{DataPlane, Options};
 use heddle_rt::{Chance, Clock};
 use heddle_sim::plane::TestPlane;
@@ -62,10 +61,8 @@ fn tell_in<F: Future<Output = ()>>(
     on_stage(&NAMESPACES, |stage| async move {
         let clock = stage.clock.clone();
         let chance = Chance::seeded(seed);
-        let controllers = Identity::new("controllers", &[CONTROLLERS]);
-        let server = stage.server.in_process(controllers).lean();
-        let weather = Weather::over(server, chance.clone(), percent);
-        let client = Client::new(weather.clone(), "default");
+        let weather = stage.bad_weather(chance.clone(), percent);
+        let client = weather.client();
         let plane = TestPlane::new(clock.clone());
         let shared: Arc<dyn DataPlane> = Arc::new(plane.clone());
         let options = Options {
