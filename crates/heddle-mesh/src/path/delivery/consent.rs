@@ -40,6 +40,9 @@ static REQUEST_CALLBACK: HeaderName = HeaderName::from_static("webhook-request-c
 /// Where a destination may consent later, with a token behind it. Below a folder that no Application's name can be.
 pub(crate) const CALLBACK_PATH: &str = "/heddle/v1/webhook-consent/";
 
+/// As many random bytes as nobody guesses.
+const TOKEN_BYTES: usize = 16;
+
 /// How long a destination may think about it.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// How long consent lasts without being renewed.
@@ -144,7 +147,7 @@ impl Consents {
         };
         {
             let mut state = consent.state.lock();
-            state.token = secret(&shared.chance);
+            state.token = shared.chance.token(TOKEN_BYTES);
             consent.grant(&mut state, shared.clock.monotonic(), rate, true);
         }
         tracing::info!(url = consent.url, "consent to be sent events, by callback");
@@ -165,7 +168,7 @@ impl Consent {
             headers: [(REQUEST_ORIGIN.clone(), origin)],
             granted: AtomicBool::new(false),
             state: Mutex::new(State {
-                token: secret(chance),
+                token: chance.token(TOKEN_BYTES),
                 ask_at: Duration::ZERO,
                 until: None,
                 called_back: false,
@@ -348,9 +351,4 @@ fn tell(shared: &Arc<Shared>, consent: &Arc<Consent>) {
         }
     }
     shared.announce();
-}
-
-/// A token that nobody guesses.
-fn secret(chance: &Chance) -> String {
-    format!("{:016x}{:016x}", chance.u64(), chance.u64())
 }
