@@ -67,8 +67,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("prometheus-client", &["heddle-apiserver"]),
     ("clap", &["heddle"]),
     ("fuser", &["heddle"]),
-    // Sandboxes, and one switch of the process at its very start.
-    ("nix", &["heddle", "heddle-bundles"]),
+    ("nix", &["heddle-bundles"]),
     ("tar", &["heddle-bundles"]),
     ("rcgen", &["heddle", "heddle-rt"]),
 ];

@@ -57,5 +57,5 @@ fn main() -> ExitCode {
 /// needs the first bytes of it: measured on the path of an event, that takes twice the memory and a third more time.
 fn take_small_pages() {
     // Where it cannot be had there is more memory in use than need be, and nothing else.
-    nix::sys::prctl::set_thp_disable(true).ok();
+    rustix::thread::disable_transparent_huge_pages(true).ok();
 }

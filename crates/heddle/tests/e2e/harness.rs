@@ -175,6 +175,10 @@ impl Server {
             .to_owned()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Ends the server without warning.
     pub(crate) fn kill(&mut self) {
         self.kill_and(|| ());

@@ -231,3 +231,15 @@ async fn the_ready_line_tells_people_what_to_do() {
         )
     );
 }
+
+/// Huge pages, which the allocator asks for, double the memory of a server at rest.
+#[tokio::test(flavor = "multi_thread")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what the kernel tells is no file of ours and has no length"
+)]
+async fn a_server_takes_small_pages() {
+    let server = Server::start().await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    assert!(status.contains("THP_enabled:\t0"), "{status}");
+}
