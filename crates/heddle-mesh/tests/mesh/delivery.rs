@@ -123,6 +123,26 @@ async fn an_event_that_nobody_takes_rests_until_it_is_redriven_or_discarded() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_fails_at_once_is_asked_gently_until_it_is_well() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.trigger("t", "a", json!({"spec": {"delivery": {"retry": 0}}}));
+    world.manner("a", Manner::Answer(500));
+    world.route().await;
+    world.publish_many((0..3000).map(|id| id.to_string())).await;
+    world.pass(1).await;
+    let asked = world.received("a").len();
+    assert!((200..=600).contains(&asked), "{asked} times in a second");
+    world.manner("a", Manner::Accept);
+    world
+        .until("ended", |world| world.account("t").pending == 0)
+        .await;
+    let account = world.account("t");
+    assert_eq!(account.delivered + account.dead_lettered, 3000);
+    assert!(account.delivered > 2000, "most did not fail: {account:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_crash_forgets_neither_backlog_nor_attempts() {
     let mut world = World::in_memory().await;
     world.broker("ns", "default");

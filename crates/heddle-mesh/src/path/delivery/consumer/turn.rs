@@ -1,7 +1,7 @@
-//! Taking turns at a destination that allowed only so many events per minute.
+//! Taking turns at a destination that allowed only so many events per minute, or that is down and left alone for a moment.
 //!
 //! A consumer asks for a time when it has work, and for one at a time. Until that time has come nothing else is begun, and
-//! no lane is kept waiting for it. Those that nobody asked for consent never come here with more than a look.
+//! no lane is kept waiting for it. Those that are well and were not asked for consent never come here with more than a look.
 
 use std::sync::Arc;
 
@@ -23,14 +23,18 @@ pub(super) enum Turn {
 impl Consumer {
     /// Whether something may be sent now; if not, it will be looked into when it may.
     pub(super) fn has_turn(self: &Arc<Self>, shared: &Shared, state: &mut State) -> bool {
-        let Some(consent) = &state.plan.consent else {
+        let (consent, rests_until) = (&state.plan.consent, state.breaker.rests_until());
+        if consent.is_none() && rests_until.is_none() {
             return true;
-        };
+        }
         if std::mem::take(&mut state.turn) == Turn::Come {
             return true;
         }
         let now = shared.clock.monotonic();
-        let at = consent.next_turn(now);
+        let allowed = consent
+            .as_ref()
+            .map_or(now, |consent| consent.next_turn(now));
+        let at = allowed.max(rests_until.unwrap_or(now));
         if at > now {
             state.turn = Turn::Awaited;
             let due = Due {

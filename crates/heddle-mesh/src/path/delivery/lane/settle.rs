@@ -94,7 +94,7 @@ pub(super) fn settle(
             answer,
         } => {
             if again {
-                state.breaker.failed();
+                state.breaker.failed(shared.clock.monotonic());
             } else {
                 // It did its part, be it to say no.
                 state.breaker.succeeded();

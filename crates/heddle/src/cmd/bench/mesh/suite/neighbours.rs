@@ -1,8 +1,8 @@
 //! What do healthy triggers notice of neighbours that hang, dawdle, refuse, fail, complain and hang up?
 //!
-//! Every turn has a server of its own, because bad neighbours are still being tried long after a run has ended. At a
-//! steady rate the healthy ones alone are the measure. When everything is saturated, more triggers are more work whoever
-//! they belong to, so bad neighbours are compared with as many good ones.
+//! Every turn has a server of its own, because bad neighbours are still being tried long after a run has ended. More
+//! triggers are more work whoever they belong to, so bad neighbours are compared with as many good ones: what healthy
+//! triggers notice when their neighbours break. At a steady rate they are compared with an empty street as well.
 
 use std::net::SocketAddr;
 
@@ -27,13 +27,15 @@ pub(in super::super) async fn run(lab: &mut Lab<'_>) -> anyhow::Result<()> {
     let good = Street::new("beside 6 good", vec![good.address; bad.len()]);
     let bad = Street::new("beside 6 bad", bad.iter().map(|bad| bad.address).collect());
 
-    let [alone, beside] = steady(lab, &sink, [&nobody, &bad]).await?;
-    for (name, of) in [
-        ("p50", (|sample| millis(sample).0) as fn(&Sample) -> f64),
-        ("p99", |sample| millis(sample).1),
-    ] {
-        let name = format!("arrival {name} of healthy triggers, 6 bad neighbours ÷ alone");
-        lab.row(Row::ratio(name, of, &beside, &alone).goal(Goal::AtMost(1.1)));
+    let [alone, beside_good, beside] = steady(lab, &sink, [&nobody, &good, &bad]).await?;
+    for (against, other) in [("6 good ones", &beside_good), ("alone", &alone)] {
+        for (name, of) in [
+            ("p50", (|sample| millis(sample).0) as fn(&Sample) -> f64),
+            ("p99", |sample| millis(sample).1),
+        ] {
+            let name = format!("arrival {name} of healthy triggers, 6 bad neighbours ÷ {against}");
+            lab.row(Row::ratio(name, of, &beside, other).goal(Goal::AtMost(1.1)));
+        }
     }
     let name = "events/s at a steady rate, 6 bad neighbours ÷ alone";
     let row = Row::ratio(name, |sample| sample.rate, &beside, &alone);
