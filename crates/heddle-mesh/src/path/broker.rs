@@ -199,18 +199,20 @@ impl Scanner {
             Some(batch) => Ok(batch),
             None => self.shared.log.read(next, REFILL_BYTES),
         };
-        match batch {
-            Ok(batch) => {
+        let error = match batch {
+            Ok(batch) if batch.next > next => {
                 consumer.refill(&self.shared, &batch.records, batch.next, scanned);
-                true
+                return true;
             }
-            Err(error) => {
-                tracing::error!(%error, consumer = %consumer.key, "cannot read the backlog");
-                // It still wants to read, and may have nothing else to do that would let it ask again.
-                self.shared.refills.send(id).ok();
-                false
-            }
-        }
+            // What was matched is on record and the log ends before it: the disk lost what it had said was safe. Asking
+            // again at once would be all that this task does from then on.
+            Ok(batch) => format!("the log ends at {}, before {scanned}", batch.next),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(error, consumer = %consumer.key, "cannot read the backlog");
+        // It still wants to read, and may have nothing else to do that would let it ask again.
+        self.shared.refills.send(id).ok();
+        false
     }
 
     fn scanned(&self) -> Offset {

@@ -14,5 +14,6 @@ mod quota;
 mod replies;
 mod room;
 mod schedule;
+mod shortened;
 mod tables;
 mod world;

@@ -1,0 +1,53 @@
+//! A log that lost what it had said was safe, while the journal kept what is said about it.
+//!
+//! No disk may do that, and no mesh can make up for it. It must not become worse by it either.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use heddle_rt::vfs::Vfs as _;
+use serde_json::json;
+
+use crate::world::World;
+
+/// Real time, for what is shown is that simulated time goes on. It takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_backlog_that_is_gone_is_not_looked_for_all_the_time() {
+    let (tell, told) = mpsc::channel();
+    let story = std::thread::Builder::new().spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build();
+        runtime.unwrap().block_on(lose_the_log());
+        tell.send(()).ok();
+    });
+    story.unwrap();
+    let told = told.recv_timeout(PATIENCE);
+    assert_eq!(told, Ok(()), "a mesh that never rests lets no time pass");
+}
+
+async fn lose_the_log() {
+    let mut world = World::on_disk();
+    world.broker("ns", "default");
+    let paused = json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}}});
+    world.trigger("t", "a", paused);
+    world.route().await;
+    for id in ["1", "2", "3"] {
+        assert_eq!(world.publish(id, &[]).await, 202);
+    }
+    world.mesh.settled().await;
+    assert_eq!(world.account("t").pending, 3);
+    world.stop().await;
+    let (disk, log) = (world.disk.clone().unwrap(), Path::new("/mesh/log"));
+    for name in disk.list(log).unwrap() {
+        disk.remove(&log.join(name)).unwrap();
+    }
+    world.begin();
+    world.route().await;
+    world.pass(60).await;
+    assert_eq!(world.publish("4", &[]).await, 202);
+}
