@@ -3,7 +3,7 @@
 //! Lock order: a consumer's state, then the list of consumers or the dead letters, then the lines. The list may be held
 //! with the dead letters, never while a consumer is being locked. Consents are asked for and looked at last. No lock is held across an await.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -40,9 +40,10 @@ pub(crate) struct InForce {
 /// All consumers that have a name's place, routed or not.
 #[derive(Debug, Default)]
 pub(crate) struct Consumers {
-    /// In order, so that whoever walks through all of them does so the same way each time.
+    /// In order, so that whoever walks through all of them does so the same way each time. So is the other map, which
+    /// lets go of them last: their connections are closed then, and in which order can be seen from outside.
     pub(crate) by_id: BTreeMap<ConsumerId, Arc<Consumer>>,
-    pub(crate) by_key: HashMap<Arc<str>, Arc<Consumer>>,
+    pub(crate) by_key: BTreeMap<Arc<str>, Arc<Consumer>>,
     pub(crate) last: ConsumerId,
 }
 

@@ -446,6 +446,8 @@ impl Inner {
             pools.extend(pool.upgrade());
             pool.strong_count() > 0
         });
+        // The map has another order in each process, and a simulation must close connections in the same one every time.
+        pools.sort_by(|one, other| one.name().cmp(&other.name()));
         for pool in pools {
             pool.sweep();
         }

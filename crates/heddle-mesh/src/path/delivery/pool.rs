@@ -136,6 +136,11 @@ impl Pool {
         }
     }
 
+    /// What people call its origin. Two of one name have other roots.
+    pub(super) fn name(&self) -> (&str, u16) {
+        (&self.place.host, self.place.port)
+    }
+
     /// A place among the deliveries that may be open at once.
     pub(super) async fn turn(&self) -> SemaphorePermit<'_> {
         let turn = self.open.acquire().await;
