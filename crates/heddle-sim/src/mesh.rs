@@ -12,11 +12,15 @@
 
 mod act;
 mod book;
+mod figures;
 mod network;
+mod opening;
 mod planted;
+mod subscriber;
+mod wish;
 mod world;
 
-pub use book::Figures;
+pub use figures::{Figures, NoFigures};
 pub use planted::Planted;
 
 /// How many acts make a run.

@@ -23,7 +23,7 @@ fn run_all(seeds: u64, planted: Planted) -> (Figures, Vec<(u64, String)>) {
         let mut wrong = Vec::new();
         for seed in (first..seeds).step_by(2) {
             match std::panic::catch_unwind(|| run(seed, planted)) {
-                Ok(Ok(figures)) => add(&mut total, &figures),
+                Ok(Ok(figures)) => total.add(&figures),
                 Ok(Err(what)) => wrong.push((seed, what)),
                 Err(_) => wrong.push((seed, "a panic".to_owned())),
             }
@@ -35,22 +35,12 @@ fn run_all(seeds: u64, planted: Planted) -> (Figures, Vec<(u64, String)>) {
         let halves = [0, 1].map(|first| scope.spawn(move || part(first)));
         for half in halves {
             let (figures, found) = half.join().expect("panics are caught inside");
-            add(&mut total, &figures);
+            total.add(&figures);
             wrong.extend(found);
         }
     });
     wrong.sort();
     (total, wrong)
-}
-
-fn add(total: &mut Figures, one: &Figures) {
-    total.published += one.published;
-    total.owed += one.owed;
-    total.received += one.received;
-    total.repeated += one.repeated;
-    total.dead_letters += one.dead_letters;
-    total.crashes += one.crashes;
-    total.faults += one.faults;
 }
 
 #[test]

@@ -6,14 +6,13 @@ use bytes::Bytes;
 use heddle_api::ledger::DeadLetterSelection;
 use heddle_mesh::who::Who;
 use heddle_rt::vfs::Fault;
-use http::Request;
-use http_body_util::Full;
 
-use super::book::{Answer, Published};
-use super::network::Manner;
-use super::world::{End, Wish, World};
+use super::book::Answer;
+use super::opening;
+use super::subscriber::Manner;
+use super::wish::{TYPES, Wish};
+use super::world::{End, World};
 
-const TYPES: [&str; 3] = ["made", "paid", "sent"];
 const KEYS: u64 = 3;
 
 impl World {
@@ -87,13 +86,7 @@ impl World {
     }
 
     fn change_manner(&self, number: usize) {
-        let manner = match self.chance.below(9) {
-            0 | 1 => Manner::Accepts,
-            2..6 => Manner::Moody,
-            6 => Manner::Answers([400, 404, 410, 500, 503][self.chance.below(5) as usize]),
-            7 => Manner::Slow(self.chance.below(1_900)),
-            _ => Manner::Hangs,
-        };
+        let manner = Manner::some(&self.chance, 1_900);
         let name = self.wishes[number].name.clone();
         self.manners.lock().insert(name, manner);
     }
@@ -160,25 +153,14 @@ impl World {
         let mut data = vec![0; self.chance.below(400) as usize];
         self.chance.fill(&mut data);
         let data = Bytes::from(data);
-        let number = {
+        let (number, request) = {
             let mut book = self.book.lock();
-            book.published.push(Published {
-                answer: None,
-                type_,
-                key,
-                data: data.clone(),
-            });
-            book.published.len() - 1
+            let id = book.published.len().to_string();
+            let number = book.draft(id, type_, key, data);
+            book.send(number);
+            let request = opening::request(&book.published[number], "default");
+            (number, request)
         };
-        let request = Request::post("/broker/ns/default")
-            .header("ce-specversion", "1.0")
-            .header("ce-id", number.to_string())
-            .header("ce-source", "/sim")
-            .header("ce-type", type_)
-            .header("ce-partitionkey", key.to_string())
-            .header("content-type", "application/octet-stream")
-            .body(Full::from(data))
-            .expect("a request");
         let status = self
             .mesh
             .source()
@@ -196,16 +178,13 @@ impl World {
 
     fn publish_answered(&mut self, number: usize, answer: Answer) {
         let mut book = self.book.lock();
-        book.published[number].answer = Some(answer);
-        if answer != Answer::Accepted {
+        if !book.answered(number, answer) {
             return;
         }
-        book.figures.published += 1;
         let type_ = book.published[number].type_;
         for wish in &mut self.wishes {
             if wish.exists && wish.wants(type_) {
-                let owed = book.owed.entry(wish.name.clone()).or_default();
-                owed.insert(number);
+                book.owe(&wish.name, number);
             } else if !wish.exists && wish.known {
                 wish.gap.push(number);
             }
