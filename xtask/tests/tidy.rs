@@ -69,6 +69,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("fuser", &["heddle"]),
     ("nix", &["heddle-bundles"]),
     ("tar", &["heddle-bundles"]),
+    ("turmoil", &["heddle-sim"]),
     ("rcgen", &["heddle", "heddle-rt"]),
 ];
 

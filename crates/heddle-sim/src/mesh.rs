@@ -16,6 +16,7 @@ mod figures;
 mod network;
 mod opening;
 mod planted;
+pub mod storm;
 mod subscriber;
 mod wish;
 mod world;

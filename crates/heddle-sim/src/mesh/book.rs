@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::figures::Figures;
+use super::wish::Wish;
 
 /// What the publisher was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +124,14 @@ impl Book {
         owed.insert(number);
     }
 
+    /// The events of which nobody knows whether they were kept.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = usize> {
+        let published = self.published.iter().enumerate();
+        published
+            .filter(|(_, published)| published.answer == Some(Answer::Unknown))
+            .map(|(number, _)| number)
+    }
+
     /// A subscriber sees an event.
     pub(super) fn receive(&mut self, host: &str, id: &str, data: &[u8]) {
         self.figures.received += 1;
@@ -217,6 +226,20 @@ impl Book {
         }
         if !wrong.is_empty() {
             self.blame(wrong.join("; "));
+        }
+    }
+
+    /// Nobody saw an event of a type that they never asked for, whatever its publisher was told.
+    pub(super) fn check_types(&mut self, wishes: &[Wish]) {
+        let wants = |trigger: &str, type_| {
+            let mut wishes = wishes.iter().filter(|wish| wish.name == trigger);
+            wishes.any(|wish| wish.wants(type_))
+        };
+        let mut seen = self.seen.iter();
+        let wrong = seen.find(|(trigger, event)| !wants(trigger, self.published[*event].type_));
+        if let Some((trigger, event)) = wrong {
+            let id = &self.published[*event].id;
+            self.blame(format!("{trigger} never asked for events like {id}"));
         }
     }
 
