@@ -13,5 +13,4 @@ pub mod images;
 pub mod pack;
 pub mod registries;
 pub mod sandbox;
-mod threads;
 pub mod workshop;

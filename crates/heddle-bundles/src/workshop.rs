@@ -19,7 +19,6 @@ use serde_json::{Map, Value};
 use crate::images::{self, Image, Store};
 use crate::registries::{self, Fetch, KeepError, PAGE, Patience, Registries, Request, push};
 use crate::sandbox::{self, Capabilities, Program, Refusal, Runner};
-use crate::threads::blocking;
 
 /// What a workshop is made of.
 #[derive(Clone, Debug)]
@@ -125,7 +124,7 @@ impl Workshop {
     ) -> Result<String, push::Error> {
         let inner = Arc::clone(&self.0);
         let put = move || inner.shelf.put(&repository, &tag, &image);
-        let put = blocking(&self.0.tasks, "push", put).await;
+        let put = self.0.tasks.blocking("push", put).await;
         put.map_err(|source| push::Error::Io {
             what: "start a thread".to_owned(),
             source,
@@ -200,7 +199,7 @@ impl Workshop {
         work: impl FnOnce(&Inner) -> Result<T, E> + Send + 'static,
     ) -> Result<T, String> {
         let inner = Arc::clone(&self.0);
-        let done = blocking(&self.0.tasks, name, move || work(&inner)).await;
+        let done = self.0.tasks.blocking(name, move || work(&inner)).await;
         done.map_err(|error| error.to_string())?
             .map_err(Words::words)
     }

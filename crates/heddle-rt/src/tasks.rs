@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -225,6 +226,22 @@ impl Tasks {
                 drop(ancestors);
             })?;
         Ok(())
+    }
+
+    /// Does `work`, which blocks, on a thread of its own and hands over what comes of it. Whoever stops waiting does not stop
+    /// the work.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> std::io::Result<T> {
+        let (done, waiting) = oneshot::channel();
+        self.spawn_thread(name, OnError::Report, move || {
+            // Nobody waits any more when this fails, which is theirs to decide.
+            done.send(work()).ok();
+        })?;
+        let ended = waiting.await;
+        ended.map_err(|_| std::io::Error::other(format!("{name} ended before its time")))
     }
 
     /// Told to everything in the group and below it.

@@ -44,7 +44,6 @@ use super::label::DESCRIPTIONS;
 use super::reference::{Reference, Version};
 use super::source::{Listing, Source};
 use crate::images::Digest;
-use crate::threads::blocking;
 
 /// Repositories whose index is remembered.
 const INDEXES_MAX: usize = 100;
@@ -140,7 +139,9 @@ async fn fetch(
     }
     // Megabytes of YAML take a while.
     let body = answer.body;
-    let read = blocking(tasks, "read an index of charts", move || index::read(&body)).await;
+    let read = tasks
+        .blocking("read an index of charts", move || index::read(&body))
+        .await;
     let read = read.map_err(|error| unusable(error.to_string()))?;
     let index = Arc::new(read.map_err(|why| unusable(format!("it is no index: {why}")))?);
     let mut known = indexes.0.lock();

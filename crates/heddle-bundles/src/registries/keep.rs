@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use super::source::Source;
 use crate::images::manifest::{self, Descriptor, Document, Manifest};
 use crate::images::{self, Digest, Hold, Store};
-use crate::threads::blocking;
 
 /// Blobs fetched at once.
 const BLOBS_AT_ONCE: usize = 3;
@@ -83,7 +82,9 @@ pub(super) async fn keep<S: Source>(
         .try_for_each_concurrent(BLOBS_AT_ONCE, |descriptor| fetching.blob(descriptor))
         .await?;
     let (hold, digest) = (fetching.hold, digest.clone());
-    blocking(tasks, "keep an image", move || hold.seal(&digest)).await??;
+    tasks
+        .blocking("keep an image", move || hold.seal(&digest))
+        .await??;
     Ok(())
 }
 
@@ -120,16 +121,15 @@ impl<S: Source> Fetching<'_, S> {
         let bytes = self.source.manifest(self.repository, digest).await?;
         let document = manifest::parse(&bytes, None).map_err(KeepError::Refused)?;
         let (hold, digest) = (self.hold.clone(), digest.clone());
-        blocking(self.tasks, "keep a manifest", move || {
-            hold.put(&digest, &bytes)
-        })
-        .await??;
+        self.tasks
+            .blocking("keep a manifest", move || hold.put(&digest, &bytes))
+            .await??;
         Ok(document)
     }
 
     async fn blob(&self, descriptor: &Descriptor) -> Result<(), KeepError> {
         let (hold, wanted) = (self.hold.clone(), descriptor.clone());
-        let writer = blocking(self.tasks, "look for a blob", move || {
+        let writer = self.tasks.blocking("look for a blob", move || {
             if hold.has(&wanted.digest) {
                 return Ok(None);
             }
@@ -140,7 +140,7 @@ impl<S: Source> Fetching<'_, S> {
         };
         let (pieces, mut taking) = mpsc::channel::<Bytes>(PIECES_WAITING);
         let (verdict, decided) = tokio::sync::oneshot::channel::<()>();
-        let writing = blocking(self.tasks, "write a blob", move || {
+        let writing = self.tasks.blocking("write a blob", move || {
             while let Some(piece) = taking.blocking_recv() {
                 writer.write(&piece)?;
             }

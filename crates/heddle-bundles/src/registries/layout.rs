@@ -18,7 +18,6 @@ use super::evidence::Answer;
 use super::source::{Listing, Source, Step, seen, step};
 use crate::images::manifest::{self, DOCUMENT_BYTES_MAX, Descriptor, LISTING_BYTES_MAX};
 use crate::images::{Digest, tree};
-use crate::threads::blocking;
 
 /// The annotation that names an image.
 pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
@@ -38,7 +37,9 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) async fn open(tasks: &Tasks, dir: PathBuf, name: String) -> Result<Self, Trouble> {
         let loading = dir.clone();
-        let loaded = blocking(tasks, "read an OCI layout", move || load(&loading)).await;
+        let loaded = tasks
+            .blocking("read an OCI layout", move || load(&loading))
+            .await;
         let images = loaded
             .map_err(|error| error.to_string())
             .and_then(|loaded| loaded);
@@ -65,10 +66,10 @@ impl Layout {
 
     async fn document(&self, digest: &Digest) -> io::Result<Bytes> {
         let path = blob_path(&self.dir, digest);
-        let read = blocking(&self.tasks, "read a blob", move || {
-            tree::read(&path, DOCUMENT_BYTES_MAX)
-        })
-        .await??;
+        let read = self
+            .tasks
+            .blocking("read a blob", move || tree::read(&path, DOCUMENT_BYTES_MAX))
+            .await??;
         if Digest::of(&read) != *digest {
             let text = format!("the content of {digest} is something else");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
@@ -181,7 +182,9 @@ impl Source for Layout {
                 into.blocking_send(piece).is_ok()
             })
         };
-        let copied = blocking(&self.tasks, "copy a blob", copying)
+        let copied = self
+            .tasks
+            .blocking("copy a blob", copying)
             .await
             .and_then(|copied| copied);
         copied.map_err(|error| KeepError::Unavailable(format!("cannot read {digest}: {error}")))

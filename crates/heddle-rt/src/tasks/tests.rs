@@ -30,6 +30,30 @@ async fn join_waits_for_tasks_and_threads_of_the_whole_tree() {
 }
 
 #[tokio::test]
+async fn blocking_work_hands_over_its_result_and_goes_on_when_nobody_waits() {
+    let root = Tasks::new("root");
+    assert_eq!(root.blocking("sum", || 40 + 2).await.unwrap(), 42);
+    let finished = Arc::new(AtomicU32::new(0));
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let done = finished.clone();
+    let slow = root.blocking("slow", move || {
+        gate.recv().unwrap();
+        done.fetch_add(1, Ordering::SeqCst)
+    });
+    tokio::select! {
+        biased;
+        _ = slow => panic!("it was not allowed to end"),
+        () = std::future::ready(()) => {}
+    }
+    open.send(()).unwrap();
+    root.join().await;
+    assert_eq!(finished.load(Ordering::SeqCst), 1);
+    let broken = root.blocking("broken", || -> () { panic!("in a thread") });
+    let error = broken.await.unwrap_err().to_string();
+    assert_eq!(error, "broken ended before its time");
+}
+
+#[tokio::test]
 async fn cancel_drops_some_tasks_and_lets_others_finish() {
     let root = Tasks::new("root");
     let group = root.child("group");
