@@ -9,7 +9,7 @@
 //! ```text
 //!   Applications ──watch──> compile ──────────┐
 //!   Bundles, revisions ──watch──> drafts ─────┴──> Catalog ──┬──> what a request looks up
-//!   ApplicationMappings ──watch──> Enabled ──────────────────┴──> Document, per namespace and version, with its ETag
+//!   ApplicationMappings ──watch──> Enabled ──────────────────┴──> Document, per namespace, version and coding, with its ETag
 //! ```
 //! Bundles are offered in every namespace. What an instance of one is pinned to is known by its revision, so that the
 //! instance is dealt with by the plan it was made with, whatever the plan of that id is today.
@@ -37,7 +37,7 @@ use serde_json::{Map, Value};
 
 pub use census::Census;
 pub use compile::{Rules, compile};
-pub use document::{Document, Level};
+pub use document::{Coding, Document, Level};
 pub use enabled::Enabled;
 pub use live::{LiveOffers, Options, Snapshot, start};
 pub use switch::{SwitchError, refuse_switch};

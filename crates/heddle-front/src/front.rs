@@ -45,7 +45,7 @@ pub struct Options {
     pub client: Client,
     pub clock: Clock,
     pub chance: Chance,
-    /// What goes on behind answers runs here: following credentials, noting contacts.
+    /// What goes on behind answers runs here: following credentials, noting contacts, rendering the catalog.
     pub tasks: Tasks,
     pub offers: Arc<dyn Offers>,
     pub credentials: Credentials,
@@ -96,6 +96,8 @@ impl Front {
             clock,
             chance,
             started,
+            rendering: Arc::default(),
+            tasks,
         };
         Self {
             desk: Arc::new(desk),
@@ -253,7 +255,7 @@ impl Front {
             (_, Target::BindingOperation { instance, binding }) => {
                 last_operation::of_binding(desk, call, instance, binding).await
             }
-            (_, Target::Catalog) => catalog::answer(desk, call, &parts.headers),
+            (_, Target::Catalog) => catalog::answer(desk, call, &parts.headers).await,
             (_, Target::Instance { .. } | Target::Binding { .. }) => Err(Refusal::NoSuchPath),
         }
     }

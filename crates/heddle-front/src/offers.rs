@@ -10,7 +10,7 @@ use heddle_api::bundle::MarkReason;
 use heddle_api::operation::RevisionReference;
 
 use crate::catalog::{
-    Backing, Catalog, Census, Document, Level, LiveOffers, Offering, Pace, Plan, Withdrawal,
+    Backing, Catalog, Census, Coding, Document, Level, LiveOffers, Offering, Pace, Plan, Withdrawal,
 };
 use crate::error::{Lapse, Refusal};
 use crate::parameters::{Action, Validators};
@@ -27,8 +27,18 @@ pub trait Offers: Debug + Send + Sync {
     /// Whether a plan can be had in a namespace, or in any.
     fn is_offered(&self, namespace: Option<&str>, service_id: &str, plan_id: &str) -> bool;
 
-    /// The catalog as a platform of that version may read it.
-    fn document(&self, namespace: Option<&str>, version: Version) -> Document;
+    /// The catalog as a platform of that version may read it. May take a while, and a processor.
+    fn document(&self, namespace: Option<&str>, version: Version, coding: Coding) -> Document;
+
+    /// The same, if it is at hand.
+    fn rendered(
+        &self,
+        namespace: Option<&str>,
+        version: Version,
+        coding: Coding,
+    ) -> Option<Document> {
+        Some(self.document(namespace, version, coding))
+    }
 
     /// Which instances there are; one that counts nobody, where nobody counts.
     fn census(&self) -> Census {
@@ -49,8 +59,17 @@ impl Offers for LiveOffers {
         Self::is_offered(self, namespace, service_id, plan_id)
     }
 
-    fn document(&self, namespace: Option<&str>, version: Version) -> Document {
-        Self::document(self, namespace, Level::of_minor(version.minor()))
+    fn document(&self, namespace: Option<&str>, version: Version, coding: Coding) -> Document {
+        Self::document(self, namespace, Level::of_minor(version.minor()), coding)
+    }
+
+    fn rendered(
+        &self,
+        namespace: Option<&str>,
+        version: Version,
+        coding: Coding,
+    ) -> Option<Document> {
+        Self::rendered(self, namespace, Level::of_minor(version.minor()), coding)
     }
 
     fn census(&self) -> Census {

@@ -22,7 +22,7 @@ use std::time::Duration;
 use heddle_api::operation::{
     OperationKind, OperationProgress, OperationRequest, OriginatingIdentity,
 };
-use heddle_rt::{Chance, Clock};
+use heddle_rt::{Chance, Clock, Tasks};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
@@ -59,6 +59,9 @@ pub(crate) struct Desk {
     pub(crate) chance: Chance,
     /// When the front was started, on the clock that never jumps.
     pub(crate) started: Duration,
+    /// Held by whoever renders a catalog.
+    pub(crate) rendering: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) tasks: Tasks,
 }
 
 /// One request, without its body.

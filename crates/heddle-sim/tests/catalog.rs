@@ -8,7 +8,7 @@ use std::time::Duration;
 use heddle_api::application::Application;
 use heddle_api::offer::Mode;
 use heddle_api::{ApplicationMapping, ServiceInstance};
-use heddle_front::catalog::{self, Document, Level, LiveOffers, Rules};
+use heddle_front::catalog::{self, Coding, Document, Level, LiveOffers, Rules};
 use heddle_rt::{Chance, Clock};
 use heddle_sim::stage::{NAMESPACES, on_stage};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
@@ -161,7 +161,7 @@ fn the_catalog_follows_what_is_written_and_agrees_with_what_applications_say() {
         let story = async {
             offers.ready().await;
             assert!(offers.catalog().offerings.is_empty());
-            let read = |namespace| ids(&offers.document(namespace, Level::V2_17));
+            let read = |namespace| ids(&offers.document(namespace, Level::V2_17, Coding::Plain));
             world
                 .application("shop", &[("a", "orders"), ("b", "stock")])
                 .await;
@@ -214,8 +214,8 @@ fn two_fronts_and_a_restarted_one_serve_the_same_bytes() {
                 () = offers.ready() => {}
                 () = run => unreachable!("it runs for ever"),
             }
-            let all = offers.document(None, Level::V2_15);
-            let team = offers.document(Some("team-a"), Level::V2_15);
+            let all = offers.document(None, Level::V2_15, Coding::Plain);
+            let team = offers.document(Some("team-a"), Level::V2_15, Coding::Plain);
             assert_eq!((ids(&all).len(), ids(&team)), (2, vec!["b".to_owned()]));
             documents.push((all, team));
         }

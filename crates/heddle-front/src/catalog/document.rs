@@ -3,10 +3,16 @@
 //! The bytes follow from the catalog, from what is enabled and from the version; there is no clock and no chance in them.
 //! Fields that say what is meant without them anyway are left away, and so are those that came after the version a platform
 //! announces, since old platforms refuse what they do not know.
+//!
+//! A form is kept if it was asked for, and not because the other was: of a large catalog the compressed form is a small part
+//! of the plain one, and most platforms never ask for the latter.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::HeaderValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -40,38 +46,98 @@ impl Level {
     }
 }
 
+/// How the bytes of a document travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Coding {
+    Plain,
+    Gzip,
+}
+
 /// A rendered catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     pub bytes: Bytes,
     /// Quoted, and equal exactly when the bytes are.
     pub etag: HeaderValue,
+    pub coding: Coding,
 }
 
 /// How many digits of the hash are the tag: 128 bits.
 const ETAG_CHARS: usize = 32;
+/// What the tag of the compressed form has after those of the plain one. A strong tag is one of bytes, so the two forms must
+/// not share theirs: a cache between us and a platform could hand out the one for the other.
+const GZIP_MARK: &str = "-gzip";
+/// Below this there is nothing to be gained: it fits into one packet as it is.
+const COMPRESSED_BYTES_MIN: usize = 1024;
 
 impl Document {
-    /// What is offered where `enabled` holds, or anywhere.
-    pub(super) fn of(catalog: &Catalog, enabled: Option<&Enabled>, level: Level) -> Self {
+    /// What is offered where `enabled` holds, or anywhere. What is too small to be compressed is plain, whatever was asked for.
+    pub(super) fn of(
+        catalog: &Catalog,
+        enabled: Option<&Enabled>,
+        level: Level,
+        coding: Coding,
+    ) -> Self {
         let render = |(offering, plans): (&Offering, Vec<&Plan>)| service(offering, &plans, level);
         let services: Vec<Value> = match enabled {
             Some(enabled) => catalog.offered_in(enabled).map(render).collect(),
             None => catalog.offered().map(render).collect(),
         };
-        let bytes = Bytes::from(json!({"services": services}).to_string());
-        let etag = etag(&bytes);
-        Self { bytes, etag }
+        Self::coded(json!({"services": services}).to_string(), coding)
+    }
+
+    /// A document with this text.
+    #[must_use]
+    pub fn coded(text: String, coding: Coding) -> Self {
+        let hash = hash(text.as_bytes());
+        match coding {
+            Coding::Gzip if text.len() >= COMPRESSED_BYTES_MIN => Self {
+                bytes: compressed(text.as_bytes()),
+                etag: tag(&hash, GZIP_MARK),
+                coding,
+            },
+            Coding::Gzip | Coding::Plain => Self {
+                bytes: Bytes::from(text),
+                etag: tag(&hash, ""),
+                coding: Coding::Plain,
+            },
+        }
+    }
+
+    /// Whether `tag`, quoted, is of this document in either form. Both say the same, so whoever has one needs neither.
+    #[must_use]
+    pub fn is_known_as(&self, tag: &str) -> bool {
+        let core = |tag: &str| -> Option<String> {
+            let inner = tag.strip_prefix('"')?.strip_suffix('"')?;
+            Some(inner.strip_suffix(GZIP_MARK).unwrap_or(inner).to_owned())
+        };
+        let ours = self.etag.to_str().ok().and_then(core);
+        ours.is_some() && core(tag) == ours
     }
 }
 
-fn etag(bytes: &[u8]) -> HeaderValue {
-    let mut etag = String::from("\"");
+/// The first digits of the bytes' SHA-256.
+fn hash(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(ETAG_CHARS);
     for byte in &Sha256::digest(bytes)[..ETAG_CHARS / 2] {
-        write!(etag, "{byte:02x}").expect("a String takes everything");
+        write!(text, "{byte:02x}").expect("a String takes everything");
     }
-    etag.push('"');
-    HeaderValue::try_from(etag).expect("quotes and hexadecimal digits may be in a header")
+    text
+}
+
+fn tag(hash: &str, mark: &str) -> HeaderValue {
+    let tag = format!("\"{hash}{mark}\"");
+    HeaderValue::try_from(tag).expect("quotes, letters and digits may be in a header")
+}
+
+/// At the default level: it is done once for each change, aside from everybody, and sent many times.
+fn compressed(bytes: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let done = encoder
+        .write_all(bytes)
+        .and_then(|()| encoder.finish())
+        .expect("a Vec takes everything");
+    Bytes::from(done)
 }
 
 fn service(offering: &Offering, plans: &[&Plan], level: Level) -> Value {
@@ -191,3 +257,6 @@ impl Fields {
         self.fields.into()
     }
 }
+
+#[cfg(test)]
+mod tests;

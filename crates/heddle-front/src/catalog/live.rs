@@ -2,7 +2,8 @@
 //!
 //! Promises: a reader sees one state of everything; nothing is taken away because a watch broke; a document is rendered once
 //! for as long as the catalog and the mappings of its namespace stay what they are; serving one asks nobody. What it leaves to
-//! others: to keep the future of [`start`] running, and not to take the emptiness before the first list for a catalog.
+//! others: to keep the future of [`start`] running, not to take the emptiness before the first list for a catalog, and to let
+//! one render what several ask for.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
@@ -26,7 +27,7 @@ use tokio::sync::watch;
 use super::bundles::Bundles;
 use super::compile::offerings;
 use super::mirror::{Mirror, Moved, Watched, follow};
-use super::{Catalog, Census, Document, Enabled, Level, Offering, Rules, Withdrawal};
+use super::{Catalog, Census, Coding, Document, Enabled, Level, Offering, Rules, Withdrawal};
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -102,9 +103,7 @@ struct Inner {
     /// What the watches brought. Lock order: this before `documents`.
     sources: Mutex<Sources>,
     snapshot: ArcSwap<Snapshot>,
-    documents: Mutex<HashMap<(Scope, Level), Rendered>>,
-    /// Held by whoever renders a document. Lock order: this before `documents`.
-    rendering: Mutex<()>,
+    documents: Mutex<HashMap<Key, Rendered>>,
     census: Census,
     ready: watch::Sender<bool>,
 }
@@ -244,6 +243,22 @@ enum Scope {
     Namespace(String),
 }
 
+impl Scope {
+    /// Of a namespace, or of all, and what is enabled there.
+    fn of(namespace: Option<&str>, snapshot: &Snapshot) -> (Self, Option<Arc<Enabled>>) {
+        match namespace.map(|name| (name, snapshot.enabled.get(name))) {
+            None => (Self::Everybody, None),
+            Some((_, None)) => (Self::Nobody, Some(Arc::default())),
+            Some((name, Some(enabled))) => {
+                (Self::Namespace(name.to_owned()), Some(enabled.clone()))
+            }
+        }
+    }
+}
+
+/// Whose document it is, for which platforms, in which form.
+type Key = (Scope, Level, Coding);
+
 #[derive(Debug)]
 struct Rendered {
     catalog: Arc<Catalog>,
@@ -258,7 +273,6 @@ impl LiveOffers {
             sources: Mutex::default(),
             snapshot: ArcSwap::default(),
             documents: Mutex::default(),
-            rendering: Mutex::default(),
             census: Census::default(),
             ready: watch::Sender::new(false),
         }))
@@ -303,27 +317,17 @@ impl LiveOffers {
         snapshot.is_offered(namespace, service_id, plan_id)
     }
 
-    /// The catalog for platforms of a level: what a namespace is offered, or what is offered anywhere.
+    /// The catalog for platforms of a level: what a namespace is offered, or what is offered anywhere. Renders it unless it
+    /// is [rendered](Self::rendered), which takes a while for a large one.
     #[must_use]
-    pub fn document(&self, namespace: Option<&str>, level: Level) -> Document {
+    pub fn document(&self, namespace: Option<&str>, level: Level, coding: Coding) -> Document {
         let snapshot = self.0.snapshot.load();
-        let (scope, enabled) = match namespace.map(|name| (name, snapshot.enabled.get(name))) {
-            None => (Scope::Everybody, None),
-            Some((_, None)) => (Scope::Nobody, Some(Arc::default())),
-            Some((name, Some(enabled))) => {
-                (Scope::Namespace(name.to_owned()), Some(enabled.clone()))
-            }
-        };
-        let key = (scope, level);
-        if let Some(known) = self.rendered(&snapshot, &key) {
+        let (scope, enabled) = Scope::of(namespace, &snapshot);
+        let key = (scope, level, coding);
+        if let Some(known) = self.kept(&snapshot, &key) {
             return known;
         }
-        // Everybody who asks after a change would do the same work.
-        let _alone = self.0.rendering.lock();
-        if let Some(known) = self.rendered(&snapshot, &key) {
-            return known;
-        }
-        let document = Document::of(&snapshot.catalog, enabled.as_deref(), level);
+        let document = Document::of(&snapshot.catalog, enabled.as_deref(), level, coding);
         let rendered = Rendered {
             catalog: Arc::clone(&snapshot.catalog),
             enabled,
@@ -337,7 +341,20 @@ impl LiveOffers {
         document
     }
 
-    fn rendered(&self, snapshot: &Snapshot, key: &(Scope, Level)) -> Option<Document> {
+    /// The same, if nothing has to be rendered for it.
+    #[must_use]
+    pub fn rendered(
+        &self,
+        namespace: Option<&str>,
+        level: Level,
+        coding: Coding,
+    ) -> Option<Document> {
+        let snapshot = self.0.snapshot.load();
+        let (scope, _) = Scope::of(namespace, &snapshot);
+        self.kept(&snapshot, &(scope, level, coding))
+    }
+
+    fn kept(&self, snapshot: &Snapshot, key: &Key) -> Option<Document> {
         let documents = self.0.documents.lock();
         let rendered = documents.get(key)?;
         rendered
@@ -468,7 +485,7 @@ impl LiveOffers {
         let snapshot = Arc::new(snapshot);
         self.0.snapshot.store(Arc::clone(&snapshot));
         let mut documents = self.0.documents.lock();
-        documents.retain(|(scope, _), rendered| rendered.is_of(&snapshot, scope));
+        documents.retain(|(scope, _, _), rendered| rendered.is_of(&snapshot, scope));
         drop(documents);
         if sources.are_listed() {
             self.0

@@ -82,7 +82,15 @@ fn leaving(mut application: Application) -> Application {
 }
 
 fn rendered(catalog: &Catalog, enabled: Option<&Enabled>, level: Level) -> Value {
-    serde_json::from_slice(&Document::of(catalog, enabled, level).bytes).unwrap()
+    serde_json::from_slice(&Document::of(catalog, enabled, level, Coding::Plain).bytes).unwrap()
+}
+
+/// The text of a compressed document.
+pub(super) fn unpacked(document: &Document) -> String {
+    let mut text = String::new();
+    let mut decoder = flate2::read::GzDecoder::new(&document.bytes[..]);
+    std::io::Read::read_to_string(&mut decoder, &mut text).unwrap();
+    text
 }
 
 /// Plans that are offered, by id.
@@ -238,7 +246,12 @@ fn the_same_applications_in_any_order_give_the_same_bytes() {
         .collect();
     let chance = Chance::seeded(11);
     for rules in [PER_SERVICE, PER_APPLICATION] {
-        let expected = Document::of(&compile(&applications, rules), None, Level::V2_17);
+        let expected = Document::of(
+            &compile(&applications, rules),
+            None,
+            Level::V2_17,
+            Coding::Plain,
+        );
         assert!(expected.bytes.len() > 1_000);
         let mut shuffled: Vec<&Application> = applications.iter().collect();
         for _ in 0..1_000 {
@@ -247,7 +260,10 @@ fn the_same_applications_in_any_order_give_the_same_bytes() {
                 shuffled.swap(last, other);
             }
             let catalog = compile(shuffled.iter().copied(), rules);
-            assert_eq!(Document::of(&catalog, None, Level::V2_17), expected);
+            assert_eq!(
+                Document::of(&catalog, None, Level::V2_17, Coding::Plain),
+                expected
+            );
         }
     }
 }

@@ -1,14 +1,22 @@
-//! `GET catalog`.
+//! `GET catalog`: whole, compressed, or nothing if the platform has it already.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Map;
 
 use super::{Call, Desk};
+use crate::catalog::{Coding, Document};
 use crate::error::Refusal;
 use crate::wire::answer::Answer;
+use crate::wire::encoding;
 
-pub(crate) fn answer(desk: &Desk, call: &Call, headers: &HeaderMap) -> Result<Answer, Refusal> {
+pub(crate) async fn answer(
+    desk: &Desk,
+    call: &Call,
+    headers: &HeaderMap,
+) -> Result<Answer, Refusal> {
     // A catalog that is not whole would be taken for one from which things were withdrawn.
     if !desk.offers.is_ready() {
         return Err(Refusal::Unavailable);
@@ -16,19 +24,51 @@ pub(crate) fn answer(desk: &Desk, call: &Call, headers: &HeaderMap) -> Result<An
     if let Some(refusal) = too_early(desk) {
         return Err(refusal);
     }
-    let document = desk.offers.document(call.scope.as_deref(), call.version);
-    let known = headers
-        .get(header::IF_NONE_MATCH)
-        .is_some_and(|known| matches(known, &document.etag));
-    let status = if known {
-        StatusCode::NOT_MODIFIED
+    let coding = if encoding::accepts_gzip(headers) {
+        Coding::Gzip
     } else {
-        StatusCode::OK
+        Coding::Plain
     };
-    let mut answer = Answer::new(status, Map::new());
-    answer.rendered = Some(if known { Bytes::new() } else { document.bytes });
-    answer.etag = Some(document.etag);
+    let document = document(desk, call, coding).await?;
+    let known = headers.get(header::IF_NONE_MATCH);
+    let mut answer = match known.and_then(|known| held(known, &document)) {
+        Some(etag) => {
+            let mut answer = Answer::new(StatusCode::NOT_MODIFIED, Map::new());
+            answer.rendered = Some(Bytes::new());
+            answer.etag = Some(etag);
+            answer
+        }
+        None => {
+            let mut answer = Answer::ok(Map::new());
+            answer.rendered = Some(document.bytes);
+            answer.etag = Some(document.etag);
+            answer
+        }
+    };
+    answer.coding = Some(document.coding);
     Ok(answer)
+}
+
+/// The document, rendered if need be: by one, on a thread of its own, while other requests go on and those for the catalog
+/// wait without one.
+async fn document(desk: &Desk, call: &Call, coding: Coding) -> Result<Document, Refusal> {
+    let scope = call.scope.as_deref();
+    let at_hand = || desk.offers.rendered(scope, call.version, coding);
+    if let Some(document) = at_hand() {
+        return Ok(document);
+    }
+    let alone = Arc::clone(&desk.rendering).lock_owned().await;
+    // Whoever waited finds what they waited for.
+    if let Some(document) = at_hand() {
+        return Ok(document);
+    }
+    let (offers, scope, version) = (Arc::clone(&desk.offers), call.scope.clone(), call.version);
+    let rendering = desk.tasks.blocking("render the catalog", move || {
+        // Held to the end, also if the platform has hung up: others would render beside it.
+        let _alone = alone;
+        offers.document(scope.as_deref(), version, coding)
+    });
+    rendering.await.map_err(|_| Refusal::Unavailable)
 }
 
 /// An empty catalog on a fresh store would be taken for a broker without offerings. So registries get a moment to be read for
@@ -47,13 +87,13 @@ fn too_early(desk: &Desk) -> Option<Refusal> {
     })
 }
 
-/// Whether one of the tags that the platform has is `etag`. It does not matter whether it calls it weak.
-fn matches(known: &HeaderValue, etag: &HeaderValue) -> bool {
-    let (Ok(known), Ok(etag)) = (known.to_str(), etag.to_str()) else {
-        return false;
-    };
-    known
-        .split(',')
-        .map(str::trim)
-        .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
+/// The tag by which the platform has this very catalog, in whichever form; it does not matter whether it calls it weak. It is
+/// told the tag that it has, because a cache renews what it keeps under that one.
+fn held(known: &HeaderValue, document: &Document) -> Option<HeaderValue> {
+    let mut tags = known.to_str().ok()?.split(',').map(str::trim);
+    tags.find_map(|tag| match tag.strip_prefix("W/").unwrap_or(tag) {
+        "*" => Some(document.etag.clone()),
+        tag if document.is_known_as(tag) => HeaderValue::from_str(tag).ok(),
+        _ => None,
+    })
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use heddle_api::conditions::{Condition, Status};
 use heddle_api::operation::{
     MaintenanceInfo, OperationKind, OperationProgress, OperationRequest, OperationState,
@@ -14,13 +13,12 @@ use heddle_api::service_instance::{
     Applied, ServiceInstance, ServiceInstanceSpec, ServiceInstanceStatus,
 };
 use heddle_api::{Conditions, names};
-use http::HeaderValue;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
 use super::{Decision, Fresh};
-use crate::catalog::{Backing, Catalog, Document, Offering, Pace, Plan, Schemas};
+use crate::catalog::{Backing, Catalog, Coding, Document, Offering, Pace, Plan, Schemas};
 use crate::error::Refusal;
 use crate::offers::{Offers, Shelf};
 use crate::parameters::Validators;
@@ -159,11 +157,8 @@ impl Offers for Fixed {
     fn is_offered(&self, _: Option<&str>, service_id: &str, _: &str) -> bool {
         service_id != "old"
     }
-    fn document(&self, _: Option<&str>, _: Version) -> Document {
-        Document {
-            bytes: Bytes::from_static(b"{\"services\":[]}"),
-            etag: HeaderValue::from_static("\"1\""),
-        }
+    fn document(&self, _: Option<&str>, _: Version, coding: Coding) -> Document {
+        Document::coded("{\"services\":[]}".to_owned(), coding)
     }
 }
 

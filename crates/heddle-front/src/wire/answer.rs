@@ -1,9 +1,12 @@
 //! Answers: a status, a JSON object, and the few headers that mean something.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::header::{self, ACCEPT_ENCODING, HeaderValue};
+use http::{Response, StatusCode};
 use http_body_util::Full;
 use serde_json::{Map, Value};
+
+use crate::catalog::Coding;
 
 /// What a browser or a careful client is told to ask its user for.
 const CHALLENGE: HeaderValue =
@@ -18,6 +21,8 @@ pub(crate) struct Answer {
     pub(crate) rendered: Option<Bytes>,
     pub(crate) retry_seconds: Option<u32>,
     pub(crate) etag: Option<HeaderValue>,
+    /// How `rendered` is coded, where whoever asks has a say in it.
+    pub(crate) coding: Option<Coding>,
     pub(crate) allow: Option<&'static str>,
     pub(crate) authenticate: bool,
 }
@@ -30,6 +35,7 @@ impl Answer {
             rendered: None,
             retry_seconds: None,
             etag: None,
+            coding: None,
             allow: None,
             authenticate: false,
         }
@@ -66,6 +72,12 @@ impl Answer {
         }
         if let Some(etag) = self.etag {
             headers.insert(header::ETAG, etag);
+        }
+        if let Some(coding) = self.coding {
+            headers.insert(header::VARY, HeaderValue::from_name(ACCEPT_ENCODING));
+            if coding == Coding::Gzip && self.status != StatusCode::NOT_MODIFIED {
+                headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            }
         }
         if let Some(allow) = self.allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));

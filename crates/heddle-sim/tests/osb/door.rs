@@ -174,6 +174,43 @@ fn a_catalog_that_is_known_is_not_sent_again() {
 }
 
 #[test]
+fn a_catalog_is_compressed_for_those_who_take_that_and_known_in_either_form() {
+    tell(|world| async move {
+        let ask = async |accepted: Option<&str>, known: Option<&str>| {
+            let headers = [("accept-encoding", accepted), ("if-none-match", known)];
+            let reply = with(&world, &Method::GET, "/v2/catalog", &headers).await;
+            assert_eq!(reply.headers["vary"], "accept-encoding");
+            reply
+        };
+        let coding = |reply: &Reply| reply.headers.get("content-encoding").cloned();
+        let tag = |reply: &Reply| reply.headers["etag"].to_str().unwrap().to_owned();
+        let plain = ask(None, None).await;
+        assert_eq!(coding(&plain), None);
+        let gzip = ask(Some("gzip"), None).await;
+        assert_eq!(coding(&gzip).unwrap(), "gzip");
+        assert_eq!(gzip.body, plain.body);
+        assert_ne!(tag(&gzip), tag(&plain));
+        for refusing in ["identity", "gzip;q=0, *", "br"] {
+            let reply = ask(Some(refusing), None).await;
+            assert_eq!(
+                (coding(&reply), tag(&reply)),
+                (None, tag(&plain)),
+                "{refusing}"
+            );
+        }
+        for accepted in [None, Some("gzip")] {
+            for known in [tag(&plain), tag(&gzip)] {
+                let reply = ask(accepted, Some(&format!("W/{known}"))).await;
+                assert_eq!((reply.status, coding(&reply)), (304, None));
+                assert_eq!(tag(&reply), known, "a cache renews what it has");
+            }
+            let reply = ask(accepted, Some("\"-gzip\", \"x\"")).await;
+            assert_eq!(reply.status, 200);
+        }
+    });
+}
+
+#[test]
 fn what_is_refused_leaves_everything_as_it_was() {
     tell(|world| async move {
         world

@@ -9,11 +9,11 @@ use heddle_api::names;
 use heddle_api::record::{About, Record};
 use heddle_api::{ServiceBinding, ServiceInstance};
 use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity};
-use heddle_front::catalog::{Backing, Catalog, Document, Offering, Pace, Plan, Schemas};
+use heddle_front::catalog::{Backing, Catalog, Coding, Document, Offering, Pace, Plan, Schemas};
 use heddle_front::{Credential, Credentials, Front, Offers, Options, Settings, Version};
 use heddle_rt::{Chance, Clock, Tasks};
 use heddle_sim::stage::{NAMESPACES, Stage, on_stage};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -128,12 +128,9 @@ impl Offers for Fixed {
     fn is_offered(&self, _: Option<&str>, _: &str, _: &str) -> bool {
         true
     }
-    fn document(&self, _: Option<&str>, version: Version) -> Document {
-        let text = json!({"services": [], "for": version.to_string()}).to_string();
-        Document {
-            etag: HeaderValue::from_str(&format!("\"{version}\"")).unwrap(),
-            bytes: Bytes::from(text),
-        }
+    fn document(&self, _: Option<&str>, version: Version, coding: Coding) -> Document {
+        let text = json!({"services": [], "for": version.to_string(), "room": "x".repeat(2000)});
+        Document::coded(text.to_string(), coding)
     }
 }
 
@@ -344,7 +341,15 @@ pub(crate) async fn ask(front: &Front, request: Request<Full<Bytes>>) -> Reply {
         Value::Null
     } else {
         assert_eq!(parts.headers["content-type"], "application/json");
-        serde_json::from_slice(&bytes).unwrap()
+        match parts.headers.get("content-encoding") {
+            Some(coding) if coding == "gzip" => {
+                serde_json::from_reader(flate2::read::GzDecoder::new(&bytes[..])).unwrap()
+            }
+            coding => {
+                assert_eq!(coding, None);
+                serde_json::from_slice(&bytes).unwrap()
+            }
+        }
     };
     if parts.status != StatusCode::NOT_MODIFIED {
         assert!(body.is_object(), "every body is an object: {body}");

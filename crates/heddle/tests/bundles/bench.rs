@@ -59,6 +59,7 @@ fn reading_the_catalog_and_the_sandbox_are_measured_and_nothing_is_left_behind()
         first,
         again,
         "catalog with 5 offerings, whole, p99",
+        "catalog with 5 offerings, whole, compressed, p99",
         "catalog with 5 offerings, known already, p99",
         "an action that does nothing, p99",
         "an action ÷ the same program, p50",

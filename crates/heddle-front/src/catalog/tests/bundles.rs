@@ -21,7 +21,7 @@ fn offered(offers: &LiveOffers) -> Vec<String> {
 #[test]
 fn a_bundle_is_an_offering_field_by_field() {
     let offers = offers(bundle("db", 1, "db-2"));
-    let document = offers.document(None, Level::V2_17);
+    let document = offers.document(None, Level::V2_17, Coding::Plain);
     let document: Value = serde_json::from_slice(&document.bytes).unwrap();
     insta::assert_json_snapshot!(document);
 }
@@ -29,8 +29,11 @@ fn a_bundle_is_an_offering_field_by_field() {
 #[test]
 fn bundles_are_offered_in_every_namespace() {
     let offers = offers(bundle("db", 1, "db-2"));
-    let everywhere = offers.document(None, Level::V2_17);
-    assert_eq!(offers.document(Some("anywhere"), Level::V2_17), everywhere);
+    let everywhere = offers.document(None, Level::V2_17, Coding::Plain);
+    assert_eq!(
+        offers.document(Some("anywhere"), Level::V2_17, Coding::Plain),
+        everywhere
+    );
     for namespace in [None, Some("anywhere")] {
         assert!(offers.is_offered(namespace, "id-of-db", &plan_id("small")));
         assert!(!offers.is_offered(namespace, "id-of-db", &plan_id("old")));
@@ -67,7 +70,7 @@ fn what_only_older_revisions_have_is_known_and_not_offered() {
 #[test]
 fn a_withdrawn_bundle_is_known_with_the_reason_and_comes_back() {
     let offers = offers(bundle("db", 1, "db-2"));
-    let before = offers.document(None, Level::V2_17);
+    let before = offers.document(None, Level::V2_17, Coding::Plain);
     for phase in [BundlePhase::Marked, BundlePhase::Sweeping] {
         let withdrawn = marked(bundle("db", 1, "db-2"), phase);
         offers.take_bundles(vec![Event::Apply(withdrawn)]);
@@ -88,7 +91,7 @@ fn a_withdrawn_bundle_is_known_with_the_reason_and_comes_back() {
         assert!(withdrawal.since.is_some());
     }
     offers.take_bundles(vec![Event::Apply(bundle("db", 1, "db-2"))]);
-    assert_eq!(offers.document(None, Level::V2_17), before);
+    assert_eq!(offers.document(None, Level::V2_17, Coding::Plain), before);
     let mut deleted = bundle("db", 1, "db-2");
     deleted.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
     offers.take_bundles(vec![Event::Apply(deleted)]);
@@ -285,8 +288,8 @@ fn the_order_in_which_things_become_known_makes_no_difference() {
     };
     let (one, other) = (made(false), made(true));
     assert_eq!(
-        one.document(None, Level::V2_17),
-        other.document(None, Level::V2_17)
+        one.document(None, Level::V2_17, Coding::Plain),
+        other.document(None, Level::V2_17, Coding::Plain)
     );
     let third = one
         .catalog()

@@ -156,7 +156,8 @@ fn later_fields_are_shown_to_later_platforms_only() {
 
 #[test]
 fn equal_bytes_have_equal_tags_and_others_have_others() {
-    let documents = LEVELS.map(|level| Document::of(&compile(&[shop()], PER_SERVICE), None, level));
+    let documents = LEVELS
+        .map(|level| Document::of(&compile(&[shop()], PER_SERVICE), None, level, Coding::Plain));
     for one in &documents {
         for other in &documents {
             assert_eq!(one.bytes == other.bytes, one.etag == other.etag);

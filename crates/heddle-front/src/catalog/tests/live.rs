@@ -43,7 +43,7 @@ fn offers() -> LiveOffers {
 }
 
 fn names(offers: &LiveOffers, namespace: Option<&str>) -> String {
-    let document = offers.document(namespace, Level::V2_13);
+    let document = offers.document(namespace, Level::V2_13, Coding::Plain);
     let document: Value = serde_json::from_slice(&document.bytes).unwrap();
     let services = document["services"].as_array().unwrap().iter();
     let ids: Vec<&str> = services
@@ -99,7 +99,7 @@ fn each_namespace_reads_its_own_document() {
 #[test]
 fn a_broken_watch_takes_nothing_away_and_a_new_list_counts_when_it_is_whole() {
     let offers = offers();
-    let before = offers.document(None, Level::V2_17);
+    let before = offers.document(None, Level::V2_17, Coding::Plain);
     // A list begins and breaks off, twice: nothing of it is seen.
     offers.take_applications(vec![Event::Init]);
     offers.take_applications(vec![
@@ -107,13 +107,16 @@ fn a_broken_watch_takes_nothing_away_and_a_new_list_counts_when_it_is_whole() {
         Event::InitApply(application("crm", 2, vec![service("c", &[ENTRY_API])])),
     ]);
     offers.take_mappings(vec![Event::Init]);
-    assert!(is_same(&offers.document(None, Level::V2_17), &before));
+    assert!(is_same(
+        &offers.document(None, Level::V2_17, Coding::Plain),
+        &before
+    ));
     assert_eq!(names(&offers, Some("some")), "b");
     // The next one is whole, and does not have what the broken one had.
     offers.take_applications(list(&[shop()]));
     offers.take_mappings(list(&[mapping("some", "shop", Some(&["a"]))]));
     assert!(
-        is_same(&offers.document(None, Level::V2_17), &before),
+        is_same(&offers.document(None, Level::V2_17, Coding::Plain), &before),
         "the same was listed"
     );
     assert_eq!(names(&offers, Some("some")), "a");
@@ -127,7 +130,7 @@ fn a_broken_watch_takes_nothing_away_and_a_new_list_counts_when_it_is_whole() {
 #[test]
 fn a_document_is_rendered_once_until_what_it_shows_changes() {
     let offers = offers();
-    let read = |namespace| offers.document(namespace, Level::V2_17);
+    let read = |namespace| offers.document(namespace, Level::V2_17, Coding::Plain);
     let (all, some, everybody, nobody) = (
         read(Some("all")),
         read(Some("some")),
@@ -169,6 +172,34 @@ fn a_document_is_rendered_once_until_what_it_shows_changes() {
     assert_eq!(names(&offers, None), "a");
     offers.take_applications(vec![Event::Delete(shop())]);
     assert_eq!(names(&offers, None), "");
+}
+
+#[test]
+fn each_form_is_kept_when_it_was_asked_for_and_goes_when_the_catalog_changes() {
+    let offers = offers();
+    let ids = ["c", "d", "e", "f", "g"].map(|id| service(id, &[ENTRY_API]));
+    let large = application("crm", 2, ids.to_vec());
+    offers.take_applications(vec![Event::Apply(large.clone())]);
+    let level = Level::V2_17;
+    let at_hand = |coding| offers.rendered(None, level, coding);
+    assert_eq!(
+        (at_hand(Coding::Plain), at_hand(Coding::Gzip)),
+        (None, None)
+    );
+    let gzip = offers.document(None, level, Coding::Gzip);
+    assert_eq!(gzip.coding, Coding::Gzip);
+    assert!(is_same(&at_hand(Coding::Gzip).unwrap(), &gzip));
+    assert_eq!(at_hand(Coding::Plain), None, "nobody asked for it");
+    let plain = offers.document(None, level, Coding::Plain);
+    assert_eq!(unpacked(&gzip), plain.bytes);
+    assert_ne!(gzip.etag, plain.etag);
+    offers.take_applications(vec![Event::Delete(shop()), Event::Delete(large)]);
+    assert_eq!(
+        (at_hand(Coding::Plain), at_hand(Coding::Gzip)),
+        (None, None)
+    );
+    let empty = offers.document(None, level, Coding::Gzip);
+    assert_eq!(empty.coding, Coding::Plain, "it is too small");
 }
 
 #[test]

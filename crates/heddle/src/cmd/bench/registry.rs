@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   sync      docker-registry on loopback <──reads── heddle                  for the first time, then with nothing new
-//!   catalog   directories of images ──read──> heddle <── GET /v2/catalog     whole, and when it is known already
+//!   catalog   directories of images ──read──> heddle <── GET /v2/catalog     whole, compressed, and when it is known already
 //!   sandbox   busybox `true` as an action, by turns with a plain start of it
 //! ```
 //! What a registry was asked for is counted by the registry itself, in its log. Servers are processes of their own, on

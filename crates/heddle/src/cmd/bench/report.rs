@@ -129,6 +129,7 @@ impl Unit {
             Self::Micros => format!("{value:.1} µs"),
             Self::Millis => format!("{value:.2} ms"),
             Self::Seconds => format!("{value:.2} s"),
+            Self::Megabytes if value < 10.0 => format!("{value:.1} MB"),
             Self::Megabytes => format!("{value:.0} MB"),
         }
     }

@@ -1,10 +1,13 @@
 //! Requests to a broker, as right or as wrong as a check wants them.
 
-use anyhow::{Result, bail, ensure};
+use std::io::Read as _;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, Request};
 use serde_json::Value;
 
-use crate::client::Remote;
+use crate::client::{Answer, Remote};
 
 pub(super) const VERSION_HEADER: &str = "X-Broker-API-Version";
 pub(super) const IDENTITY_HEADER: &str = "X-Broker-API-Originating-Identity";
@@ -115,7 +118,7 @@ impl Call<'_> {
             request = request.header(name, value);
         }
         let answer = self.broker.remote.send(request.body(self.body)?).await?;
-        let raw = answer.body().to_vec();
+        let raw = decoded(&answer).with_context(|| format!("cannot read the answer to {asked}"))?;
         Ok(Got {
             status: answer.code.as_u16(),
             headers: answer.headers().clone(),
@@ -123,6 +126,28 @@ impl Call<'_> {
             raw,
             asked,
         })
+    }
+}
+
+/// A compressed body grows to so many bytes at most: a broker that is asked need not be a friend.
+const BODY_BYTES_MAX: u64 = 256 << 20;
+
+/// The body without its coding. Compressed bodies come only to those who asked for them.
+fn decoded(answer: &Answer) -> Result<Vec<u8>> {
+    let coding = answer.headers().get(http::header::CONTENT_ENCODING);
+    match coding {
+        None => Ok(answer.body().to_vec()),
+        Some(coding) if coding == "gzip" => {
+            let mut raw = Vec::new();
+            let decoder = MultiGzDecoder::new(&answer.body()[..]);
+            decoder.take(BODY_BYTES_MAX + 1).read_to_end(&mut raw)?;
+            ensure!(
+                raw.len() as u64 <= BODY_BYTES_MAX,
+                "it grows beyond {BODY_BYTES_MAX} bytes"
+            );
+            Ok(raw)
+        }
+        Some(coding) => bail!("nobody asked for the coding {coding:?}"),
     }
 }
 

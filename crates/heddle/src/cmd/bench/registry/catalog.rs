@@ -1,4 +1,5 @@
-//! How soon is the catalog there when it is large, and how soon does a platform learn that it has it already?
+//! How soon is the catalog there when it is large, plain and compressed, and how soon does a platform learn that it has it
+//! already?
 //!
 //! One platform on one connection, as fast as it is answered. The bundles come from directories of images, so that no
 //! registry is needed for it.
@@ -26,6 +27,9 @@ const KNOWN_REQUESTS: u32 = 5_000;
 /// Before each, not measured.
 const WARM_UP_REQUESTS: u32 = 20;
 const GOAL_MILLIS: f64 = 5.0;
+/// The header lines by which platforms that take no compression differ from those that do.
+const PLAIN: &str = "";
+const GZIP: &str = "accept-encoding: gzip\r\n";
 
 pub(super) async fn run(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     let count = bench.images.last().copied().unwrap_or_default();
@@ -49,17 +53,23 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> anyhow::Result<()> {
 
     let neighbours = Neighbours::watch(world)?;
     let mut platform = Platform::connect(server.control, &front, world).await?;
-    let (bytes, tag) = platform.look().await?;
-    let whole = platform.timed(None, WHOLE_REQUESTS).await?;
-    let known = platform.timed(Some(&tag), KNOWN_REQUESTS).await?;
+    let (bytes, tag) = platform.look(PLAIN).await?;
+    let whole = platform.timed(PLAIN, 200, WHOLE_REQUESTS).await?;
+    let (small, _) = platform.look(GZIP).await?;
+    let compressed = platform.timed(GZIP, 200, WHOLE_REQUESTS).await?;
+    let known = format!("if-none-match: {tag}\r\n");
+    let known = platform.timed(&known, 304, KNOWN_REQUESTS).await?;
     let foreign_cores = neighbours.cores(world)?;
-    let size = Row::figure(
-        format!("catalog with {count} offerings, size"),
-        bytes as f64 / 1e6,
-        Unit::Megabytes,
-    );
-    bench.rows([size], foreign_cores);
-    for (what, latencies) in [("whole", whole), ("known already", known)] {
+    for (what, bytes) in [("size", bytes), ("size compressed", small)] {
+        let measure = format!("catalog with {count} offerings, {what}");
+        let row = Row::figure(measure, bytes as f64 / 1e6, Unit::Megabytes);
+        bench.rows([row], foreign_cores);
+    }
+    for (what, latencies) in [
+        ("whole", whole),
+        ("whole, compressed", compressed),
+        ("known already", known),
+    ] {
         bench.rows(rows(count, what, &latencies), foreign_cores);
     }
     Ok(())
@@ -94,9 +104,9 @@ impl<'a> Platform<'a> {
         Ok(Self { wire, world, head })
     }
 
-    /// The size of the catalog, and its tag.
-    async fn look(&mut self) -> anyhow::Result<(usize, String)> {
-        let request = self.request(None);
+    /// The size of the catalog as it is sent, and its tag.
+    async fn look(&mut self, lines: &str) -> anyhow::Result<(usize, String)> {
+        let request = self.request(lines);
         self.wire.write(request.as_bytes()).await?;
         let frame = self.wire.message().await?.context("no answer")?;
         let tag = wire::header(self.wire.head(frame), "etag").context("the catalog has no tag")?;
@@ -108,10 +118,9 @@ impl<'a> Platform<'a> {
         Ok(found)
     }
 
-    /// Asks so many times; with a tag, for something else than that.
-    async fn timed(&mut self, known: Option<&str>, times: u32) -> anyhow::Result<Histogram> {
-        let request = self.request(known);
-        let expected = if known.is_some() { 304 } else { 200 };
+    /// Asks so many times, with these header lines.
+    async fn timed(&mut self, lines: &str, expected: u16, times: u32) -> anyhow::Result<Histogram> {
+        let request = self.request(lines);
         let mut latencies = Histogram::default();
         for time in 0..WARM_UP_REQUESTS + times {
             let started = self.world.clock.monotonic();
@@ -128,11 +137,8 @@ impl<'a> Platform<'a> {
         Ok(latencies)
     }
 
-    fn request(&self, known: Option<&str>) -> String {
-        match known {
-            Some(tag) => format!("{}if-none-match: {tag}\r\n\r\n", self.head),
-            None => format!("{}\r\n", self.head),
-        }
+    fn request(&self, lines: &str) -> String {
+        format!("{}{lines}\r\n", self.head)
     }
 }
 

@@ -13,6 +13,7 @@ promises! { "catalog":
     Nothing ids_and_names_are_unique "ids are unique over the whole catalog, names in their place",
     Nothing old_platforms_see_old_fields "fields are shown only to those who announce a version that knows them",
     Nothing it_is_stable "asked twice it is the same bytes, and a validator saves the second answer",
+    Nothing it_may_be_compressed "to a platform that takes gzip it says the same, and a cache is told of the difference",
 }
 
 /// JSON text of one schema may have so many bytes.
@@ -201,5 +202,36 @@ async fn it_is_stable(lab: &Lab) -> Result<()> {
         .call("GET", "/catalog")
         .header("If-None-Match", tag);
     call.send().await?.is(&[304])?;
+    Ok(())
+}
+
+/// To compress is not asked of a broker; to do it right is.
+async fn it_may_be_compressed(lab: &Lab) -> Result<()> {
+    let ask = async |accepted: &str| {
+        let call = lab.broker.call("GET", "/catalog");
+        let call = call.header("Accept-Encoding", accepted);
+        call.send().await?.is(&[200])
+    };
+    let (plain, gzip) = (ask("identity").await?, ask("gzip").await?);
+    ensure!(
+        plain.header("content-encoding").is_empty(),
+        "it is compressed for a platform that refuses that"
+    );
+    ensure!(plain.raw == gzip.raw, "the compressed catalog is another");
+    if gzip.header("content-encoding").is_empty() {
+        return Ok(());
+    }
+    for got in [&plain, &gzip] {
+        let vary = got.header("vary").to_ascii_lowercase();
+        ensure!(
+            vary.contains("accept-encoding") || vary == "*",
+            "Vary is {vary:?}: a cache would hand out one form for the other"
+        );
+    }
+    let (plain, gzip) = (plain.header("etag"), gzip.header("etag"));
+    ensure!(
+        plain.is_empty() || plain != gzip || plain.starts_with("W/"),
+        "both forms have the strong tag {plain}"
+    );
     Ok(())
 }
