@@ -34,6 +34,11 @@ impl Action {
             Self::Deprovision => "deprovision",
         }
     }
+
+    /// Whether it removes what another made: it may be begun again, and is never left out silently.
+    pub fn is_removal(self) -> bool {
+        matches!(self, Self::Unbind | Self::Deprovision)
+    }
 }
 
 /// One run, as it is asked for. It carries secrets (parameters, credentials): whoever keeps it keeps it for itself, and no
@@ -80,6 +85,17 @@ pub struct Limits {
     pub seconds: u32,
     /// Whether it may use the network of this machine.
     pub network: bool,
+    /// Bytes that the instance may keep on disk, from action to action.
+    #[serde(default = "unbounded")]
+    pub disk_bytes: u64,
+    /// Files and directories that it may keep there.
+    #[serde(default = "unbounded")]
+    pub disk_files: u64,
+}
+
+/// What servers meant that did not know a bound yet.
+fn unbounded() -> u64 {
+    u64::MAX
 }
 
 /// How a run stands.

@@ -311,6 +311,14 @@ pub struct ActionPolicy {
     #[serde(default = "action_seconds")]
     #[schemars(range(min = 1, max = 86400))]
     pub timeout_seconds: i32,
+    /// Megabytes that an instance may keep on disk. An action that makes it more is killed; a removal may use twice as much.
+    #[serde(default = "disk_megabytes")]
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub disk_megabytes: i32,
+    /// Files and directories that an instance may keep on disk.
+    #[serde(default = "disk_files")]
+    #[schemars(range(min = 1, max = 100_000_000))]
+    pub disk_files: i32,
 }
 
 impl Default for ActionPolicy {
@@ -320,6 +328,8 @@ impl Default for ActionPolicy {
             memory_megabytes: memory_megabytes(),
             processes: processes(),
             timeout_seconds: action_seconds(),
+            disk_megabytes: disk_megabytes(),
+            disk_files: disk_files(),
         }
     }
 }
@@ -334,6 +344,14 @@ fn processes() -> i32 {
 
 fn action_seconds() -> i32 {
     600
+}
+
+fn disk_megabytes() -> i32 {
+    1024
+}
+
+fn disk_files() -> i32 {
+    100_000
 }
 
 /// How ids of offerings are made.

@@ -21,6 +21,7 @@
 //! is refused. What a run is for, and whether it is tried again, is decided elsewhere.
 
 mod cgroup;
+mod disk;
 mod files;
 mod log;
 mod mask;

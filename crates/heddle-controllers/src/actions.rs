@@ -142,7 +142,7 @@ impl Want {
         };
         match report.result {
             Some(RunResult::Interrupted)
-                if is_removal(self.action) && report.attempt < ATTEMPTS_MAX =>
+                if self.action.is_removal() && report.attempt < ATTEMPTS_MAX =>
             {
                 again
             }
@@ -164,17 +164,12 @@ fn pause(attempt: i32) -> SignedDuration {
     PAUSE.saturating_mul(1 << doubled).min(PAUSE_MAX)
 }
 
-/// Whether an action removes what another made: it may be begun again, and is never left out silently.
-pub(crate) fn is_removal(action: Action) -> bool {
-    matches!(action, Action::Unbind | Action::Deprovision)
-}
-
 /// Whether a run may have made something.
 pub(crate) fn has_run(report: &RunReport) -> bool {
     let ran = report
         .result
         .is_some_and(|result| result != RunResult::NotStarted);
-    ran || report.earlier || is_removal(report.action)
+    ran || report.earlier || report.action.is_removal()
 }
 
 /// What comes next, by what is wanted, what the status says and how the run stands.
@@ -195,7 +190,7 @@ pub(crate) fn next(
             (Some(_), _) => Next::Start,
             (None, Some(_)) => first,
             // That a removal was announced says that there is something to remove.
-            (None, None) if is_removal(report.action) => Next::Rest,
+            (None, None) if report.action.is_removal() => Next::Rest,
             (None, None) => Next::Withdraw,
         },
         (None, RunState::Running { .. }) if wanted.is_some() => Next::Await,
@@ -290,7 +285,7 @@ pub(crate) fn conclusion(outcome: &Outcome) -> (RunResult, String) {
 
 /// Whether an end is one that may come with credentials.
 pub(crate) fn hands_out(action: Action, end: &RunEnd) -> bool {
-    !is_removal(action) && end.outcome == Outcome::Succeeded
+    !action.is_removal() && end.outcome == Outcome::Succeeded
 }
 
 /// Carries an errand out; the answer is how the run stands afterwards.

@@ -329,7 +329,8 @@ impl Runner {
 fn check_run(run: &Run) -> Result<(), Refusal> {
     check_name(&run.instance)?;
     let limits = run.limits;
-    if limits.memory_bytes == 0 || limits.processes == 0 || limits.seconds == 0 {
+    let disk = limits.disk_bytes.min(limits.disk_files);
+    if limits.memory_bytes == 0 || limits.processes == 0 || limits.seconds == 0 || disk == 0 {
         return Err(Refusal::Invalid(format!(
             "run {} may use nothing at all",
             run.id

@@ -15,6 +15,7 @@ mod report;
 mod supervise;
 mod user;
 mod verdict;
+mod weigh;
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;

@@ -1,6 +1,6 @@
 //! Programs that run amok, with control groups and without them.
 
-use heddle_api::action::{Outcome, Run, RunEnd};
+use heddle_api::action::{Action, Limits, Outcome, Run, RunEnd};
 use heddle_bundles::sandbox::LimitedBy;
 
 use crate::stage::{Stage, failed_with, processes_with, run, succeeded, until};
@@ -14,6 +14,9 @@ pub(crate) const PROMISES: &[Promise] = promises![
     a_run_that_is_called_off_ends_with_all_its_processes,
     a_run_that_is_called_off_before_it_starts_never_runs,
     a_temporary_file_is_bounded,
+    what_fills_the_disk_with_files_is_killed_told_of_and_can_be_removed,
+    what_fills_the_disk_with_bytes_is_killed_and_told_of_wherever_it_hides,
+    one_endless_file_ends_at_the_bound,
 ];
 
 /// Doubles a text for as long as it can; says so if nothing stops it at four times what it may use.
@@ -122,4 +125,85 @@ fn a_temporary_file_is_bounded() {
     let mut asked = run();
     asked.limits.memory_bytes = 256 << 20;
     succeeded(&stage.run(&asked));
+}
+
+/// The same for another action of the same instance.
+fn next(action: Action, limits: Limits) -> Run {
+    Run {
+        action,
+        limits,
+        ..run()
+    }
+}
+
+fn killed_because(end: &RunEnd) -> &str {
+    match &end.outcome {
+        Outcome::Killed { why } => why,
+        other => panic!("{other:?}: {}", end.log_tail),
+    }
+}
+
+fn what_fills_the_disk_with_files_is_killed_told_of_and_can_be_removed() {
+    // Removals see what is there and say so; everything else makes files without end.
+    let stage = Stage::with(
+        r#"case $1 in
+        unbind) ls /data/many | head -n 3 | wc -l; exit 0;;
+        deprovision) rm -r /data/many; exit 0;;
+        *) mkdir -p /data/many; i=0; while :; do i=$((i+1)); : > /data/many/$i; done;;
+        esac"#,
+    );
+    let mut asked = run();
+    asked.limits.disk_files = 500;
+    let limits = asked.limits;
+    let end = stage.run(&asked);
+    let why = killed_because(&end);
+    for word in ["at least 501 files", "500 files", "spec.actions.diskFiles"] {
+        assert!(why.contains(word), "{why}");
+    }
+    // Nothing else is begun for it, in the same words.
+    for action in [Action::Update, Action::Bind] {
+        let end = stage.run(&next(action, limits));
+        match &end.outcome {
+            Outcome::NotStarted { why } => {
+                assert!(why.contains("spec.actions.diskFiles"), "{why}");
+            }
+            other => panic!("{action:?} ended as {other:?}"),
+        }
+    }
+    // Removals are, even if there is more than they may add to.
+    for number in 0..1000 {
+        std::fs::write(stage.data("many").join(format!("more-{number}")), "").unwrap();
+    }
+    let unbound = stage.run(&next(Action::Unbind, limits));
+    succeeded(&unbound);
+    assert!(unbound.log_tail.ends_with("3\n"), "{unbound:?}");
+    succeeded(&stage.run(&next(Action::Deprovision, limits)));
+    assert!(!stage.data("many").exists());
+    stage.runner.forget_instance("instance").unwrap();
+}
+
+fn what_fills_the_disk_with_bytes_is_killed_and_told_of_wherever_it_hides() {
+    // Small files in a directory that its owner cannot read.
+    let stage = Stage::with(
+        r#"mkdir -p /data/hidden/a; cd /data/hidden/a; chmod 300 /data/hidden /data/hidden/a; i=0
+        while :; do i=$((i+1)); head -c 1000000 /dev/zero > $i; done"#,
+    );
+    let mut asked = run();
+    asked.limits.disk_bytes = 20 << 20;
+    let why = killed_because(&stage.run(&asked)).to_owned();
+    for word in ["MiB in", "may have 20 MiB", "spec.actions.diskMegabytes"] {
+        assert!(why.contains(word), "{why}");
+    }
+    stage.runner.forget_instance("instance").unwrap();
+    assert!(!stage.data("").exists());
+}
+
+fn one_endless_file_ends_at_the_bound() {
+    let stage = Stage::with("exec cat /dev/zero > /data/endless");
+    let mut asked = run();
+    asked.limits.disk_bytes = 1 << 20;
+    let why = killed_because(&stage.run(&asked)).to_owned();
+    assert!(why.contains("spec.actions.diskMegabytes"), "{why}");
+    let size = std::fs::metadata(stage.data("endless")).unwrap().len();
+    assert!(size <= 64 << 20, "{size} bytes");
 }

@@ -154,6 +154,8 @@ pub(crate) fn run() -> Run {
             processes: 32,
             seconds: 30,
             network: false,
+            disk_bytes: 1 << 30,
+            disk_files: 100_000,
         },
     }
 }

@@ -183,6 +183,8 @@ impl Scene {
             processes: count(policy.processes),
             seconds: count(policy.timeout_seconds),
             network: policy.network,
+            disk_bytes: u64::from(count(policy.disk_megabytes)) * 1024 * 1024,
+            disk_files: count(policy.disk_files).into(),
         }
     }
 }

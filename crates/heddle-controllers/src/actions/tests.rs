@@ -411,12 +411,16 @@ fn limits_are_the_registrys_or_the_defaults_where_it_is_gone() {
     let registry = scene.registry.as_mut().unwrap();
     registry.spec.actions.memory_megabytes = 64;
     registry.spec.actions.network = true;
+    registry.spec.actions.disk_megabytes = 5000;
+    registry.spec.actions.disk_files = 7;
     let limits = scene.limits();
     assert_eq!((limits.memory_bytes, limits.network), (64 << 20, true));
+    assert_eq!((limits.disk_bytes, limits.disk_files), (5000 << 20, 7));
     scene.registry = None;
     let limits = scene.limits();
     assert_eq!((limits.memory_bytes, limits.network), (512 << 20, false));
     assert_eq!((limits.seconds, limits.processes), (600, 256));
+    assert_eq!((limits.disk_bytes, limits.disk_files), (1 << 30, 100_000));
 }
 
 #[test]

@@ -56,6 +56,8 @@ fn a_group_without_the_controllers_is_taken_back() {
         processes: 1,
         seconds: 1,
         network: false,
+        disk_bytes: 1 << 30,
+        disk_files: 100_000,
     };
     let place = Place::V2(vec![directory.path().to_owned()]);
     assert!(place.make("run", limits).is_none());

@@ -81,6 +81,8 @@ fn probe_cgroup() -> LimitedBy {
         processes: 64,
         seconds: 1,
         network: false,
+        disk_bytes: 1 << 30,
+        disk_files: 100_000,
     };
     let name = format!("heddle-probe-{}", std::process::id());
     Cgroup::make(&name, limits).map_or(LimitedBy::Rlimits, |group| {

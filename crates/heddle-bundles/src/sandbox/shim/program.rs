@@ -6,13 +6,14 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use heddle_api::action::Limits;
+use heddle_api::action::Run;
 use nix::sys::prctl::{set_no_new_privs, set_thp_disable};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use serde_json::Value;
 
 use super::super::cgroup;
+use super::super::disk::Bound;
 use super::super::files::{RunFiles, read_bounded};
 use super::super::order::Order;
 use super::report::{Report, Reporter};
@@ -21,8 +22,8 @@ use super::{is_dedicated, mounts, user};
 /// Open files of one process.
 const FILES_MAX: u64 = 1024;
 
-/// One file, in bytes.
-const FILE_BYTES_MAX: u64 = 1 << 30;
+/// One file may have so many bytes even where an instance may keep fewer: it may be one in `/tmp`.
+const FILE_BYTES_MIN: u64 = 64 << 20;
 
 /// The kernel takes at most 128 KiB for one argument. More is told by the name of a file, which Ansible understands.
 const ARGUMENT_BYTES_MAX: usize = 120 << 10;
@@ -58,7 +59,7 @@ fn become_program(
     }
     user::enter_own_namespace()
         .map_err(|error| format!("cannot enter a user namespace: {error}"))?;
-    limit(order.run.limits, grouped).map_err(|error| format!("cannot set limits: {error}"))?;
+    limit(&order.run, grouped).map_err(|error| format!("cannot set limits: {error}"))?;
     set_no_new_privs().map_err(|error| format!("cannot give up privileges for good: {error}"))?;
     umask(Mode::from_bits_truncate(0o022));
     // The server does without huge pages, and what it starts inherits that; the program has the choice again.
@@ -91,10 +92,13 @@ fn prefer_to_be_killed() {
     std::fs::write("/proc/self/oom_score_adj", "500").ok();
 }
 
-fn limit(limits: Limits, grouped: bool) -> nix::Result<()> {
+fn limit(run: &Run, grouped: bool) -> nix::Result<()> {
+    let limits = run.limits;
+    // Stops at once a program that writes one file without end, which is counted only now and then.
+    let file_bytes = Bound::of(limits, run.action).bytes.max(FILE_BYTES_MIN);
     set(Resource::RLIMIT_CORE, 0)?;
     set(Resource::RLIMIT_NOFILE, FILES_MAX)?;
-    set(Resource::RLIMIT_FSIZE, FILE_BYTES_MAX)?;
+    set(Resource::RLIMIT_FSIZE, file_bytes)?;
     if !grouped {
         set(Resource::RLIMIT_AS, limits.memory_bytes)?;
         set(Resource::RLIMIT_NPROC, u64::from(limits.processes))?;

@@ -1,4 +1,5 @@
-//! The shim: outlives the server, keeps time, keeps the log, and writes down how the run ended.
+//! The shim: outlives the server, keeps time, keeps the log, has what the instance keeps weighed, and writes down how the run
+//! ended.
 //!
 //! Invariant: nothing of the program is executed before `started` is on disk, and whoever holds the lock and finds it there
 //! starts nothing. So a run is executed at most once, whoever dies when. The processes of the sandbox are started before, and
@@ -8,6 +9,7 @@ use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -18,12 +20,14 @@ use nix::unistd::setsid;
 use parking_lot::Mutex;
 
 use super::super::cgroup::{Cgroup, LimitedBy};
+use super::super::disk::{self, Excess};
 use super::super::files::{Lock, RunFiles, remove_if_there, write_lightly};
 use super::super::log::Log;
 use super::super::mask::{Masker, secrets_of_variables};
 use super::super::order::Order;
 use super::report::{self, Report, Wanted};
 use super::verdict::{Course, Ending, Verdict, verdict};
+use super::weigh::weigh;
 use super::{DEDICATED, again, namespaces};
 
 /// What the shim tells whoever started it, in one line: that the run is its own from now on, or somebody's already.
@@ -151,34 +155,43 @@ fn execute(
     files: &RunFiles,
     secrets: &[String],
 ) -> io::Result<(Course, Option<Child>)> {
-    if files.cancelled().exists() {
+    let not_executed = |course: Course| -> io::Result<(Course, Option<Child>)> {
         begin(files)?;
-        let course = Course {
-            stopped: Some(Outcome::Cancelled),
-            ..Course::default()
-        };
-        return Ok((course, None));
-    }
-    let not_started = |why: String| -> io::Result<(Course, Option<Child>)> {
-        begin(files)?;
-        let course = Course {
-            failed: Some(format!("cannot start the sandbox: {why}")),
-            ..Course::default()
-        };
         Ok((course, None))
     };
+    if files.cancelled().exists() {
+        return not_executed(Course {
+            stopped: Some(Outcome::Cancelled),
+            ..Course::default()
+        });
+    }
+    let unable = |why: String| {
+        not_executed(Course {
+            failed: Some(why),
+            ..Course::default()
+        })
+    };
+    let no_sandbox = |why: String| unable(format!("cannot start the sandbox: {why}"));
     let dedicated = match namespaces::become_root() {
         Ok(dedicated) => dedicated,
-        Err(why) => return not_started(why),
+        Err(why) => return no_sandbox(why),
     };
+    // By whom nothing that a program made can be hidden from.
+    if let Some(why) = has_too_much(order) {
+        return unable(why);
+    }
     let (line, theirs) = UnixStream::pair()?;
     let (output, printer) = io::pipe()?;
     let (log, heard) = (Mutex::new(Log::default()), line.try_clone()?);
     let masker = || Masker::new(secrets.iter().cloned());
+    let excess = OnceLock::new();
     let executed = std::thread::scope(|scope| {
         let (tx, rx) = mpsc::channel();
         scope.spawn(move || report::follow(heard, |report| pass_on(report, &tx)));
         scope.spawn(|| keep_log(output, masker(), &log));
+        // Threads are started before the namespace of processes is, behind which the kernel allows none.
+        let ((running, over), excess) = (mpsc::channel(), &excess);
+        scope.spawn(move || weigh(order, &over, excess));
         let inside = Inside {
             line: theirs,
             printer,
@@ -186,7 +199,7 @@ fn execute(
         };
         let mut init = match inside.start(order, &files.directory) {
             Ok(init) => init,
-            Err(why) => return not_started(why),
+            Err(why) => return no_sandbox(why),
         };
         // It gets ready while the disk is busy, and waits.
         if let Err(error) = begin(files) {
@@ -195,13 +208,22 @@ fn execute(
             return Err(error);
         }
         report::let_go_on(&line);
-        let course = watch(order, files, &mut init, &rx, &log, &masker());
+        let course = watch(order, files, &mut init, &rx, excess, &log, &masker());
+        drop(running);
         Ok((course, Some(init)))
     });
     executed.map(|(mut course, init)| {
         course.log = log.into_inner().text();
         (course, init)
     })
+}
+
+/// Why what the instance keeps forbids to start anything for it.
+fn has_too_much(order: &Order) -> Option<String> {
+    match disk::refusal(order.run.limits, order.run.action, &order.data) {
+        Ok(excess) => excess.map(|excess| excess.to_string()),
+        Err(error) => Some(format!("cannot look at what the instance keeps: {error}")),
+    }
 }
 
 /// Behind how the program ended there is nothing more to hear: by then no process of it is left.
@@ -252,12 +274,14 @@ fn keep_log(mut output: PipeReader, mut masker: Masker, log: &Mutex<Log>) {
     log.lock().push(&masker.finish());
 }
 
-/// Listens until no process of the program is left, and ends it when its time is up or it is called off.
+/// Listens until no process of the program is left, and ends it when its time is up, when its instance keeps too much, or when
+/// it is called off.
 fn watch(
     order: &Order,
     files: &RunFiles,
     init: &mut Child,
     reports: &Receiver<Report>,
+    excess: &OnceLock<Excess>,
     log: &Mutex<Log>,
     masker: &Masker,
 ) -> Course {
@@ -279,6 +303,9 @@ fn watch(
         if course.stopped.is_none() {
             course.stopped = if files.cancelled().exists() {
                 Some(Outcome::Cancelled)
+            } else if let Some(excess) = excess.get() {
+                let why = excess.to_string();
+                Some(Outcome::Killed { why })
             } else {
                 (clock.monotonic() > seconds_max).then_some(Outcome::TimedOut)
             };

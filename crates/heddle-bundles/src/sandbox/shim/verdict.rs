@@ -1,6 +1,7 @@
 //! From what was seen of a run to how it ended: no clock, no files.
 
 use heddle_api::action::{Limits, Outcome, RunEnd};
+use nix::sys::signal::Signal;
 use serde_json::{Map, Value};
 
 use super::super::cgroup::LimitedBy;
@@ -135,7 +136,10 @@ fn killed_by(signal: i32, ending: &Ending) -> String {
             ending.limited_by
         );
     }
-    match nix::sys::signal::Signal::try_from(signal) {
+    match Signal::try_from(signal) {
+        Ok(Signal::SIGXFSZ) => "it wrote a file that is larger than an instance may keep; \
+             spec.actions.diskMegabytes of its Registry changes that"
+            .to_owned(),
         Ok(signal) => format!("signal {signal}"),
         Err(_) => format!("signal {signal}"),
     }

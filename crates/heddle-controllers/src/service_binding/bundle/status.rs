@@ -16,9 +16,7 @@ use super::{
     Bundled, farewell, handed_out, has_made, is_bound, is_let_go, is_through, is_unbound, next,
     own_secret, prepared, want, wanted,
 };
-use crate::actions::{
-    self, Next, Want, announced, content, is_removal, taken_in, withdrawn, without_secrets,
-};
+use crate::actions::{self, Next, Want, announced, content, taken_in, withdrawn, without_secrets};
 use crate::operation::{
     Accepted, Damage, Standing, blocking, failed, removes, since, whole_seconds,
 };
@@ -99,7 +97,7 @@ fn advance(world: &World, bundled: &Bundled, status: &mut ServiceBindingStatus, 
 fn is_kept(world: &World, bundled: &Bundled, report: &RunReport) -> bool {
     let succeeded = report.result == Some(RunResult::Succeeded);
     // Credentials of what is about to be removed are nobody's any more.
-    if !succeeded || is_removal(report.action) || world.is_leaving() {
+    if !succeeded || report.action.is_removal() || world.is_leaving() {
         return true;
     }
     let kept = own_secret(world).and_then(content);

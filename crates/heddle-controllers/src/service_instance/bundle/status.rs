@@ -15,7 +15,7 @@ use super::{
     own_secret, prepared, want, wanted,
 };
 use crate::actions::{
-    self, Next, Scene, Want, announced, content, is_removal, taken_in, withdrawn, without_secrets,
+    self, Next, Scene, Want, announced, content, taken_in, withdrawn, without_secrets,
 };
 use crate::operation::{
     Accepted, Damage, Standing, blocking, failed, removes, since, whole_seconds,
@@ -97,7 +97,7 @@ fn advance(
             let report = taken_in(&run, end, |line| clean(world, bundled, scene, line));
             let succeeded = report.result == Some(RunResult::Succeeded);
             let asked = wanted(world, status).is_some_and(|want| want.is(&uid, &report));
-            if succeeded && asked && !is_removal(report.action) {
+            if succeeded && asked && !report.action.is_removal() {
                 let before = status.applied.take();
                 status.applied = Some(applied(&world.instance, before, now));
                 let url = end.dashboard_url.clone();

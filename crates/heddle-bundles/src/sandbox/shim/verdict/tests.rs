@@ -10,6 +10,8 @@ fn ending() -> Ending {
             processes: 16,
             seconds: 10,
             network: false,
+            disk_bytes: 1 << 30,
+            disk_files: 100_000,
         },
         secrets: vec!["hunter22".to_owned()],
     }
@@ -165,4 +167,12 @@ fn only_addresses_of_the_web_are_shown_as_links() {
     );
     assert_eq!(shown("javascript:alert(1)"), None);
     assert_eq!(shown("http://a b"), None);
+}
+
+#[test]
+fn a_file_that_became_too_large_names_the_setting() {
+    let Outcome::Killed { why } = outcome_of(signalled(Signal::SIGXFSZ as i32), &ending()) else {
+        panic!("it was killed");
+    };
+    assert!(why.contains("spec.actions.diskMegabytes"), "{why}");
 }

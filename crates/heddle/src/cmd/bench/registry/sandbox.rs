@@ -33,6 +33,8 @@ const LIMITS: Limits = Limits {
     processes: 256,
     seconds: 600,
     network: false,
+    disk_bytes: 1 << 30,
+    disk_files: 100_000,
 };
 
 pub(super) async fn run(bench: &mut Bench<'_>, busybox: &Path) -> anyhow::Result<()> {
