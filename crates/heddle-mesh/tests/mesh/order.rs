@@ -1,5 +1,6 @@
 //! Ordered triggers: one event of a key at a time, and no key waits for another.
 
+use heddle_api::ledger::DeadLetterSelection;
 use serde_json::{Value, json};
 
 use crate::world::{Manner, World};
@@ -136,7 +137,7 @@ async fn a_dead_letter_that_waits_for_its_key_makes_nobody_read_again_what_is_do
         world
             .until("under way", |world| world.account("t").in_flight == 1)
             .await;
-        let all = heddle_api::ledger::DeadLetterSelection {
+        let all = DeadLetterSelection {
             all: true,
             ..Default::default()
         };
@@ -157,4 +158,47 @@ async fn a_dead_letter_that_waits_for_its_key_makes_nobody_read_again_what_is_do
         assert_eq!(of_key(&world, "l"), ["l1", "l2", "l3", "l4"]);
         assert_eq!(world.account("t").delivered, 6);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_overtakes_an_event_that_a_dead_letter_on_its_way_went_before() {
+    let mut world = World::in_memory().await;
+    let at_once = |generation: i64, in_flight: &str, paused: bool| {
+        let annotations = json!({
+            "heddle.dev/delivery-order": "ordered",
+            "heddle.dev/max-in-flight": in_flight,
+            "heddle.dev/paused": paused.to_string(),
+        });
+        json!({
+            "metadata": {"generation": generation, "annotations": annotations},
+            "spec": {"delivery": {"retry": 0, "timeout": "PT1S"}},
+        })
+    };
+    world.broker("ns", "default");
+    world.trigger("t", "a", at_once(1, "8", false));
+    world.manner("a", Manner::HangOn("k1"));
+    world.route().await;
+    publish(&world, "k", &["k1", "k2", "k3"]).await;
+    world
+        .until("under way", |world| world.received("a") == ["k1"])
+        .await;
+    // The first dies while nothing may be sent, so that the second may go and does not.
+    world.trigger("t", "a", at_once(2, "8", true));
+    world.route().await;
+    world
+        .until("dead", |world| world.account("t").dead_letters == 1)
+        .await;
+    let all = DeadLetterSelection {
+        all: true,
+        ..DeadLetterSelection::default()
+    };
+    assert_eq!(world.mesh.redrive(&all, "ann").await.count, 1);
+    world.manner("a", Manner::Accept);
+    // One at a time: nobody asks for the key while the dead letter has it.
+    world.trigger("t", "a", at_once(3, "1", false));
+    world.route().await;
+    world
+        .until("all", |world| world.account("t").delivered == 3)
+        .await;
+    assert_eq!(of_key(&world, "k"), ["k1", "k1", "k2", "k3"]);
 }

@@ -439,6 +439,15 @@ impl State {
         });
     }
 
+    /// Puts an event back that was taken and not tried, at its place: another of its key may have been let go before it and
+    /// not have been taken yet.
+    fn back_to_fresh(&mut self, job: Job) {
+        let place = self
+            .fresh
+            .partition_point(|waiting| waiting.offset < job.offset);
+        self.fresh.insert(place, job);
+    }
+
     fn next_job(&mut self, shared: &Shared) -> Option<Job> {
         loop {
             let fresh_allowed = self.retrying.len() < RETRYING_MAX;
@@ -484,7 +493,7 @@ impl State {
             self.busy.remove(&key);
         }
         if job.attempts == 0 && job.kind == JobKind::Event {
-            self.fresh.push_front(job);
+            self.back_to_fresh(job);
         } else {
             self.again.push_front(job);
         }

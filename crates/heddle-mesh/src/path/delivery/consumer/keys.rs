@@ -58,10 +58,10 @@ impl State {
         }
     }
 
-    /// An event that waited for its key goes next.
+    /// An event that waited for its key may go, before all that came after it.
     fn let_go(&mut self, job: Job) {
         match job.kind {
-            JobKind::Event => self.fresh.push_front(job),
+            JobKind::Event => self.back_to_fresh(job),
             // It is on record, and not one of those that the floor is about.
             JobKind::Redriven(_) | JobKind::Sink(_) => self.again.push_front(job),
         }
