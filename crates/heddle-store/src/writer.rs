@@ -62,6 +62,9 @@ impl Writer {
         while let Some(first) = queue.blocking_recv() {
             let mut bytes = size(&first);
             let mut group = vec![first];
+            // Whoever is about to ask does so first. Where processors are scarce, groups are several times as large for it;
+            // where they are not, nobody waits.
+            std::thread::yield_now();
             while group.len() < self.limits.group_batches_max && bytes < self.limits.group_bytes_max
             {
                 let Ok(request) = queue.try_recv() else { break };

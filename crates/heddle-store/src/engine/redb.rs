@@ -26,7 +26,7 @@ const TOMBSTONES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("tombst
 const META_KEY: &str = "meta";
 
 /// All reads are served from our own memory; redb needs its inner pages and what a commit touches.
-const CACHE_BYTES: usize = 8 * 1024 * 1024;
+const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
 /// How much of the file is read at once.
 const COPY_BYTES: usize = 1024 * 1024;
