@@ -92,6 +92,19 @@ pub struct Resources {
     pub policies: Vec<Arc<EventPolicy>>,
 }
 
+impl Resources {
+    /// How many objects there are.
+    pub(crate) fn len(&self) -> usize {
+        self.applications.len()
+            + self.http_sources.len()
+            + self.channels.len()
+            + self.subscriptions.len()
+            + self.brokers.len()
+            + self.triggers.len()
+            + self.policies.len()
+    }
+}
+
 /// What the table in force says about a consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InForce {

@@ -19,8 +19,10 @@ use crate::{DataPlane, Hubs, Resources};
 
 /// A burst is over when nothing has changed for this long.
 const QUIET: Duration = Duration::from_millis(20);
-/// However long the burst, routes wait no longer than this.
+/// However long the burst, routes wait no longer than this, or than so long for each object they are made from: a table
+/// costs what there is in it, and others would have to wait for the time that it takes.
 const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE_EACH: Duration = Duration::from_micros(20);
 /// How long the first table and the listener may take before controllers say that they are missing.
 const FIRST_TABLE: Duration = Duration::from_secs(5);
 
@@ -105,7 +107,7 @@ impl Feed {
             return;
         }
         let first = self.stores.snapshot();
-        let wanted = entries(&first);
+        let (wanted, mut size) = (entries(&first), first.len());
         self.plane.route(first);
         let serving = self.serving(&wanted);
         if self.clock.timeout(FIRST_TABLE, serving).await.is_err() {
@@ -116,14 +118,16 @@ impl Feed {
         self.begun.send_replace(true);
         loop {
             self.changed.notified().await;
-            self.settle().await;
-            self.plane.route(self.stores.snapshot());
+            self.settle(patience(size)).await;
+            let next = self.stores.snapshot();
+            size = next.len();
+            self.plane.route(next);
         }
     }
 
     /// Waits for the rest of a burst.
-    async fn settle(&self) {
-        let deadline = self.clock.monotonic() + PATIENCE;
+    async fn settle(&self, patience: Duration) {
+        let deadline = self.clock.monotonic() + patience;
         loop {
             let left = deadline.saturating_sub(self.clock.monotonic());
             let more = self.changed.notified();
@@ -142,6 +146,11 @@ impl Feed {
             seen = self.plane.changed(seen).await;
         }
     }
+}
+
+fn patience(objects: usize) -> Duration {
+    let objects = u32::try_from(objects).unwrap_or(u32::MAX);
+    PATIENCE.max(PATIENCE_EACH * objects)
 }
 
 impl Stores {
@@ -279,5 +288,12 @@ mod tests {
         let changed = broker(2, &json!({"delivery": {"retry": 3}}));
         assert!(same_routes(&before, &claimed));
         assert!(!same_routes(&before, &changed));
+    }
+
+    #[test]
+    fn a_burst_may_wait_longer_the_larger_the_table_is() {
+        assert_eq!(patience(0), PATIENCE);
+        assert_eq!(patience(10_000), PATIENCE);
+        assert_eq!(patience(100_000), Duration::from_secs(2));
     }
 }
