@@ -107,7 +107,7 @@ impl Options {
         Self {
             clock,
             chance,
-            concurrency: 64,
+            concurrency: 32,
             resync: Duration::from_secs(600),
             broker_linger: Duration::from_secs(600),
             data_plane: None,

@@ -67,6 +67,8 @@ pub trait Beats: Send + Sync + Sized + 'static {
     /// Whether the plan or the next look depends on what this controller itself has written into the status. Where it does
     /// not, its own writes do not wake it (see `echo`).
     const HEEDS_OWN_STATUS: bool = true;
+    /// Whether people need not be told of every step on the way to being ready (see `echo`).
+    const PROGRESS_WAITS: bool = !Self::HEEDS_OWN_STATUS;
     /// What of a change of status people are told.
     const NEWS: News = News::PLAIN;
 

@@ -120,6 +120,7 @@ impl Beats for Instances {
     type Kind = ServiceInstance;
     type World = World;
     const NAME: &'static str = field_manager::INSTANCE;
+    const PROGRESS_WAITS: bool = true;
     const NEWS: News = News::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: ServiceInstance) -> Result<World, Error> {

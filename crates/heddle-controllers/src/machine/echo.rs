@@ -74,7 +74,7 @@ impl<B: Beats<Kind: Watched>> Echo<B> {
 impl<B: Beats> Echo<B> {
     /// Takes note of what is about to be said: it may come back before the answer does.
     pub(super) fn note(&self, key: ObjectRef<B::Kind>, status: &Value) {
-        if !B::HEEDS_OWN_STATUS {
+        if !B::HEEDS_OWN_STATUS || B::PROGRESS_WAITS {
             let hash = hash(status);
             self.0.lock().insert(key, Said { hash, at: None });
         }
@@ -87,8 +87,8 @@ impl<B: Beats> Echo<B> {
         }
     }
 
-    /// How long the next status of an object can wait, if it can: it is not ready, was not so before, only its conditions
-    /// differ, and people were told a moment ago. Addresses are not for people only.
+    /// How long the next status of an object can wait, if it can: it is not ready, was not so before, only what people are
+    /// told of it differs, and they were told a moment ago. Addresses are not for people only.
     pub(super) fn pause(
         &self,
         key: &ObjectRef<B::Kind>,
@@ -96,11 +96,10 @@ impl<B: Beats> Echo<B> {
         after: &Value,
         now: Duration,
     ) -> Option<Duration> {
-        if B::HEEDS_OWN_STATUS || !differ_in_conditions_only(before, after) {
+        if !B::PROGRESS_WAITS || !differ_in_words_only(before, after) {
             return None;
         }
-        let readiness = ready(after)?;
-        if readiness == "True" || ready(before) != Some(readiness) {
+        if ready(before)? == "True" || ready(after)? == "True" {
             return None;
         }
         let at = self.0.lock().get(key)?.at?;
@@ -109,13 +108,18 @@ impl<B: Beats> Echo<B> {
     }
 }
 
-fn differ_in_conditions_only(before: &Value, after: &Value) -> bool {
-    let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else {
-        return false;
+/// Whether two states differ in nothing but conditions and how an operation is described.
+fn differ_in_words_only(before: &Value, after: &Value) -> bool {
+    let facts = |status: &Value| {
+        let mut status = status.as_object()?.clone();
+        status.remove("conditions");
+        if let Some(operation) = status.get_mut("operation").and_then(Value::as_object_mut) {
+            operation.remove("description");
+        }
+        Some(status)
     };
-    let same =
-        |(name, value): (&String, &Value)| name == "conditions" || after.get(name) == Some(value);
-    before.len() == after.len() && before.iter().all(same)
+    let before = facts(before);
+    before.is_some() && before == facts(after)
 }
 
 /// The status of `Ready`.
@@ -147,6 +151,7 @@ mod tests {
     use super::*;
     use crate::application::Applications;
     use crate::application_mapping::Mappings;
+    use crate::service_instance::Instances;
 
     fn mapping(change: Value) -> Arc<ApplicationMapping> {
         let mut object = json!({
@@ -220,11 +225,9 @@ mod tests {
         echo.written(&key, Duration::ZERO);
         assert_eq!(echo.pause(&key, &first, &next, second), Some(second));
         assert_eq!(echo.pause(&key, &first, &next, 2 * second), None);
-        for word in [
-            status("True", "", 1),
-            status("Unknown", "B", 1),
-            status("False", "B", 2),
-        ] {
+        let unknown = status("Unknown", "B", 1);
+        assert_eq!(echo.pause(&key, &first, &unknown, second), Some(second));
+        for word in [status("True", "", 1), status("False", "B", 2)] {
             assert_eq!(echo.pause(&key, &first, &word, second), None, "{word}");
             assert_eq!(echo.pause(&key, &word, &first, second), None, "{word}");
         }
@@ -232,5 +235,27 @@ mod tests {
         addressed["sinkUri"] = json!("http://x.example/");
         assert_eq!(echo.pause(&key, &first, &addressed, second), None);
         assert_eq!(echo.pause(&key, &addressed, &first, second), None);
+    }
+
+    #[test]
+    fn how_an_operation_is_described_can_wait_and_how_it_stands_cannot() {
+        let object: heddle_api::ServiceInstance = serde_json::from_value(json!({
+            "metadata": {"name": "one", "namespace": "team"},
+            "spec": {"instanceID": "one", "serviceID": "s", "planID": "p"},
+        }))
+        .unwrap();
+        let key = key_of(&object);
+        let status = |state: &str, description: &str| {
+            let operation = json!({"id": "1", "state": state, "description": description});
+            let ready = json!({"type": "Ready", "status": "False", "reason": description});
+            json!({"conditions": [ready], "operation": operation})
+        };
+        let echo = Echo::<Instances>::default();
+        let first = status("inProgress", "A");
+        echo.note(key.clone(), &first);
+        echo.written(&key, Duration::ZERO);
+        let pause = |after: &Value| echo.pause(&key, &first, after, Duration::ZERO);
+        assert_eq!(pause(&status("inProgress", "B")), Some(PROGRESS_PERIOD));
+        assert_eq!(pause(&status("failed", "A")), None);
     }
 }

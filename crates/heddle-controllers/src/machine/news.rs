@@ -1,7 +1,7 @@
 //! What in a change of status is worth telling people: readiness that turns, operations that begin and end, and what a
 //! kind names beyond that.
 
-use heddle_api::conditions::{ConditionType, Conditions, READY, Reason, Status};
+use heddle_api::conditions::{Condition, ConditionType, Conditions, READY, Reason, Status};
 use heddle_api::operation::{OperationProgress, OperationState};
 use kube::runtime::events::{Event, EventType};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub struct News {
     /// Phases (`status.phase`) whose beginning is told, and what they mean.
     pub phases: &'static [(&'static str, &'static str)],
     /// Whether it is not ready at first, as everybody expects, because what it consists of is made for it. Its status says
-    /// what it waits for; news is what turns after that.
+    /// what it waits for; news is what turns once it was ready.
     pub is_assembled: bool,
 }
 
@@ -38,8 +38,15 @@ impl News {
 
 /// The Events that a change of status amounts to. Pure.
 pub(super) fn news(wanted: &News, before: &Value, after: &Value) -> Vec<Event> {
-    let is_expected = wanted.is_assembled && before.get("conditions").is_none();
+    let operation = operation(before, after);
+    let has_succeeded = operation.is_some()
+        && progress(after).is_some_and(|is| is.state == OperationState::Succeeded);
     let readiness = turn(READY, before, after).filter(|event| {
+        let is_expected = match event.type_ {
+            EventType::Warning => wanted.is_assembled && !is_ready(before),
+            // That is what the operation was for.
+            EventType::Normal => has_succeeded,
+        };
         let mut usual = wanted.usual.iter();
         !is_expected && !usual.any(|reason| reason.name == event.reason)
     });
@@ -47,7 +54,7 @@ pub(super) fn news(wanted: &News, before: &Value, after: &Value) -> Vec<Event> {
     let also = also.filter_map(|declared| turn(declared.name, before, after));
     // That something is well again is told of readiness only.
     let also = also.filter(|event| event.type_ == EventType::Warning);
-    operation(before, after)
+    operation
         .into_iter()
         .chain(readiness)
         .chain(also)
@@ -76,20 +83,24 @@ fn event(type_: EventType, reason: String, note: String) -> Event {
     }
 }
 
+fn is_ready(status: &Value) -> bool {
+    condition(status, READY).is_some_and(|ready| ready.status == Status::True)
+}
+
+fn condition(status: &Value, name: &str) -> Option<Condition> {
+    let conditions: Conditions = serde_json::from_value(status.get("conditions")?.clone()).ok()?;
+    conditions.find(name).cloned()
+}
+
 /// A condition that is not what it was.
 fn turn(name: &str, before: &Value, after: &Value) -> Option<Event> {
-    let ready = |status: &Value| -> Option<(Status, String, String)> {
-        let conditions: Conditions =
-            serde_json::from_value(status.get("conditions")?.clone()).ok()?;
-        let ready = conditions.find(name)?;
-        Some((
-            ready.status,
-            ready.reason.clone().unwrap_or_default(),
-            ready.message.clone().unwrap_or_default(),
-        ))
-    };
-    let was = ready(before).map(|(status, ..)| status);
-    let (is, reason, message) = ready(after)?;
+    let was = condition(before, name).map(|was| was.status);
+    let is = condition(after, name)?;
+    let (reason, message) = (
+        is.reason.unwrap_or_default(),
+        is.message.unwrap_or_default(),
+    );
+    let is = is.status;
     // Becoming ready for the first time is what everybody expects; it is not news.
     if was == Some(is) || (was.is_none() && is == Status::True) {
         return None;
@@ -104,13 +115,14 @@ fn turn(name: &str, before: &Value, after: &Value) -> Option<Event> {
     })
 }
 
+fn progress(status: &Value) -> Option<OperationProgress> {
+    serde_json::from_value(status.get("operation")?.clone()).ok()
+}
+
 /// Each operation is told when it is first seen to be under way, and when it ends.
 fn operation(before: &Value, after: &Value) -> Option<Event> {
-    let operation = |status: &Value| -> Option<OperationProgress> {
-        serde_json::from_value(status.get("operation")?.clone()).ok()
-    };
-    let is = operation(after)?;
-    let was = operation(before).filter(|was| was.id == is.id);
+    let is = progress(after)?;
+    let was = progress(before).filter(|was| was.id == is.id);
     if was.is_some_and(|was| was.state == is.state) {
         return None;
     }
@@ -195,9 +207,24 @@ mod tests {
         assert_eq!(told(json!(null), ready("False")), ["Warning Because"]);
         let of_parts = |before: Value| told_of(&News::ASSEMBLED, before, ready("False"));
         assert_eq!(of_parts(json!(null)), nothing);
+        assert_eq!(of_parts(ready("Unknown")), nothing);
         assert_eq!(of_parts(ready("True")), ["Warning Because"]);
         assert_eq!(told(ready("True"), ready("Unknown")), ["Warning Because"]);
         assert_eq!(told(ready("False"), ready("True")), ["Normal Ready"]);
+        let with = |state: &str, status: &str| {
+            let mut both = at("1", state);
+            both["conditions"] = ready(status)["conditions"].take();
+            both
+        };
+        assert_eq!(
+            told(with("inProgress", "False"), with("succeeded", "True")),
+            ["Normal ProvisionSucceeded"],
+            "one tells the other"
+        );
+        assert_eq!(
+            told(with("succeeded", "False"), with("succeeded", "True")),
+            ["Normal Ready"]
+        );
     }
 
     #[test]

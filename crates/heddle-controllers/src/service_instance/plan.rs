@@ -85,7 +85,8 @@ fn wanted(world: &World) -> Option<Value> {
             "namespace": instance.namespace(),
             "labels": labels,
             "ownerReferences": [instance.controller_owner_ref(&())],
-            "finalizers": [INSTANCE_FINALIZER],
+            // Held from its first moment: what its own controller would do next, and everything waits for.
+            "finalizers": [FINALIZER, INSTANCE_FINALIZER],
         },
         "spec": {
             "application": pin.name,
