@@ -162,6 +162,9 @@ pub struct EventFlowStatus {
     /// The address of the Broker that the events go to.
     #[serde(rename = "sinkURI", default, skip_serializing_if = "Option::is_none")]
     pub sink_uri: Option<String>,
+    /// The Subscription that carries the events, if it was there before the flow and therefore has a name of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_name: Option<String>,
     /// When a synthetic event last passed the whole flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "timestamp")]

@@ -21,7 +21,7 @@ use std::hash::{DefaultHasher, Hash as _};
 use std::time::Duration;
 
 use heddle_api::broker::Claim;
-use heddle_api::event_flow::EventFlowSpec;
+use heddle_api::event_flow::{EventFlowSpec, EventFlowStatus};
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, field_manager};
 use heddle_api::{
     ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy, HTTPSource,
@@ -75,7 +75,10 @@ pub(crate) fn gist(flow: &EventFlow) -> EventFlow {
             broker_ref: spec.broker_ref.clone(),
             ..EventFlowSpec::default()
         },
-        status: None,
+        status: taken_in(flow).map(|name| EventFlowStatus {
+            link_name: Some(name.to_owned()),
+            ..EventFlowStatus::default()
+        }),
     }
 }
 
@@ -151,9 +154,15 @@ fn link_name(flow: &EventFlow) -> String {
     names::link_to(&spec.application, &namespace, &spec.broker_ref.name)
 }
 
+/// Name of the link, if one was there before.
+fn taken_in(flow: &EventFlow) -> Option<&str> {
+    flow.status.as_ref()?.link_name.as_deref()
+}
+
 /// How the mesh knows the link.
 fn link_key(flow: &EventFlow) -> String {
-    format!("subscription/{INTEGRATION_NAMESPACE}/{}", link_name(flow))
+    let name = taken_in(flow).map_or_else(|| link_name(flow), str::to_owned);
+    format!("subscription/{INTEGRATION_NAMESPACE}/{name}")
 }
 
 /// Only a flow that goes asks the mesh; all others go by what the parts say of themselves.

@@ -46,6 +46,7 @@ fn of_parts(world: &World, now: Timestamp) -> EventFlowStatus {
             .map(|known| known.conditions.clone())
             .unwrap_or_default(),
         sink_uri: address.and_then(|address| address.url),
+        link_name: taken_in(world),
         last_heartbeat: known.and_then(|known| known.last_heartbeat.clone()),
         ..EventFlowStatus::default()
     };
@@ -142,6 +143,15 @@ fn link_ready(world: &World) -> Condition {
         return Condition::unmet(type_, reason::LINK_NOT_READY, message);
     }
     readiness(type_, reason::LINK_NOT_READY, &object, link)
+}
+
+/// The name of a link that was there before. It is remembered when the link is gone: events may still be on their way over it.
+fn taken_in(world: &World) -> Option<String> {
+    if !world.is_linked() {
+        return super::taken_in(&world.flow).map(str::to_owned);
+    }
+    let name = world.link.as_ref().map(|link| link.name_any());
+    name.filter(|name| *name != link_name(&world.flow))
 }
 
 fn broker_ready(world: &World) -> Condition {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::leaving::{self, Leaving, Mesh, Next};
 use super::observe::{Parts, World};
-use super::{Flows, claimants, plan, status};
+use super::{Flows, claimants, gist, link_key, plan, status};
 use crate::machine::{Beats as _, Ctx, Step};
 use crate::sight::Sight;
 use crate::watch::Change;
@@ -386,6 +386,31 @@ fn a_claim_of_a_namesake_is_another() {
     };
     assert!(woken(&old).is_empty());
     assert!(woken(&new).iter().all(|flow| flow.name == "flow") && !woken(&new).is_empty());
+}
+
+#[test]
+fn a_link_that_was_there_before_is_remembered_by_its_name() {
+    let mut world = world();
+    let link_of = |world: &mut World| {
+        world.flow.status = status_of(world);
+        (
+            world.flow.status.clone().unwrap().link_name,
+            link_key(&gist(&world.flow)),
+        )
+    };
+    let own = "subscription/kyma-integration/link-shop-team";
+    assert_eq!(link_of(&mut world), (None, own.to_owned()));
+    world.link.as_mut().unwrap().metadata.name = Some("earlier".to_owned());
+    let earlier = (
+        Some("earlier".to_owned()),
+        "subscription/kyma-integration/earlier".to_owned(),
+    );
+    assert_eq!(link_of(&mut world), earlier);
+    let link = world.link.take();
+    assert_eq!(link_of(&mut world), earlier, "the mesh may still have it");
+    world.link = link;
+    world.link.as_mut().unwrap().metadata.name = Some("link-shop-team".to_owned());
+    assert_eq!(link_of(&mut world), (None, own.to_owned()));
 }
 
 #[test]

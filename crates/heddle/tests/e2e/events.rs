@@ -8,7 +8,7 @@ mod commands;
 mod crashes;
 mod dead_letters;
 mod identity;
-mod load;
+pub(crate) mod load;
 mod metrics;
 mod publishing;
 mod room;

@@ -13,4 +13,5 @@ mod events;
 mod harness;
 mod serve;
 mod tls;
+mod upgrade;
 mod writers;
