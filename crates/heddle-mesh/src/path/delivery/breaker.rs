@@ -12,9 +12,9 @@ use std::time::Duration;
 /// Failures in a row after which a destination is taken to be down.
 const FAILURES_MAX: u32 = 5;
 
-/// From a failure of a destination that is down to the next attempt. Hundreds of attempts a second remain, so that events
+/// From a failure of a destination that is down to the next attempt. Two hundred attempts a second remain, so that events
 /// which nobody will ever take still reach the end of their schedule.
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// One destination's record. Starts with a good name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
