@@ -20,12 +20,14 @@ const CONNECTIONS: u16 = 16;
 
 pub(in super::super) async fn run(lab: &mut Lab<'_>) -> anyhow::Result<()> {
     let sink = Helper::start("sink")?;
-    let good = Helper::start("sink")?;
+    // Each neighbour is a process of its own, good or bad: processes are work as well.
+    let good = Manner::BAD.map(|_| Helper::start("sink"));
     let bad = Manner::BAD.map(|manner| Helper::start_with("sink", &["--manner", &manner.name()]));
+    let good: Vec<Helper> = good.into_iter().collect::<anyhow::Result<_>>()?;
     let bad: Vec<Helper> = bad.into_iter().collect::<anyhow::Result<_>>()?;
-    let nobody = Street::new("alone", Vec::new());
-    let good = Street::new("beside 6 good", vec![good.address; bad.len()]);
-    let bad = Street::new("beside 6 bad", bad.iter().map(|bad| bad.address).collect());
+    let nobody = Street::new("alone", &[]);
+    let good = Street::new("beside 6 good", &good);
+    let bad = Street::new("beside 6 bad", &bad);
 
     let [alone, beside_good, beside] = steady(lab, &sink, [&nobody, &good, &bad]).await?;
     for (against, other) in [("6 good ones", &beside_good), ("alone", &alone)] {
@@ -57,8 +59,11 @@ struct Street {
 }
 
 impl Street {
-    fn new(name: &'static str, neighbours: Vec<SocketAddr>) -> Self {
-        Self { name, neighbours }
+    fn new(name: &'static str, neighbours: &[Helper]) -> Self {
+        Self {
+            name,
+            neighbours: neighbours.iter().map(|helper| helper.address).collect(),
+        }
     }
 }
 
