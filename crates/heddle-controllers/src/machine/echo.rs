@@ -48,9 +48,6 @@ impl<B: Beats> Default for Echo<B> {
 impl<B: Beats<Kind: Watched>> Echo<B> {
     /// Whether a change brings nothing but what this controller has said itself.
     pub(super) fn recognises(&self, change: &Change<'_, B::Kind>) -> bool {
-        if B::HEEDS_OWN_STATUS {
-            return false;
-        }
         let key = key_of(&**change.object());
         match change {
             Change::Deleted(_) => {
@@ -59,7 +56,7 @@ impl<B: Beats<Kind: Watched>> Echo<B> {
             }
             Change::Applied {
                 old: Some(_), new, ..
-            } if !change.is_written() => {
+            } if !B::HEEDS_OWN_STATUS && !change.is_written() => {
                 let said = self.0.lock().get(&key).copied();
                 let is_said = |is: &Value| said.is_some_and(|said| said.hash == hash(is));
                 new.meta().deletion_timestamp.is_none()
@@ -244,7 +241,8 @@ mod tests {
             "spec": {"instanceID": "one", "serviceID": "s", "planID": "p"},
         }))
         .unwrap();
-        let key = key_of(&object);
+        let object = Arc::new(object);
+        let key = key_of(&*object);
         let status = |state: &str, description: &str| {
             let operation = json!({"id": "1", "state": state, "description": description});
             let ready = json!({"type": "Ready", "status": "False", "reason": description});
@@ -257,5 +255,12 @@ mod tests {
         let pause = |after: &Value| echo.pause(&key, &first, after, Duration::ZERO);
         assert_eq!(pause(&status("inProgress", "B")), Some(PROGRESS_PERIOD));
         assert_eq!(pause(&status("failed", "A")), None);
+        assert!(!echo.recognises(&Change::between(Some(&object), &object)));
+        echo.recognises(&Change::Deleted(&object));
+        assert_eq!(
+            pause(&status("inProgress", "B")),
+            None,
+            "a namesake is another"
+        );
     }
 }
