@@ -38,7 +38,7 @@ use crate::references::{Index, Target};
 use crate::watch::{Change, Watched};
 use crate::{Hubs, Parts, Start};
 pub(crate) use label::is_disabled;
-pub(crate) use links::goes_only_to;
+pub(crate) use links::{goes_only_to, goes_when_unneeded};
 pub(crate) use observe::World;
 use pace::Pace;
 pub(crate) use wanted::{allowed, is_name, succeeds};

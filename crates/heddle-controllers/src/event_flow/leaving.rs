@@ -1,7 +1,7 @@
 //! Leaving: how a flow that is to go comes to its end, and what becomes of the events it has let in.
 //!
-//! New events stop first: the link goes, unless another flow of the same Application needs it, in which case nothing is
-//! cut off and nothing has to end. What was let in and is still pending is then delivered for a while, or given up, as
+//! New events stop first: the link goes, unless another flow of the same Application needs it or it never was heddle's, in
+//! which case nothing is cut off and nothing has to end. What was let in and is still pending is then delivered for a while, or given up, as
 //! the flow asks for. What became of it is written down before the flow is let go.
 //!
 //! The wait is bounded: from `DRAIN` after the removal began, nobody is waited for any more except the controller that
@@ -68,8 +68,9 @@ pub(super) fn next(world: &World) -> Option<Next> {
         return Some(Next::Nothing);
     }
     let is_linked = world.is_linked();
+    let link_stays = leaving.is_succeeded || world.is_linked_by_others();
     // A link that nobody else needs is taken away together with the claim; until then there may be more to come over it.
-    if world.is_claimed() || (is_linked && !leaving.is_succeeded) {
+    if world.is_claimed() || (is_linked && !link_stays) {
         return Some(Next::AwaitRemoval);
     }
     let is_done = status_of(world).ended.is_some();

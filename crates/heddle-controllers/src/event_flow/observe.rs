@@ -16,7 +16,7 @@ use kube::{Resource, ResourceExt as _};
 use super::leaving::Leaving;
 use super::links::Links;
 use super::{link_key, link_name, source, status};
-use crate::eventing::{goes_only_to, is_disabled, succeeds};
+use crate::eventing::{goes_only_to, goes_when_unneeded, is_disabled, succeeds};
 use crate::machine::{Ctx, Error};
 use crate::routing;
 use crate::watch::Watched;
@@ -187,6 +187,12 @@ impl World {
     pub(super) fn is_linked(&self) -> bool {
         let link = self.link.as_ref();
         link.is_some_and(|link| serves(link, &self.flow))
+    }
+
+    /// Whether that link is none that heddle takes away, so that nobody is to wait for its end.
+    pub(super) fn is_linked_by_others(&self) -> bool {
+        let link = self.link.as_ref().filter(|_| self.is_linked());
+        link.is_some_and(|link| !goes_when_unneeded(link))
     }
 
     /// The server's answer to a step is the newest there is to know about the flow.

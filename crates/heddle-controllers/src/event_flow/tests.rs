@@ -57,7 +57,10 @@ fn world() -> World {
         }))),
         link: Some(object(json!({
             "apiVersion": "messaging.knative.dev/v1", "kind": "Subscription",
-            "metadata": meta("link-shop-team", "kyma-integration"),
+            "metadata": {
+                "name": "link-shop-team", "namespace": "kyma-integration", "generation": 1,
+                "labels": {"app.kubernetes.io/managed-by": "heddle"},
+            },
             "spec": {
                 "channel": {"kind": "Channel", "name": "shop"},
                 "subscriber": {"ref": {"kind": "Broker", "name": "default", "namespace": "team"}},
@@ -493,6 +496,14 @@ fn a_flow_that_goes_waits_for_its_claim_its_link_and_the_table() {
         }),
         Next::WriteDown,
         "the link is another flow's, so nothing is cut off"
+    );
+    assert_eq!(
+        with(|w| {
+            w.link = world().link;
+            w.link.as_mut().unwrap().metadata.labels = None;
+        }),
+        Next::WriteDown,
+        "nobody takes away what is not heddle's"
     );
     assert_eq!(with(|w| w.broker = None), Next::Drain);
     let linked = |w: &mut World| {

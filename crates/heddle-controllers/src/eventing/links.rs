@@ -149,6 +149,11 @@ pub(crate) fn goes_only_to(link: &Subscription, namespace: &str, broker: &str) -
         && leads_to(link, namespace, broker)
 }
 
+/// Whether a link goes when nobody needs it. What nobody marked as heddle's stays, and so does what another controls.
+pub(crate) fn goes_when_unneeded(link: &Subscription) -> bool {
+    is_managed(link) && !is_controlled(link)
+}
+
 fn is_managed<K: Resource>(object: &K) -> bool {
     let manager = object.labels().get(MANAGED_BY_LABEL);
     manager.is_some_and(|manager| manager == MANAGED_BY)

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::future::join_all;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, MANAGED_BY, MANAGED_BY_LABEL};
 use heddle_api::{Broker, EventFlow, ServiceInstance, Subscription, Trigger};
-use kube::api::{Api, DeleteParams, ListParams};
+use heddle_rt::Clock;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -20,6 +22,8 @@ use crate::harness::{Server, eventually_or_else};
 const APPLICATIONS: usize = 20;
 const TEAMS: usize = 5;
 const PUBLISHERS: usize = 4;
+/// Between two events of a publisher: what comes in should not outrun what goes out five times over.
+const BREATH: Duration = Duration::from_millis(10);
 
 const CONNECTOR: &str = "applicationconnector.kyma-project.io/v1alpha1";
 
@@ -64,6 +68,27 @@ fn offers() -> Vec<Value> {
     teams.chain(applications).chain(mappings).collect()
 }
 
+fn broker_of(at: usize) -> Value {
+    json!({"ref": {
+        "apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "default", "namespace": team(at),
+    }})
+}
+
+/// A link under the labels by which it is known, and under a name of its own.
+fn link(of: usize, at: usize, subscriber: Value) -> Value {
+    json!({
+        "apiVersion": "messaging.knative.dev/v1", "kind": "Subscription",
+        "metadata": {
+            "namespace": INTEGRATION_NAMESPACE, "name": format!("brokersub-{of}x{at}"),
+            "labels": {"application-name": application(of), "broker-namespace": team(at)},
+        },
+        "spec": {
+            "channel": {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "Channel", "name": application(of)},
+            "subscriber": subscriber,
+        },
+    })
+}
+
 /// What somebody made before there were flows, the way it was made then.
 fn wired(server: &Server, subscriber: &Subscriber) -> Vec<Value> {
     let brokers = (0..TEAMS).map(|at| {
@@ -81,29 +106,19 @@ fn wired(server: &Server, subscriber: &Subscriber) -> Vec<Value> {
     });
     let rest = pairs().flat_map(|(of, at)| {
         // The oldest ones name an address: there was nothing to refer to then.
-        let subscriber = if of % 2 == 0 {
-            json!({"ref": {
-                "apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "default", "namespace": team(at),
-            }})
-        } else {
-            json!({"uri": format!("{}/broker/{}/default", server.events, team(at))})
+        let link = match of % 2 {
+            0 => link(of, at, broker_of(at)),
+            _ => {
+                let address = format!("{}/broker/{}/default", server.events, team(at));
+                link(of, at, json!({"uri": address}))
+            }
         };
-        let link = json!({
-            "apiVersion": "messaging.knative.dev/v1", "kind": "Subscription",
-            "metadata": {
-                "namespace": INTEGRATION_NAMESPACE, "name": format!("brokersub-{of}x{at}"),
-                "labels": {"application-name": application(of), "broker-namespace": team(at)},
-            },
-            "spec": {
-                "channel": {"apiVersion": "messaging.knative.dev/v1alpha1", "kind": "Channel", "name": application(of)},
-                "subscriber": subscriber,
-            },
-        });
         let channel = json!({
             "apiVersion": "messaging.knative.dev/v1", "kind": "Channel", "name": application(of),
             "namespace": INTEGRATION_NAMESPACE,
         });
-        let to = json!({"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "default"});
+        let to =
+            json!({"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": "default"});
         let policy = json!({
             "apiVersion": "eventing.knative.dev/v1alpha1", "kind": "EventPolicy",
             "metadata": {"namespace": team(at), "name": format!("flow-{}", application(of))},
@@ -193,6 +208,7 @@ async fn publish(server: &Server, publisher: usize, enough: &AtomicBool) -> Sent
         assert_eq!(answer.status(), 202, "{}", answer.text());
         sent.tried.insert(id.clone());
         sent.acknowledged.insert(id);
+        Clock::system().sleep(BREATH).await;
     }
     sent
 }
@@ -222,12 +238,20 @@ async fn what_was_wired_before_there_were_flows_is_taken_in_without_losing_an_ev
     let enough = AtomicBool::new(false);
     let publishers = (0..PUBLISHERS).map(|publisher| publish(&server, publisher, &enough));
     let upgrade = async {
+        let seen = || subscriber.tally(&path(0)).len();
         subscriber.until_received(&path(0), 100).await;
-        apply(&server, &instances());
+        let before = seen();
+        let client = server.client().await;
+        for instance in instances() {
+            let namespace = instance["metadata"]["namespace"].as_str().unwrap();
+            let api: Api<ServiceInstance> = Api::namespaced(client.clone(), namespace);
+            let instance = serde_json::from_value(instance.clone()).unwrap();
+            api.create(&PostParams::default(), &instance).await.unwrap();
+        }
         until_ready::<EventFlow>(&server, APPLICATIONS * TEAMS).await;
         until_ready::<ServiceInstance>(&server, APPLICATIONS * TEAMS).await;
-        let seen = subscriber.tally(&path(0)).len();
-        subscriber.until_received(&path(0), seen + 100).await;
+        assert!(seen() > before, "events pass meanwhile");
+        subscriber.until_received(&path(0), seen() + 100).await;
         enough.store(true, Ordering::SeqCst);
     };
     let (runs, ()) = tokio::join!(join_all(publishers), upgrade);
@@ -287,4 +311,44 @@ async fn what_was_wired_before_there_were_flows_is_taken_in_without_losing_an_ev
         }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_was_never_taken_in_keeps_nothing_from_going() {
+    let server = Server::start_quietly().await;
+    apply(&server, &offers());
+    // A namespace that forbids a Broker takes nothing in.
+    let label = json!({"knative-eventing-injection": "disabled"});
+    let forbidding = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team(0), "labels": label},
+    });
+    let earlier = link(0, 0, broker_of(0));
+    apply(&server, &[forbidding, earlier, instances().remove(0)]);
+    let client = server.client().await;
+    let flows: Api<EventFlow> = Api::namespaced(client.clone(), &team(0));
+    let instances: Api<ServiceInstance> = Api::namespaced(client, &team(0));
+    eventually_or_else("a flow", async || {
+        flows
+            .get_opt(&application(0))
+            .await
+            .unwrap()
+            .ok_or_else(String::new)
+    })
+    .await;
+    instances
+        .delete(&application(0), &DeleteParams::default())
+        .await
+        .unwrap();
+    eventually_or_else("the instance to be gone", async || {
+        match instances.get_opt(&application(0)).await.unwrap() {
+            None => Ok(()),
+            Some(instance) => Err(format!("{:#?}", instance.status)),
+        }
+    })
+    .await;
+    assert_eq!(
+        all::<Subscription>(&server).await.len(),
+        1,
+        "it is not heddle's"
+    );
 }
