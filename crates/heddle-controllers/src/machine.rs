@@ -371,8 +371,10 @@ async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<Option<
             return Ok(Some(pause));
         }
         machine.echo.note(key.clone(), &status);
-        write_status::<B>(ctx, &reference, &status).await?;
-        machine.echo.written(&key, now);
+        match write_status::<B>(ctx, &reference, &status).await? {
+            Written::Yes => machine.echo.written(&key, now),
+            Written::Gone => machine.echo.forget(&key),
+        }
         announce::<B>(ctx, &reference, &before, &status).await;
     }
     match trouble {
@@ -416,12 +418,19 @@ async fn carry_out<B: Beats>(
     Ok(())
 }
 
+/// What became of a status.
+enum Written {
+    Yes,
+    /// The object was deleted, or deleted and made again, since it was read: its own change wakes us.
+    Gone,
+}
+
 /// One request: this controller's fields of the status, and only of the object that was read.
 async fn write_status<B: Beats>(
     ctx: &Ctx,
     object: &ObjectReference,
     status: &Value,
-) -> Result<(), Error> {
+) -> Result<Written, Error> {
     let name = object.name.as_deref().unwrap_or_default();
     let patch = json!({
         "apiVersion": B::Kind::api_version(&()), "kind": B::Kind::kind(&()),
@@ -434,9 +443,10 @@ async fn write_status<B: Beats>(
         .map_err(kube::Error::BuildRequest)?;
     // Nobody looks at the answer, so nobody reads it.
     match ctx.client.request_text(request).await {
-        Ok(_) => Ok(()),
-        // Deleted, or deleted and made again, since it was read: its own change wakes us.
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Ok(_) => Ok(Written::Yes),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {
+            Ok(Written::Gone)
+        }
         Err(error) => Err(error.into()),
     }
 }

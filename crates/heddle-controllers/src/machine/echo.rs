@@ -51,7 +51,7 @@ impl<B: Beats<Kind: Watched>> Echo<B> {
         let key = key_of(&**change.object());
         match change {
             Change::Deleted(_) => {
-                self.0.lock().remove(&key);
+                self.forget(&key);
                 false
             }
             Change::Applied {
@@ -82,6 +82,11 @@ impl<B: Beats> Echo<B> {
         if let Some(said) = self.0.lock().get_mut(key) {
             said.at = Some(now);
         }
+    }
+
+    /// Takes note that there was nothing to write it to: its end may have been noticed before the note was taken.
+    pub(super) fn forget(&self, key: &ObjectRef<B::Kind>) {
+        self.0.lock().remove(key);
     }
 
     /// How long the next status of an object can wait, if it can: it is not ready, was not so before, only what people are

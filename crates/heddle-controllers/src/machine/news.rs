@@ -16,7 +16,7 @@ pub struct News {
     /// Phases (`status.phase`) whose beginning is told, and what they mean.
     pub phases: &'static [(&'static str, &'static str)],
     /// Whether it is not ready at first, as everybody expects, because what it consists of is made for it. Its status says
-    /// what it waits for; news is what turns once it was ready.
+    /// what it waits for, and an operation what it has come to; news is what turns after that.
     pub is_assembled: bool,
 }
 
@@ -39,11 +39,14 @@ impl News {
 /// The Events that a change of status amounts to. Pure.
 pub(super) fn news(wanted: &News, before: &Value, after: &Value) -> Vec<Event> {
     let operation = operation(before, after);
-    let has_succeeded = operation.is_some()
-        && progress(after).is_some_and(|is| is.state == OperationState::Succeeded);
+    let stands = progress(after).map(|is| is.state);
+    let is_under_way = stands == Some(OperationState::InProgress);
+    let has_succeeded = operation.is_some() && stands == Some(OperationState::Succeeded);
     let readiness = turn(READY, before, after).filter(|event| {
         let is_expected = match event.type_ {
-            EventType::Warning => wanted.is_assembled && !is_ready(before),
+            EventType::Warning => {
+                wanted.is_assembled && (before.get("conditions").is_none() || is_under_way)
+            }
             // That is what the operation was for.
             EventType::Normal => has_succeeded,
         };
@@ -81,10 +84,6 @@ fn event(type_: EventType, reason: String, note: String) -> Event {
         action: "Reconcile".to_owned(),
         secondary: None,
     }
-}
-
-fn is_ready(status: &Value) -> bool {
-    condition(status, READY).is_some_and(|ready| ready.status == Status::True)
 }
 
 fn condition(status: &Value, name: &str) -> Option<Condition> {
@@ -207,8 +206,9 @@ mod tests {
         assert_eq!(told(json!(null), ready("False")), ["Warning Because"]);
         let of_parts = |before: Value| told_of(&News::ASSEMBLED, before, ready("False"));
         assert_eq!(of_parts(json!(null)), nothing);
-        assert_eq!(of_parts(ready("Unknown")), nothing);
-        assert_eq!(of_parts(ready("True")), ["Warning Because"]);
+        for before in ["Unknown", "True"] {
+            assert_eq!(of_parts(ready(before)), ["Warning Because"]);
+        }
         assert_eq!(told(ready("True"), ready("Unknown")), ["Warning Because"]);
         assert_eq!(told(ready("False"), ready("True")), ["Normal Ready"]);
         let with = |state: &str, status: &str| {
@@ -216,6 +216,9 @@ mod tests {
             both["conditions"] = ready(status)["conditions"].take();
             both
         };
+        let made = with("inProgress", "False");
+        let while_made = told_of(&News::ASSEMBLED, with("inProgress", "Unknown"), made);
+        assert_eq!(while_made, nothing, "the operation says so");
         assert_eq!(
             told(with("inProgress", "False"), with("succeeded", "True")),
             ["Normal ProvisionSucceeded"],
