@@ -1,8 +1,8 @@
 //! Leaving: how a flow that is to go comes to its end, and what becomes of the events it has let in.
 //!
 //! New events stop first: the link goes, unless another flow of the same Application needs it or it never was heddle's, in
-//! which case nothing is cut off and nothing has to end. What was let in and is still pending is then delivered for a while, or given up, as
-//! the flow asks for. What became of it is written down before the flow is let go.
+//! which case nothing is cut off and nothing has to end. What was let in and is still pending is then delivered for a
+//! while, or given up, as the flow asks for. What became of it is written down before the flow is let go.
 //!
 //! The wait is bounded: from `DRAIN` after the removal began, nobody is waited for any more except the controller that
 //! takes the link away.

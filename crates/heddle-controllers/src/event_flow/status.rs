@@ -46,7 +46,7 @@ fn of_parts(world: &World, now: Timestamp) -> EventFlowStatus {
             .map(|known| known.conditions.clone())
             .unwrap_or_default(),
         sink_uri: address.and_then(|address| address.url),
-        link_name: taken_in(world),
+        link_name: earlier_link(world),
         last_heartbeat: known.and_then(|known| known.last_heartbeat.clone()),
         ..EventFlowStatus::default()
     };
@@ -145,8 +145,9 @@ fn link_ready(world: &World) -> Condition {
     readiness(type_, reason::LINK_NOT_READY, &object, link)
 }
 
-/// The name of a link that was there before. It is remembered when the link is gone: events may still be on their way over it.
-fn taken_in(world: &World) -> Option<String> {
+/// The name of a link that was there before. It is remembered when the link is gone: events may still be on their way
+/// over it.
+fn earlier_link(world: &World) -> Option<String> {
     if !world.is_linked() {
         return super::taken_in(&world.flow).map(str::to_owned);
     }

@@ -30,7 +30,7 @@ pub(super) fn unneeded(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {
         match pair {
             Some((application, broker)) => chosen(world, application, broker)
                 .is_some_and(|kept| kept.name_any() == link.name_any()),
-            None => !is_managed(link),
+            None => !goes_when_unneeded(link),
         }
     };
     let links = world.links.iter().filter(|link| !is_controlled(*link));

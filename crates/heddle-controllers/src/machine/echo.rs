@@ -1,9 +1,10 @@
-//! Echo: what a controller that only says what it sees need not do because it has said it already.
+//! Echo: what a controller need not do because it has said it already.
 //!
-//! A status that was written comes back as a change of its object. There is nothing to do for that: recognised is what was
-//! written, not the write, so whoever puts something else there is noticed whenever it arrives. And while an object is on
-//! its way to being ready, every part of it that comes would be a status of its own; these are told now and then, and the
-//! last word at once. An object that is on its way out is always looked at, and always told about.
+//! A status that was written comes back as a change of its object. A controller that only says what it sees has nothing to do
+//! for that: recognised is what was written, not the write, so whoever puts something else there is noticed whenever it
+//! arrives. And while an object is on its way to being ready, every part of it that comes would be a status of its own;
+//! these are told now and then, and the last word at once. An object that is on its way out is always looked at, and always
+//! told about.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -84,7 +85,8 @@ impl<B: Beats> Echo<B> {
         }
     }
 
-    /// Takes note that there was nothing to write it to: its end may have been noticed before the note was taken.
+    /// Nothing is remembered of what is gone. That may be noticed before the last note is taken, so it is said again by
+    /// whoever finds nothing to write to.
     pub(super) fn forget(&self, key: &ObjectRef<B::Kind>) {
         self.0.lock().remove(key);
     }

@@ -83,39 +83,12 @@ fn deprovision(server: &Server, id: &str) {
 
 /// How many objects there are of what is made for flows.
 async fn made(server: &Server) -> [usize; 5] {
-    let client = server.client().await;
-    let all = ListParams::default();
     [
-        Api::<ServiceInstance>::all(client.clone())
-            .list(&all)
-            .await
-            .unwrap()
-            .items
-            .len(),
-        Api::<EventFlow>::all(client.clone())
-            .list(&all)
-            .await
-            .unwrap()
-            .items
-            .len(),
-        Api::<Subscription>::all(client.clone())
-            .list(&all)
-            .await
-            .unwrap()
-            .items
-            .len(),
-        Api::<EventActivation>::all(client.clone())
-            .list(&all)
-            .await
-            .unwrap()
-            .items
-            .len(),
-        Api::<EventPolicy>::all(client)
-            .list(&all)
-            .await
-            .unwrap()
-            .items
-            .len(),
+        server.all::<ServiceInstance>().await.len(),
+        server.all::<EventFlow>().await.len(),
+        server.all::<Subscription>().await.len(),
+        server.all::<EventActivation>().await.len(),
+        server.all::<EventPolicy>().await.len(),
     ]
 }
 

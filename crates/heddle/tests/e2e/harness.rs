@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use rustix::process::{Pid, Signal, kill_process};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A failsafe only: nothing is expected to take that long.
@@ -238,6 +240,15 @@ impl Server {
             .await
             .unwrap();
         kube::Client::try_from(config).unwrap()
+    }
+
+    /// All objects of a kind, in all namespaces.
+    pub(crate) async fn all<K>(&self) -> Vec<K>
+    where
+        K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    {
+        let api: kube::Api<K> = kube::Api::all(self.client().await);
+        api.list(&Default::default()).await.unwrap().items
     }
 
     /// One plain request without credentials.

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, MANAGED_BY, MANAGED_BY_LABEL};
 use heddle_api::{Broker, EventFlow, ServiceInstance, Subscription, Trigger};
 use heddle_rt::Clock;
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -155,14 +155,6 @@ fn apply(server: &Server, objects: &[Value]) {
     server.heddle_with(&["apply", "-f", "-"], &documents).ok();
 }
 
-async fn all<K>(server: &Server) -> Vec<K>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let api: Api<K> = Api::all(server.client().await);
-    api.list(&ListParams::default()).await.unwrap().items
-}
-
 async fn until_ready<K>(server: &Server, count: usize)
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + serde::Serialize + std::fmt::Debug,
@@ -171,7 +163,7 @@ where
     eventually_or_else(&what, async || {
         let mut ready = 0;
         let mut other = Value::Null;
-        for object in all::<K>(server).await {
+        for object in server.all::<K>().await {
             let object = serde_json::to_value(object).unwrap();
             let conditions = object["status"]["conditions"].as_array().cloned();
             let is_ready = conditions
@@ -228,8 +220,9 @@ async fn what_was_wired_before_there_were_flows_is_taken_in_without_losing_an_ev
     apply(&server, &wired(&server, &subscriber));
     until_ready::<Subscription>(&server, APPLICATIONS * TEAMS).await;
     until_ready::<Trigger>(&server, TEAMS).await;
-    let links = uids(&all::<Subscription>(&server).await);
-    let brokers: Vec<_> = all::<Broker>(&server)
+    let links = uids(&server.all::<Subscription>().await);
+    let brokers: Vec<_> = server
+        .all::<Broker>()
         .await
         .iter()
         .map(|broker| broker.uid())
@@ -271,7 +264,7 @@ async fn what_was_wired_before_there_were_flows_is_taken_in_without_losing_an_ev
         assert!(doubled.is_empty(), "{doubled:?}");
     }
     let now = eventually_or_else("every link to be heddle's", async || {
-        let now = all::<Subscription>(&server).await;
+        let now = server.all::<Subscription>().await;
         let is_foreign = |link: &&Subscription| {
             let manager = link.labels().get(MANAGED_BY_LABEL);
             manager.is_none_or(|manager| manager != MANAGED_BY)
@@ -283,19 +276,14 @@ async fn what_was_wired_before_there_were_flows_is_taken_in_without_losing_an_ev
     })
     .await;
     assert_eq!(uids(&now), links, "each is the one that was there");
-    for broker in all::<Broker>(&server).await {
+    for broker in server.all::<Broker>().await {
         assert!(brokers.contains(&broker.uid()));
         assert_eq!(broker.spec.claims.len(), APPLICATIONS);
     }
     server.heddle(&["doctor"]).ok();
-    println!(
-        "{} events while {} links were taken in",
-        sent.acknowledged.len(),
-        links.len()
-    );
 
     // From here on they are like any other.
-    for instance in all::<ServiceInstance>(&server).await {
+    for instance in server.all::<ServiceInstance>().await {
         let api: Api<ServiceInstance> =
             Api::namespaced(server.client().await, &instance.namespace().unwrap());
         api.delete(&instance.name_any(), &DeleteParams::default())
@@ -303,7 +291,7 @@ async fn what_was_wired_before_there_were_flows_is_taken_in_without_losing_an_ev
             .unwrap();
     }
     eventually_or_else("everything to be gone", async || {
-        let left = all::<EventFlow>(&server).await.len() + all::<Subscription>(&server).await.len();
+        let left = server.all::<EventFlow>().await.len() + server.all::<Subscription>().await.len();
         if left == 0 {
             Ok(())
         } else {
@@ -326,7 +314,7 @@ async fn a_link_that_was_never_taken_in_keeps_nothing_from_going() {
     apply(&server, &[forbidding, earlier, instances().remove(0)]);
     let client = server.client().await;
     let flows: Api<EventFlow> = Api::namespaced(client.clone(), &team(0));
-    let instances: Api<ServiceInstance> = Api::namespaced(client, &team(0));
+    let removed: Api<ServiceInstance> = Api::namespaced(client, &team(0));
     eventually_or_else("a flow", async || {
         flows
             .get_opt(&application(0))
@@ -335,19 +323,19 @@ async fn a_link_that_was_never_taken_in_keeps_nothing_from_going() {
             .ok_or_else(String::new)
     })
     .await;
-    instances
+    removed
         .delete(&application(0), &DeleteParams::default())
         .await
         .unwrap();
     eventually_or_else("the instance to be gone", async || {
-        match instances.get_opt(&application(0)).await.unwrap() {
+        match removed.get_opt(&application(0)).await.unwrap() {
             None => Ok(()),
             Some(instance) => Err(format!("{:#?}", instance.status)),
         }
     })
     .await;
     assert_eq!(
-        all::<Subscription>(&server).await.len(),
+        server.all::<Subscription>().await.len(),
         1,
         "it is not heddle's"
     );
