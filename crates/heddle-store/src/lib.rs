@@ -22,6 +22,7 @@ mod history;
 mod key;
 mod object;
 mod recovery;
+mod repair;
 mod sample;
 mod state;
 mod stats;
@@ -41,13 +42,13 @@ pub use engine::Check;
 pub use error::{BackupError, CommitError, Expired, OpenError};
 pub use key::{Key, ResourceVersion};
 pub use object::{Change, ChangeKind, Draft, Expect, Facts, Listing, Object, Op, Write};
+pub use repair::check;
 pub use stats::{Health, Histogram, Stats};
 pub use watch::Watch;
 
 use engine::{Batch, Engine, LoadError, RedbEngine};
 use format::Meta;
 use group::Prepared;
-use recovery::Unreadable;
 use sample::Samples;
 use state::State;
 use stats::Counters;
@@ -165,17 +166,8 @@ impl Store {
     /// Blocks while it reads everything.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let Options { vfs, dir, .. } = &options;
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |source| OpenError::Io { path, source }
-        };
-        vfs.create_dir_all(dir).map_err(io(dir))?;
-        let lock = match vfs.lock(&dir.join(LOCK)) {
-            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
-                return Err(OpenError::Busy { dir: dir.clone() });
-            }
-            other => other.map_err(io(dir))?,
-        };
+        vfs.create_dir_all(dir).map_err(open_error(dir))?;
+        let lock = lock_dir(vfs.as_ref(), dir)?;
         let path = dir.join(DATABASE);
         let engine = RedbEngine::open(vfs.clone(), &path, &Self::fresh(), options.check)
             .map_err(load_error(&path))?;
@@ -218,20 +210,8 @@ impl Store {
         let (path, tasks) = (dir.join(DATABASE), tasks.child("store"));
         let image = engine.load().map_err(load_error(&path))?;
         let samples = Samples::default();
-        let state =
-            recovery::restore(image, &samples, limits.history_bytes_max).map_err(|unreadable| {
-                match unreadable {
-                    Unreadable::Newer(found) => OpenError::Newer {
-                        path: path.clone(),
-                        found,
-                        supported: format::FORMAT,
-                    },
-                    damaged => OpenError::Corrupt {
-                        path: path.clone(),
-                        reason: damaged.to_string(),
-                    },
-                }
-            })?;
+        let state = recovery::restore(image, &samples, limits.history_bytes_max)
+            .map_err(repair::unreadable(&path))?;
         let shared = Shared {
             state: Arc::new(RwLock::new(state)),
             counters: Arc::new(Mutex::new(Counters::default())),
@@ -498,6 +478,24 @@ fn backup_of(objects: &[Arc<Object>], version: ResourceVersion) -> Batch {
 fn backup_error(path: &Path) -> impl Fn(std::io::Error) -> BackupError {
     let path = path.to_owned();
     move |source| BackupError::Io {
+        path: path.clone(),
+        source,
+    }
+}
+
+/// Keeps other processes away from the directory.
+fn lock_dir(vfs: &dyn Vfs, dir: &Path) -> Result<Lock, OpenError> {
+    match vfs.lock(&dir.join(LOCK)) {
+        Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => Err(OpenError::Busy {
+            dir: dir.to_owned(),
+        }),
+        other => other.map_err(open_error(dir)),
+    }
+}
+
+fn open_error(path: &Path) -> impl Fn(std::io::Error) -> OpenError {
+    let path = path.to_owned();
+    move |source| OpenError::Io {
         path: path.clone(),
         source,
     }

@@ -21,6 +21,7 @@ mod osb_check;
 mod provision;
 mod publish;
 mod registry;
+mod repair;
 mod serve;
 #[cfg(test)]
 mod testing;
@@ -79,6 +80,7 @@ enum Command {
     DeadLetters(dead_letters::Args),
     Explain(explain::Args),
     Doctor(doctor::Args),
+    Repair(repair::Args),
     OsbCheck(osb_check::Args),
     Bench(bench::Args),
     Config(config::Args),
@@ -127,6 +129,7 @@ async fn dispatch(
         Command::DeadLetters(args) => dead_letters::run(args, world, terminal).await,
         Command::Explain(args) => explain::run(args, world, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
+        Command::Repair(args) => repair::run(args, world, terminal),
         Command::OsbCheck(args) => Box::pin(osb_check::run(args, world, terminal)).await,
         Command::Bench(args) => Box::pin(bench::run(args, world, terminal)).await,
         Command::Config(args) => config::run(args, innermost(matches), terminal),

@@ -368,7 +368,7 @@ fn open_mesh(
 }
 
 /// Makes the data directory and takes it for this process.
-fn take(dir: &Path, world: &World) -> anyhow::Result<Lock> {
+pub(crate) fn take(dir: &Path, world: &World) -> anyhow::Result<Lock> {
     world
         .vfs
         .create_dir_all(dir)

@@ -31,6 +31,9 @@ const CACHE_BYTES: usize = 4 * 1024 * 1024;
 /// How much of the file is read at once.
 const COPY_BYTES: usize = 1024 * 1024;
 
+/// redb would take such a file for a database to be made.
+const EMPTY: &str = "the file is empty";
+
 /// The engine. Without a database after a failure, until it is opened again.
 #[derive(Debug)]
 pub struct RedbEngine {
@@ -100,6 +103,18 @@ impl RedbEngine {
         vfs.rename(&unfinished, path)?;
         vfs.sync_dir(dir)?;
         Ok(())
+    }
+
+    /// Everything in the database at `path`, read on a copy in memory after a look at every page. The file is not changed.
+    pub(crate) fn inspect(vfs: &dyn Vfs, path: &Path) -> Result<Image, LoadError> {
+        let file = vfs.open(path, Open::existing())?;
+        if file.len()? == 0 {
+            return Err(LoadError::Corrupt(EMPTY.to_owned()));
+        }
+        let database = rehearse(file.as_ref())?;
+        caught(|| load_image(&database))
+            .map_err(LoadError::Corrupt)?
+            .map_err(|error| LoadError::Corrupt(error.to_string()))
     }
 
     /// After redb reported an error: was there no room, and was the batch applied?
@@ -210,8 +225,7 @@ fn open_database(
 ) -> Result<(Database, Arc<Trouble>), LoadError> {
     let file = vfs.open(path, Open::existing())?;
     if file.len()? == 0 {
-        // redb would take it for a database to be made.
-        return Err(LoadError::Corrupt("the file is empty".to_owned()));
+        return Err(LoadError::Corrupt(EMPTY.to_owned()));
     }
     if !closed_in_order(file.as_ref())? {
         // What the earlier process wrote and could not sync may still be cached. It is either made
@@ -241,7 +255,7 @@ fn closed_in_order(file: &dyn VfsFile) -> io::Result<bool> {
 
 /// Checks every page on a copy in memory, because redb repairs what it finds, and a repair of a
 /// database that was closed in order means going back to an older commit.
-fn rehearse(file: &dyn VfsFile) -> Result<(), LoadError> {
+fn rehearse(file: &dyn VfsFile) -> Result<Database, LoadError> {
     let copy = InMemoryBackend::new();
     let len = file.len()?;
     copy.set_len(len)?;
@@ -262,16 +276,13 @@ fn rehearse(file: &dyn VfsFile) -> Result<(), LoadError> {
     let sound = caught(|| {
         let mut database = builder.create_with_backend(copy)?;
         // After a crash redb has just looked at every page, and a torn last commit is no damage.
-        Ok(after_crash.load(Ordering::Acquire) || database.check_integrity()?)
+        let sound = after_crash.load(Ordering::Acquire) || database.check_integrity()?;
+        Ok(sound.then_some(database))
     });
     // Memory does not fail: every error is about what is in the file.
     let damaged = |error: DatabaseError| LoadError::Corrupt(error.to_string());
-    match sound.map_err(LoadError::Corrupt)?.map_err(damaged)? {
-        true => Ok(()),
-        false => Err(LoadError::Corrupt(
-            "its pages do not fit their checksums".to_owned(),
-        )),
-    }
+    let sound = sound.map_err(LoadError::Corrupt)?.map_err(damaged)?;
+    sound.ok_or_else(|| LoadError::Corrupt("its pages do not fit their checksums".to_owned()))
 }
 
 fn apply(database: &Database, batch: &Batch) -> Result<(), redb::Error> {

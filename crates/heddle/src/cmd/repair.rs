@@ -1,0 +1,63 @@
+//! `heddle repair`: what to do about a data directory that a server refuses.
+//!
+//! Each subcommand looks after one part of the directory, works on a stopped one only, keeps what it replaces beside it, and
+//! with `--dry-run` says what it would do and changes nothing.
+
+mod resources;
+
+use std::path::PathBuf;
+
+use heddle_rt::vfs::Lock;
+
+use crate::config::DATA_DIR_DEFAULT;
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+use crate::wire::{self, World};
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle repair resources --dry-run          what is damaged, and what could be kept
+  heddle repair resources --data-dir /var/lib/heddle";
+
+/// Keep what is intact of a damaged data directory, and say what is not
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Repair the store of resources
+    Resources(resources::Args),
+}
+
+/// What every repair is told.
+#[derive(Clone, Debug, clap::Args)]
+struct RepairArgs {
+    /// The data directory of a server that is not running
+    #[arg(long, env = "HEDDLE_DATA_DIR", value_name = "DIR", default_value = DATA_DIR_DEFAULT)]
+    data_dir: PathBuf,
+
+    /// Say what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    match args.command {
+        Command::Resources(args) => resources::run(&args, world, terminal),
+    }
+}
+
+impl RepairArgs {
+    /// Takes the directory, which must be there already, away from any server while it is repaired.
+    fn take(&self, world: &World) -> anyhow::Result<Lock> {
+        if !world.vfs.exists(&self.data_dir)? {
+            let text = format!("there is no directory {}", self.data_dir.display());
+            return Err(Failure::NotFound(text).into());
+        }
+        wire::take(&self.data_dir, world)
+    }
+}
