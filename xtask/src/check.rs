@@ -1,7 +1,10 @@
 //! The gate: everything that must hold before a change is shared, cheapest first.
 //!
 //! Each step is announced as a command that can be typed again, and the first one that fails ends the run. Warnings are
-//! errors. Nothing is retried, skipped or filtered.
+//! errors. Nothing is retried, skipped or filtered. A step that takes long says so now and then: cargo says nothing while it
+//! compiles one big crate or waits for another cargo. What the gate leaves out is named at its end.
+
+mod progress;
 
 use std::path::Path;
 use std::process::Command;
@@ -50,9 +53,14 @@ const STEPS: &[Step] = &[
     },
 ];
 
+/// What needs programs from outside Rust, and is therefore no step.
+const LEFT_OUT: &str = "left out, and run by `make test`: kubectl, power loss, registries, sandboxes, bundles, fuzzing";
+
 /// Runs the gate on the repository at `root`.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    through(STEPS, announce, |step| step.carry_out(root))
+    through(STEPS, announce, |step| {
+        progress::reported(step.arguments[0], announce, || step.carry_out(root))
+    })
 }
 
 /// Carries out the steps in order, up to and including the first that fails.
@@ -61,10 +69,16 @@ fn through(
     mut announce: impl FnMut(&str),
     mut carry_out: impl FnMut(&Step) -> Result<()>,
 ) -> Result<()> {
-    for step in steps {
-        announce(&format!("==> {}", step.typed()));
+    for (index, step) in steps.iter().enumerate() {
+        announce(&format!(
+            "==> {} of {}: {}",
+            index + 1,
+            steps.len(),
+            step.typed()
+        ));
         carry_out(step)?;
     }
+    announce(&format!("==> {LEFT_OUT}"));
     announce("==> all checks passed");
     Ok(())
 }
@@ -73,7 +87,7 @@ fn through(
     clippy::print_stderr,
     reason = "a chore talks to the person who started it"
 )]
-fn announce(line: &str) {
+pub(crate) fn announce(line: &str) {
     eprintln!("{line}");
 }
 

@@ -478,3 +478,33 @@ fn generated_files_are_fresh() {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+/// Variables on which the Makefile makes a suite depend without saying so when they are not set.
+fn silently_optional(makefile: &str) -> Vec<String> {
+    let said = makefile
+        .lines()
+        .find_map(|line| line.strip_prefix("optional := "));
+    let said: BTreeSet<&str> = said.unwrap_or_default().split_whitespace().collect();
+    let asked = makefile.split("$(if $(").skip(1);
+    let asked: BTreeSet<&str> = asked
+        .filter_map(|rest| rest.split(')').next())
+        .filter(|name| name.starts_with("HEDDLE_"))
+        .collect();
+    let missing = asked.difference(&said).map(|name| {
+        format!("the Makefile leaves something out without {name} and does not say so")
+    });
+    missing.collect()
+}
+
+#[test]
+fn what_the_makefile_leaves_out_it_names() {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).unwrap();
+    assert_none(&silently_optional(&makefile));
+    assert_eq!(
+        makefile.matches("@$(left_out)").count(),
+        2,
+        "before the tests and after them"
+    );
+    let planted = format!("{makefile}\n\t$(if $(HEDDLE_NEW),some/test.sh)\n");
+    assert_eq!(silently_optional(&planted).len(), 1);
+}

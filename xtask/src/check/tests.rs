@@ -24,9 +24,12 @@ fn every_step_is_announced_and_carried_out_in_order() {
     let (announced, carried_out, passed) = walk(None);
     assert!(passed);
     assert_eq!(carried_out, STEPS);
-    assert_eq!(announced.len(), STEPS.len() + 1);
-    assert_eq!(announced[0], "==> cargo fmt --all --check");
-    assert!(announced.contains(&"==> cargo test --locked --workspace".to_owned()));
+    assert_eq!(announced.len(), STEPS.len() + 2);
+    let fmt = format!("==> 1 of {}: cargo fmt --all --check", STEPS.len());
+    assert_eq!(announced[0], fmt);
+    let whole = |line: &String| line.ends_with(": cargo test --locked --workspace");
+    assert!(announced.iter().any(whole));
+    assert_eq!(announced[STEPS.len()], format!("==> {LEFT_OUT}"));
 }
 
 #[test]
