@@ -1,8 +1,12 @@
 //! Who asks, and whether they may.
 //!
 //! In process, the identity travels as a request extension that no remote peer can set. From outside, a bearer
-//! token is looked up by its digest. There are no RBAC objects: the roles are fixed, and everything that is
-//! not allowed by one of them is refused.
+//! token is looked up by its digest, and who asks in somebody else's name has that one's rights ([`impersonation`]). There
+//! are no RBAC objects: the roles are fixed, and everything that is not allowed by one of them is refused.
+
+mod impersonation;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +22,10 @@ pub const ADMINS: &str = "system:masters";
 pub const CONTROLLERS: &str = "system:heddle:controllers";
 /// May read everything but secrets.
 pub const VIEWERS: &str = "system:heddle:viewers";
+/// May read metrics, which name objects, and nothing else.
+pub const SCRAPERS: &str = "system:heddle:scrapers";
+
+pub use impersonation::impersonates;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -56,7 +64,7 @@ impl Tokens {
         self.by_digest.get(&digest(token))
     }
 
-    /// The identity behind the request's `Authorization` header.
+    /// The identity behind the request's `Authorization` header, or the one it asks to act as.
     pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<Identity> {
         let value = headers
             .get(header::AUTHORIZATION)
@@ -66,9 +74,8 @@ impl Tokens {
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
         let token = token.ok_or_else(Refusal::unauthorized)?;
-        self.identity(token)
-            .cloned()
-            .ok_or_else(Refusal::unauthorized)
+        let identity = self.identity(token).ok_or_else(Refusal::unauthorized)?;
+        impersonation::effective(identity, headers)
     }
 }
 

@@ -50,7 +50,7 @@ use std::sync::Arc;
 use heddle_rt::{Chance, Clock};
 use heddle_store::Store;
 
-pub use auth::{ADMINS, CONTROLLERS, Identity, Tokens, VIEWERS};
+pub use auth::{ADMINS, CONTROLLERS, Identity, SCRAPERS, Tokens, VIEWERS, impersonates};
 pub use registry::{Error as RegistryError, Registry, Resource};
 pub use serve::{InProcess, Remote};
 pub use status::Refusal;
@@ -157,7 +157,7 @@ impl ApiServer {
         janitor::run(Arc::clone(&self.0)).await;
     }
 
-    /// Who is behind a request's bearer token, for doors of other parts that ask for the same credentials.
+    /// Whose rights a request has by its bearer token, for doors of other parts that ask for the same credentials.
     pub fn who(&self, headers: &http::HeaderMap) -> Option<Identity> {
         self.0.tokens.authenticate(headers).ok()
     }

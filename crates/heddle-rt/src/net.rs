@@ -8,6 +8,7 @@
 
 pub mod dial;
 pub mod egress;
+pub mod host;
 pub mod subject;
 pub mod trust;
 

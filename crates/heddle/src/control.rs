@@ -4,32 +4,36 @@
 //!   /api /apis /openapi /version   the resource API, which asks for a token
 //!   /heddle/v1                     questions about events, bundles and pushed images, which ask for the same token
 //!   /v2 /osb/{namespace}/v2        the Open Service Broker API, which asks for a platform's credentials
-//!   /livez /healthz                may this process go on, or must it be restarted
-//!   /readyz                        should it be given work
-//!   /metrics                       Prometheus
+//!   /livez /healthz                may this process go on, or must it be restarted; the reasons ask for a token
+//!   /readyz                        should it be given work; likewise
+//!   /metrics                       Prometheus, which asks for its own token or the administrator's
 //!   anything else                  404, as a Status
 //! ```
-//! Health is read from the parts themselves at every request, never remembered.
+//! Whatever is asked, it is asked of this server by a name it has ([`Hosts`]). Health is read from the parts themselves at
+//! every request, never remembered.
+
+mod drain;
+mod exposition;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
-use axum::body::{Body, HttpBody as _};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::StreamExt as _;
-use heddle_apiserver::{ADMINS, ApiServer};
+use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, SCRAPERS, VIEWERS, impersonates};
 use heddle_bundles::workshop::Workshop;
 use heddle_controllers::Numbers;
 use heddle_front::Front;
 use heddle_mesh::Mesh;
 use heddle_mesh::questions::{self, Asker};
+use heddle_rt::net::host::Hosts;
 use heddle_store::Health;
-use http::{HeaderValue, StatusCode, header};
-use parking_lot::Mutex;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -43,11 +47,8 @@ const API_PATHS: [&str; 4] = ["/api", "/apis", "/openapi", "/version"];
 /// The paths of the Open Service Broker API; the front answers everything below them itself.
 const OSB_PATHS: [&str; 2] = ["/v2", "/osb"];
 
-/// A body of this size is in the socket's buffers already; its sender is not waiting for us.
-const SMALL_BODY_BYTES: u64 = 64 << 10;
-
-/// How much of a refused body is read so that its sender hears the refusal.
-const HEARD_OUT_BYTES_MAX: usize = 16 << 20;
+/// Who may read what names objects and tells of faults, though nothing else.
+const OBSERVERS: [&str; 4] = [ADMINS, CONTROLLERS, VIEWERS, SCRAPERS];
 
 /// What the listener serves and asks for its health.
 #[derive(Clone, Debug)]
@@ -65,6 +66,8 @@ pub(crate) struct Control {
     pub(crate) controllers_started: Arc<AtomicBool>,
     /// Counts what it sends, if spans are sent.
     pub(crate) exporter: Option<Exporter>,
+    /// The names this server is called by.
+    pub(crate) hosts: Hosts,
     /// Cancelled when the doors close.
     pub(crate) closing: CancellationToken,
 }
@@ -81,9 +84,11 @@ impl Control {
             router = router.route_service(path, self.server.remote());
             router = router.route_service(&format!("{path}/{{*rest}}"), self.server.remote());
         }
+        let acting = middleware::from_fn_with_state(self.server.clone(), refuse_impersonation);
+        let front = tower::Layer::layer(&acting, self.front.clone());
         for path in OSB_PATHS {
-            router = router.route_service(path, self.front.clone());
-            router = router.route_service(&format!("{path}/{{*rest}}"), self.front.clone());
+            router = router.route_service(path, front.clone());
+            router = router.route_service(&format!("{path}/{{*rest}}"), front.clone());
         }
         let asking = middleware::from_fn_with_state(self.server.clone(), ask_who);
         let questions = questions::router(self.mesh.clone())
@@ -91,12 +96,35 @@ impl Control {
             .merge(osb::router(self.front.clone()))
             .layer(asking);
         let ending = middleware::from_fn_with_state(self.closing.clone(), end_watches);
+        let naming = middleware::from_fn_with_state(self.hosts.clone(), check_host);
         router
             .nest_service("/heddle/v1", questions)
             .fallback(nothing_here)
             .layer(ending)
-            .layer(middleware::from_fn(hear_out))
+            .layer(middleware::from_fn(drain::hear_out))
+            .layer(naming)
             .with_state(self)
+    }
+
+    /// Whether somebody may know about objects and faults; who may not is answered.
+    fn observer(&self, headers: &HeaderMap) -> Result<(), Response> {
+        let Some(who) = self.server.who(headers) else {
+            let mut response = refuse(
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "metrics name objects: send the token of the file metrics-token in the data directory, or the administrator's, as bearer",
+            );
+            let scheme = HeaderValue::from_static("Bearer realm=\"heddle\"");
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, scheme);
+            return Err(response);
+        };
+        if OBSERVERS.iter().any(|group| who.is_in(group)) {
+            return Ok(());
+        }
+        let message = format!("{} may not read metrics", who.user);
+        Err(refuse(StatusCode::FORBIDDEN, "forbidden", &message))
     }
 
     /// What would be cured by a restart.
@@ -140,24 +168,32 @@ impl Control {
     }
 }
 
-async fn livez(State(control): State<Control>) -> Response {
-    verdict(&control.broken())
+async fn livez(State(control): State<Control>, headers: HeaderMap) -> Response {
+    verdict(&control, &headers, &control.broken())
 }
 
-async fn readyz(State(control): State<Control>) -> Response {
-    verdict(&control.unready())
+async fn readyz(State(control): State<Control>, headers: HeaderMap) -> Response {
+    verdict(&control, &headers, &control.unready())
 }
 
-fn verdict(reasons: &[String]) -> Response {
+/// Anybody may know whether it is well; why it is not, names disks, directories and parts.
+fn verdict(control: &Control, headers: &HeaderMap, reasons: &[String]) -> Response {
     if reasons.is_empty() {
         return "ok".into_response();
     }
-    (StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n")).into_response()
+    let known = control.observer(headers).is_ok();
+    let text = if known {
+        reasons.join("\n")
+    } else {
+        "not ok; with a token this tells why".to_owned()
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
-async fn metrics(State(control): State<Control>) -> Response {
-    let kind =
-        HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+async fn metrics(State(control): State<Control>, headers: HeaderMap) -> Response {
+    if let Err(refused) = control.observer(&headers) {
+        return refused;
+    }
     let server = control.server.metrics_text();
     // One exposition has one end.
     let server = server.strip_suffix("# EOF\n").unwrap_or(&server);
@@ -166,21 +202,56 @@ async fn metrics(State(control): State<Control>) -> Response {
     let exporter = exporter.unwrap_or_default();
     let numbers = control.numbers.text();
     let text = format!("{server}{mesh}{front}{numbers}{exporter}# EOF\n");
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    exposition::respond(&headers, text)
 }
 
 async fn nothing_here() -> Response {
+    let message = format!(
+        "nothing is served at this path; there are {}, {}, /livez, /readyz and /metrics",
+        API_PATHS.join(", "),
+        OSB_PATHS.join(", ")
+    );
+    status(StatusCode::NOT_FOUND, "NotFound", &message)
+}
+
+/// A refusal as clients of Kubernetes read it.
+fn status(code: StatusCode, reason: &str, message: &str) -> Response {
     let status = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound", "code": 404,
-        "message": format!("nothing is served at this path; there are {}, {}, /livez, /readyz and /metrics", API_PATHS.join(", "), OSB_PATHS.join(", ")),
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": reason,
+        "code": code.as_u16(), "message": message,
     });
     let kind = HeaderValue::from_static("application/json");
-    (
-        StatusCode::NOT_FOUND,
-        [(header::CONTENT_TYPE, kind)],
-        status.to_string(),
-    )
-        .into_response()
+    (code, [(header::CONTENT_TYPE, kind)], status.to_string()).into_response()
+}
+
+/// Requests that a browser was tricked into sending here are for a name that this server does not have.
+async fn check_host(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
+    match hosts.check(request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(misdirected) => {
+            let message = misdirected.to_string();
+            status(
+                StatusCode::MISDIRECTED_REQUEST,
+                "MisdirectedRequest",
+                &message,
+            )
+        }
+    }
+}
+
+/// A platform's password carries no right to act as somebody else, and ignoring the wish would be carrying it out as the
+/// platform. Administrators were told apart already when their token was looked up.
+async fn refuse_impersonation(
+    State(server): State<ApiServer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if impersonates(request.headers()) && server.who(request.headers()).is_none() {
+        let message =
+            "Impersonate-* headers are for administrators of the resource API; leave them out";
+        return refuse(StatusCode::FORBIDDEN, "Forbidden", message);
+    }
+    next.run(request).await
 }
 
 /// Questions about events are for whoever may read everything; what is done, is done in their name.
@@ -227,32 +298,4 @@ async fn end_watches(
                 .take_until(closing.cancelled_owned()),
         )
     })
-}
-
-/// Reads on for a while when a request was answered before its body had arrived: on HTTP/1 a client
-/// that is still sending when the connection closes sees a broken pipe instead of the answer.
-async fn hear_out(request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    if body
-        .size_hint()
-        .upper()
-        .is_some_and(|bytes| bytes <= SMALL_BODY_BYTES)
-    {
-        return next.run(Request::from_parts(parts, body)).await;
-    }
-    let rest = Arc::new(Mutex::new(body.into_data_stream()));
-    let shared = rest.clone();
-    let handed = futures::stream::poll_fn(move |cx| shared.lock().poll_next_unpin(cx));
-    let response = next
-        .run(Request::from_parts(parts, Body::from_stream(handed)))
-        .await;
-    let mut left = HEARD_OUT_BYTES_MAX;
-    while let Some(Ok(chunk)) = futures::future::poll_fn(|cx| rest.lock().poll_next_unpin(cx)).await
-    {
-        left = left.saturating_sub(chunk.len());
-        if left == 0 {
-            break;
-        }
-    }
-    response
 }

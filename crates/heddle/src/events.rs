@@ -5,8 +5,9 @@
 //!   client certificate                                            an Application by its common name
 //!   neither                                                       on loopback anybody, unless identity is required
 //! ```
-//! A loopback listener can only be reached by who is on this machine already. Credentials that nobody knows are refused
-//! even there: whoever shows some means to be somebody. What each may publish is left to the mesh.
+//! A loopback listener can only be reached by who is on this machine already, and not by a page in its browser, whose
+//! requests name another host ([`Hosts`]). Credentials that nobody knows are refused even there: whoever shows some means
+//! to be somebody. What each may publish is left to the mesh.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use heddle_apiserver::{ADMINS, ApiServer};
+use heddle_apiserver::{ADMINS, ApiServer, impersonates};
 use heddle_mesh::path::source::Source;
 use heddle_mesh::who::Who;
 use heddle_rt::net::Peer;
+use heddle_rt::net::host::Hosts;
 use heddle_rt::net::subject::Subject;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::Full;
@@ -34,6 +36,8 @@ pub(crate) struct EventsDoor {
     pub(crate) publishers: Arc<Publishers>,
     /// Whether everybody must say who they are.
     pub(crate) asks_who: bool,
+    /// The names this server is called by.
+    pub(crate) hosts: Hosts,
 }
 
 /// Why nobody knows who it is.
@@ -101,6 +105,20 @@ impl tower::Service<Request<Incoming>> for EventsDoor {
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        if let Err(misdirected) = self.hosts.check(request.uri(), request.headers()) {
+            let answer = refuse(
+                StatusCode::MISDIRECTED_REQUEST,
+                "misdirected",
+                &misdirected.to_string(),
+            );
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
+        // Nobody publishes in the name of somebody else; to ignore the wish would be to let them.
+        if impersonates(request.headers()) {
+            let message = "Impersonate-* headers mean nothing to publishers; leave them out";
+            let answer = refuse(StatusCode::FORBIDDEN, "forbidden", message);
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
         // Whoever knows the token in that path needs no other credentials.
         if let Some(answer) = self.source.consent(&request) {
             return Box::pin(std::future::ready(Ok(answer)));
@@ -129,14 +147,19 @@ fn unauthorized(unknown: Unknown) -> Response<Full<Bytes>> {
              ids, and its organisation and unit what the Application asks for"
         }
     };
-    let body = json!({"code": "unauthorized", "message": message});
+    let mut response = refuse(StatusCode::UNAUTHORIZED, "unauthorized", message);
+    let scheme = HeaderValue::from_static("Bearer");
+    response
+        .headers_mut()
+        .insert(header::WWW_AUTHENTICATE, scheme);
+    response
+}
+
+fn refuse(status: StatusCode, code: &str, message: &str) -> Response<Full<Bytes>> {
+    let body = json!({"code": code, "message": message});
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
-    *response.status_mut() = StatusCode::UNAUTHORIZED;
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
-    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }

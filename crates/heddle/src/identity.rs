@@ -5,6 +5,7 @@
 //!              pki/ca.crt          0644   made once
 //!              admin.kubeconfig    0600   made once; its address follows the listener
 //!              osb-credentials.json 0600  made once
+//!              metrics-token       0600   made once
 //!              endpoints.json      0644   written when ready, removed at the next start
 //! ```
 //! The server's own certificate is not among them: the authority issues one at every start, and
@@ -29,6 +30,7 @@ use crate::{osb, output};
 
 const KUBECONFIG: &str = "admin.kubeconfig";
 const OSB_CREDENTIALS: &str = "osb-credentials.json";
+const METRICS_TOKEN: &str = "metrics-token";
 const ENDPOINTS: &str = "endpoints.json";
 
 /// Readable by the owner only.
@@ -53,6 +55,7 @@ pub(crate) struct Identity {
     dir: PathBuf,
     authority: Arc<pki::Authority>,
     admin_token: String,
+    metrics_token: String,
 }
 
 impl Identity {
@@ -70,11 +73,13 @@ impl Identity {
             }
             None => means.chance.token(TOKEN_BYTES),
         };
+        let metrics_token = metrics_token(&means, dir)?;
         let identity = Self {
             means,
             dir: dir.to_path_buf(),
             authority,
             admin_token,
+            metrics_token,
         };
         identity.withdraw()?;
         identity.make_osb_credentials()?;
@@ -84,6 +89,11 @@ impl Identity {
     /// The bearer token of the administrator.
     pub(crate) fn admin_token(&self) -> &str {
         &self.admin_token
+    }
+
+    /// The bearer token of whoever collects metrics, good for nothing else.
+    pub(crate) fn metrics_token(&self) -> &str {
+        &self.metrics_token
     }
 
     /// What the listener speaks TLS with. `names` are added to localhost and the address itself; with `clients`, whoever
@@ -187,6 +197,27 @@ impl Identity {
             .write_atomic(&path, text.as_bytes(), mode)
             .with_context(|| format!("cannot write {}", path.display()))
     }
+}
+
+/// Reads the token of whoever collects metrics, or makes one. A file without one would let everybody in who sends none.
+fn metrics_token(means: &Means, dir: &Path) -> anyhow::Result<String> {
+    let path = dir.join(METRICS_TOKEN);
+    let Some(text) = read(means, &path)? else {
+        let token = means.chance.token(TOKEN_BYTES);
+        let written = means
+            .vfs
+            .write_atomic(&path, format!("{token}\n").as_bytes(), SECRET);
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+        return Ok(token);
+    };
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        bail!(
+            "{} holds no token; remove it to have a new one made",
+            path.display()
+        );
+    }
+    Ok(token.to_owned())
 }
 
 /// Where clients find us.

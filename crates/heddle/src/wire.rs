@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use heddle_api::offer::Mode;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
-use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, Tokens};
+use heddle_apiserver::{
+    ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, SCRAPERS, Tokens,
+};
 use heddle_controllers::{Bundles, DataPlane, Leadership, Numbers};
 use heddle_front::catalog::refuse_switch;
 use heddle_mesh::event::http::Limits as EventLimits;
@@ -21,6 +23,7 @@ use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::{Mesh, Observer};
 use heddle_rt::net::dial::Network;
+use heddle_rt::net::host::Hosts;
 use heddle_rt::net::trust::Roots;
 use heddle_rt::net::{self, Door};
 use heddle_rt::shutdown::{End, Interrupts, Phase};
@@ -187,7 +190,11 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let identity = Identity::open(means, dir)?;
     let tasks = Tasks::new("heddle");
     let admin = User::new("heddle-admin", &[ADMINS]);
-    let tokens = Tokens::default().with(identity.admin_token(), admin);
+    let scraper = User::new("heddle-metrics", &[SCRAPERS]);
+    let tokens = Tokens::default()
+        .with(identity.metrics_token(), scraper)
+        .with(identity.admin_token(), admin);
+    let hosts = Hosts::named(&config.tls_names);
     let ground = Ground::open(world, dir, &tasks, tokens).await?;
     refuse_switch(&ground.client(), config.catalog.mode).await?;
     let controllers_started = Arc::new(AtomicBool::new(false));
@@ -231,6 +238,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         controllers: config.controllers,
         controllers_started,
         exporter: exporter.clone(),
+        hosts: hosts.clone(),
         closing: doors.cancellation(),
     };
     let listener = bind(config.listen).await?;
@@ -254,6 +262,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         server: ground.server.clone(),
         publishers,
         asks_who,
+        hosts,
     };
     doors.spawn_finishing("control", OnError::EndProcess, |closing| {
         net::serve(listener, control_door, control.router(), closing)

@@ -353,7 +353,10 @@ async fn the_trace_of_a_publisher_goes_through_heddle_to_the_subscriber() {
             (&first["status"]["code"], &second["status"]),
             (&json!(2), &Value::Null)
         );
-        let metrics = Request::get("/metrics").body(Vec::new()).unwrap();
+        let metrics = Request::get("/metrics")
+            .header("accept", "application/openmetrics-text")
+            .body(Vec::new())
+            .unwrap();
         let metrics = stage.remote.send(metrics).await.unwrap().text();
         assert!(
             metrics.contains("\nheddle_otlp_spans_dropped_total 0\n"),

@@ -266,6 +266,18 @@ impl Server {
         self.send(request).await
     }
 
+    /// What Prometheus reads, with the token that is made for it.
+    pub(crate) async fn metrics(&self) -> String {
+        let token = read(&self.data().join("metrics-token"));
+        let request = Request::get("/metrics")
+            .header("authorization", format!("Bearer {}", token.trim()))
+            .header("accept", "application/openmetrics-text")
+            .body(Vec::new());
+        let answer = self.send(request.unwrap()).await;
+        assert_eq!(answer.code, StatusCode::OK, "{}", answer.body);
+        answer.body
+    }
+
     /// One plain request, as it is.
     pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> Answer {
         let client =

@@ -9,6 +9,7 @@ mod bad_input;
 mod broker;
 mod cli;
 mod crash;
+mod doors;
 mod events;
 mod harness;
 mod serve;

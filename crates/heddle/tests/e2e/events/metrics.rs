@@ -201,7 +201,7 @@ fn check_labels(text: &str) {
 }
 
 async fn exposition(server: &Server) -> Exposition {
-    Exposition::read(&server.get("/metrics").await.body)
+    Exposition::read(&server.metrics().await)
 }
 
 #[tokio::test]

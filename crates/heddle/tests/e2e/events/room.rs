@@ -49,9 +49,13 @@ async fn below_the_reserve_what_was_accepted_is_delivered_and_nothing_else_is_ac
     let ready = server.ask("GET", "/readyz", &[], b"").await;
     assert_eq!(ready.status(), 503);
     assert!(ready.text().contains("too little room"), "{}", ready.text());
+    let stranger = "GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let stranger = crate::doors::raw(&server.control, stranger).await;
+    assert!(stranger.starts_with("HTTP/1.1 503 "), "{stranger}");
+    assert!(!stranger.contains("room"), "{stranger}");
     let doctor = server.heddle(&["doctor"]);
     assert!(doctor.out.contains("too little room"), "{}", doctor.out);
-    let metrics = server.get("/metrics").await.body;
+    let metrics = server.metrics().await;
     assert!(metrics.contains("\nheddle_log_serving 0\n"), "{metrics}");
     // Resources are written and the event that was accepted is delivered.
     server.apply(&broker("other")).await;

@@ -1,0 +1,204 @@
+//! What strangers learn and may do at the two listeners: nothing, whatever name or whichever headers they come with.
+
+use http::{Request, StatusCode};
+use serde_json::json;
+
+use crate::harness::{Answer, Server, read};
+
+fn scrape_token(server: &Server) -> String {
+    read(&server.data().join("metrics-token")).trim().to_owned()
+}
+
+async fn ask(server: &Server, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let request = headers
+        .iter()
+        .fold(Request::get(path), |request, (name, value)| {
+            request.header(*name, *value)
+        });
+    server.send(request.body(Vec::new()).unwrap()).await
+}
+
+#[tokio::test]
+async fn metrics_ask_for_a_token_that_is_good_for_nothing_else() {
+    let server = Server::start().await;
+    let refused = ask(&server, "/metrics", &[]).await;
+    assert_eq!(refused.code, StatusCode::UNAUTHORIZED);
+    assert!(refused.body.contains("metrics-token"), "{}", refused.body);
+    assert!(!refused.body.contains("# TYPE"), "{}", refused.body);
+    let wrong = ask(&server, "/metrics", &[("authorization", "Bearer x")]).await;
+    assert_eq!(wrong.code, StatusCode::UNAUTHORIZED);
+
+    let scraper = format!("Bearer {}", scrape_token(&server));
+    for token in [&scraper, &format!("Bearer {}", server.token())] {
+        let answer = ask(&server, "/metrics", &[("authorization", token)]).await;
+        assert_eq!(answer.code, StatusCode::OK);
+        assert!(answer.body.contains("# TYPE "), "{}", answer.body);
+    }
+    let scraper = [("authorization", scraper.as_str())];
+    for path in [
+        "/api/v1/namespaces",
+        "/api/v1/secrets",
+        "/heddle/v1/accounts",
+    ] {
+        let answer = ask(&server, path, &scraper).await;
+        assert_eq!(
+            answer.code,
+            StatusCode::FORBIDDEN,
+            "{path}: {}",
+            answer.body
+        );
+    }
+    let answer = ask(&server, "/v2/catalog", &scraper).await;
+    assert_eq!(answer.code, StatusCode::UNAUTHORIZED, "{}", answer.body);
+}
+
+/// One request, byte by byte, over a plain connection.
+pub(crate) async fn raw(base: &str, request: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let address = base.strip_prefix("http://").unwrap().parse().unwrap();
+    let mut stream = heddle_rt::net::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_page_that_had_its_name_rebound_to_this_machine_is_answered_by_neither_listener() {
+    let server = Server::start_with("info", &["--tls-name", "heddle.example.org"]).await;
+    let port = server.control.rsplit(':').next().unwrap();
+    let token = server.token();
+    let cases = [
+        ("127.0.0.1", true),
+        ("localhost", true),
+        ("[::1]", true),
+        ("heddle.example.org", true),
+        ("evil.example", false),
+        ("localhost.evil.example", false),
+        ("127.0.0.1.evil.example", false),
+    ];
+    for (host, known) in cases {
+        for path in [
+            "/livez",
+            "/metrics",
+            "/api/v1/namespaces",
+            "/v2/catalog",
+            "/nothing",
+        ] {
+            let request = format!(
+                "GET {path} HTTP/1.1\r\nhost: {host}:{port}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+            );
+            let answer = raw(&server.control, &request).await;
+            let misdirected = answer.starts_with("HTTP/1.1 421 ");
+            assert_eq!(misdirected, !known, "{host} {path}: {answer}");
+            assert!(known || answer.contains("--tls-name"), "{answer}");
+        }
+        let request = format!(
+            "POST /shop/events HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
+        let answer = raw(&server.events, &request).await;
+        let misdirected = answer.starts_with("HTTP/1.1 421 ");
+        assert_eq!(misdirected, !known, "{host}: {answer}");
+    }
+    // A target that names its own host counts as much as the header.
+    let absolute =
+        "GET http://evil.example/livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let answer = raw(&server.control, absolute).await;
+    assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
+}
+
+#[tokio::test]
+async fn an_impersonating_proxy_makes_nobody_administrator_at_any_door() {
+    let server = Server::start().await;
+    let admin = format!("Bearer {}", server.token());
+    let jane = [
+        ("authorization", admin.as_str()),
+        ("impersonate-user", "jane"),
+    ];
+    for path in [
+        "/api/v1/namespaces/default/configmaps",
+        "/api/v1/secrets",
+        "/apis/applicationconnector.kyma-project.io/v1alpha1/applications",
+        "/heddle/v1/accounts",
+        "/metrics",
+    ] {
+        let own = ask(&server, path, &jane[..1]).await;
+        assert_eq!(own.code, StatusCode::OK, "{path}: {}", own.body);
+        let answer = ask(&server, path, &jane).await;
+        assert_eq!(
+            answer.code,
+            StatusCode::FORBIDDEN,
+            "{path}: {}",
+            answer.body
+        );
+        assert!(answer.body.contains("jane"), "{path}: {}", answer.body);
+    }
+    let viewer = [
+        jane[0],
+        jane[1],
+        ("impersonate-group", "system:heddle:viewers"),
+    ];
+    let seen = ask(&server, "/api/v1/namespaces", &viewer).await;
+    assert_eq!(seen.code, StatusCode::OK, "{}", seen.body);
+    let secret = ask(&server, "/api/v1/secrets", &viewer).await;
+    assert_eq!(secret.code, StatusCode::FORBIDDEN, "{}", secret.body);
+
+    // Platforms and publishers have no right to it either; nor is the wish ignored.
+    let platform = ask(&server, "/v2/catalog", &jane).await;
+    assert_eq!(platform.code, StatusCode::UNAUTHORIZED, "{}", platform.body);
+    let known: serde_json::Value =
+        serde_json::from_str(&read(&server.data().join("osb-credentials.json"))).unwrap();
+    let pair = format!(
+        "{}:{}",
+        known["username"].as_str().unwrap(),
+        known["password"].as_str().unwrap()
+    );
+    let basic = format!(
+        "Basic {}",
+        base64::Engine::encode(&base64::engine::general_purpose::STANDARD, pair)
+    );
+    let version = ("x-broker-api-version", "2.17");
+    let own = ask(
+        &server,
+        "/v2/catalog",
+        &[("authorization", &basic), version],
+    )
+    .await;
+    assert_eq!(own.code, StatusCode::OK, "{}", own.body);
+    let platform = [("authorization", basic.as_str()), version, jane[1]];
+    let platform = ask(&server, "/v2/catalog", &platform).await;
+    assert_eq!(platform.code, StatusCode::FORBIDDEN, "{}", platform.body);
+    let publish = "POST /broker/default/default HTTP/1.1\r\nhost: localhost\r\nimpersonate-user: jane\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let answer = raw(&server.events, publish).await;
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+}
+
+#[tokio::test]
+async fn metrics_are_told_in_the_format_that_is_asked_for() {
+    let server = Server::start().await;
+    let token = format!("Bearer {}", scrape_token(&server));
+    let formats = [
+        ("application/openmetrics-text; version=1.0.0", true),
+        ("text/plain; version=0.0.4", false),
+        ("*/*", false),
+    ];
+    for (accept, open) in formats {
+        let answer = ask(
+            &server,
+            "/metrics",
+            &[("authorization", &token), ("accept", accept)],
+        )
+        .await;
+        assert_eq!(answer.code, StatusCode::OK);
+        assert_eq!(answer.body.ends_with("# EOF\n"), open, "{accept}");
+        let counter = "# TYPE heddle_api_requests_total counter\n";
+        assert_eq!(answer.body.contains(counter), !open, "{accept}");
+        let body = json!(answer.body);
+        assert!(
+            body.as_str()
+                .unwrap()
+                .contains("\nheddle_api_requests_total{"),
+            "{accept}"
+        );
+    }
+}
