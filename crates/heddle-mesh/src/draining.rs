@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::envelope;
-use crate::log::{Offset, Record, Unreachable};
+use crate::log::{Offset, Record, Unavailable};
 use crate::mesh::Mesh;
 use crate::path::delivery::consumer::{Consumer, Found, Way};
 use crate::shared::Shared;
@@ -49,7 +49,7 @@ pub enum GiveUpError {
     #[error("outcomes cannot be written down at the moment")]
     Forgetful,
     #[error(transparent)]
-    Unreachable(#[from] Unreachable),
+    Unavailable(#[from] Unavailable),
 }
 
 impl Mesh {
@@ -188,7 +188,7 @@ impl Mesh {
         &self,
         range: Range<Offset>,
         mut show: impl FnMut(&[Record]),
-    ) -> Result<(), Unreachable> {
+    ) -> Result<(), Unavailable> {
         let mut next = range.start;
         while next < range.end {
             let batch = self.shared.log.read(next, READ_BYTES)?;

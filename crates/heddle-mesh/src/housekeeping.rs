@@ -133,7 +133,7 @@ async fn trim(
     shared: &Arc<Shared>,
     retention: &Retention,
     journal_before: Offset,
-) -> Result<(), crate::log::Unreachable> {
+) -> Result<(), crate::log::Unavailable> {
     let stretches = shared.log.stretches();
     let needed = needed(shared);
     // A restart must not look for what is gone, so whatever made it superfluous is safe first.
@@ -154,7 +154,7 @@ async fn trim(
     }
     let oldest = shared.log.stretches().first().map(|stretch| stretch.first);
     let oldest_at = match oldest {
-        Some(first) => shared.log.get(first)?.map(|record| record.at),
+        Some(first) => shared.log.get(first)?.found().map(|record| record.at),
         None => None,
     };
     let resting: BTreeSet<Offset> = shared.dead.lock().records().collect();

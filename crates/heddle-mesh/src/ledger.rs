@@ -8,7 +8,7 @@ mod dead_letters;
 mod explain;
 mod trace;
 
-use crate::log::Unreachable;
+use crate::log::Unavailable;
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -19,5 +19,5 @@ pub enum Error {
     #[error("{0}")]
     NotFound(String),
     #[error(transparent)]
-    Unreachable(#[from] Unreachable),
+    Unavailable(#[from] Unavailable),
 }

@@ -52,8 +52,37 @@ pub struct Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     pub records: Vec<Record>,
-    /// Everything below is in `records`, trimmed or damaged.
+    /// Everything below is in `records`, in `damaged`, or trimmed.
     pub next: Offset,
+    /// What was appended and cannot be read any more, in order, below `next`.
+    pub damaged: Vec<Range<Offset>>,
+}
+
+/// What is left of something that was kept at an offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup<T = Record> {
+    Found(T),
+    /// Its bytes are not what was written: they are lost, and no later read brings them back.
+    Damaged,
+    /// It was trimmed, or is not there yet.
+    Gone,
+}
+
+impl<T> Lookup<T> {
+    pub fn found(self) -> Option<T> {
+        match self {
+            Self::Found(found) => Some(found),
+            Self::Damaged | Self::Gone => None,
+        }
+    }
+
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Lookup<U> {
+        match self {
+            Self::Found(found) => Lookup::Found(change(found)),
+            Self::Damaged => Lookup::Damaged,
+            Self::Gone => Lookup::Gone,
+        }
+    }
 }
 
 /// A stretch of the log that can be trimmed as a whole.
@@ -86,10 +115,11 @@ pub enum Refused {
     Broken(String),
 }
 
-/// A read that failed.
+/// The log could not be asked: no descriptors, no memory, a device that does not answer. It says nothing about what is in
+/// the log, so it ends nothing: whoever asked asks again later.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot read the log: {0}")]
-pub struct Unreachable(pub String);
+#[error("the log cannot be read for now: {0}")]
+pub struct Unavailable(pub String);
 
 /// A future that an engine answers with.
 pub type Answer<T, E> = BoxFuture<'static, Result<T, E>>;
@@ -109,12 +139,12 @@ pub trait Log: Debug + Send + Sync + 'static {
     fn recent(&self, from: Offset, bytes_max: usize) -> Option<Batch>;
 
     /// Records from `from` on; at least one if there is one. May wait for a device.
-    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable>;
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable>;
 
-    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable>;
+    fn get(&self, offset: Offset) -> Result<Lookup, Unavailable>;
 
     /// The offsets of records with this key, oldest first.
-    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable>;
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable>;
 
     /// The first offset that was appended at or after a time.
     fn at_time(&self, at: Timestamp) -> Offset;
@@ -122,7 +152,7 @@ pub trait Log: Debug + Send + Sync + 'static {
     fn stretches(&self) -> Vec<Stretch>;
 
     /// Forgets a sealed stretch, for good.
-    fn trim(&self, first: Offset) -> Answer<(), Unreachable>;
+    fn trim(&self, first: Offset) -> Answer<(), Unavailable>;
 
     /// Records of the journal, all or none.
     fn acknowledge(&self, lines: &[Draft<'_>]) -> Answer<Range<Offset>, Refused>;
@@ -147,15 +177,15 @@ pub trait Log: Debug + Send + Sync + 'static {
 /// Reading and trimming the journal.
 pub trait Journal: Debug + Send + Sync {
     fn bounds(&self) -> Range<Offset>;
-    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable>;
-    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable>;
-    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable>;
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable>;
+    fn get(&self, offset: Offset) -> Result<Lookup, Unavailable>;
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable>;
     fn stretches(&self) -> Vec<Stretch>;
-    fn trim(&self, first: Offset) -> Answer<(), Unreachable>;
+    fn trim(&self, first: Offset) -> Answer<(), Unavailable>;
     /// The newest state that was written down, newest first; what cannot be read is left out by the caller.
-    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unreachable>;
+    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unavailable>;
     /// Keeps a state that sums up everything below `next`, and the one before it.
-    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unreachable>;
+    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unavailable>;
 }
 
 /// The checksum used for what is kept outside the log's own records.

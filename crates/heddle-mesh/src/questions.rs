@@ -155,7 +155,7 @@ fn refuse(error: &Error) -> Response {
     let (status, code) = match error {
         Error::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid-question"),
         Error::NotFound(_) => (StatusCode::NOT_FOUND, "not-found"),
-        Error::Unreachable(_) => (StatusCode::SERVICE_UNAVAILABLE, "log-unreadable"),
+        Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "log-unreadable"),
     };
     let refusal = Refusal {
         code: code.to_owned(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::journal::positions::{Position, Positions};
 use crate::journal::{self, Line, Snapshot, SnapshotError};
-use crate::log::{Journal, Offset, Unreachable};
+use crate::log::{Journal, Offset, Unavailable};
 use crate::path::delivery::consumer::{Consumer, Reading, Revision};
 use crate::path::trigger::Predicate;
 use heddle_api::filter::FilterSource;
@@ -16,7 +16,7 @@ const READ_BYTES: usize = 4 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
-    Unreachable(#[from] Unreachable),
+    Unavailable(#[from] Unavailable),
     #[error(
         "the newest snapshot of the journal cannot be used: {0}; run a version that can read it"
     )]

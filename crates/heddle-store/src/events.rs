@@ -177,6 +177,16 @@ pub struct Batch {
     pub damaged: Vec<Damage>,
 }
 
+/// What is at one offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Slot {
+    Record(Record),
+    /// It was appended, and its bytes are not what was written or in no file any more.
+    Damaged,
+    /// It was removed with its segment, or is not there yet.
+    Gone,
+}
+
 /// One file of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
@@ -411,16 +421,9 @@ impl EventLog {
         self.inner.shared.read(from, bytes_max)
     }
 
-    /// The record at `offset`, unless it is not there yet, not there any more, or damaged.
-    pub fn get(&self, offset: u64) -> Result<Option<Record>, ReadError> {
-        let found = self
-            .inner
-            .shared
-            .read(offset, 1)?
-            .records
-            .into_iter()
-            .next();
-        Ok(found.filter(|record| record.offset == offset))
+    /// What is at `offset`. An error says nothing about that: the file could not be read this time.
+    pub fn get(&self, offset: u64) -> Result<Slot, ReadError> {
+        self.inner.shared.get(offset)
     }
 
     /// The offsets of the records with this key, oldest first, at most `limit`.

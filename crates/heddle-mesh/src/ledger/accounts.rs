@@ -8,7 +8,7 @@ use heddle_store::Health;
 
 use super::trace::held;
 use crate::journal::line::ConsumerId;
-use crate::log::{Offset, Stretch};
+use crate::log::{Lookup, Offset, Stretch};
 use crate::mesh::Mesh;
 use crate::metrics::{self, Answers};
 use crate::path::delivery::consumer::{Consumer, Reading};
@@ -157,7 +157,7 @@ impl Mesh {
         if account.pending > 0
             && let Some(oldest) = oldest
         {
-            let record = self.shared.log.get(oldest).ok().flatten();
+            let record = self.shared.log.get(oldest).ok().and_then(Lookup::found);
             account.oldest_pending_at = record.map(|record| record.at);
         }
         account

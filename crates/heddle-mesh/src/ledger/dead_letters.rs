@@ -63,7 +63,8 @@ impl Mesh {
                 .map_or("", |consumer| &consumer.key);
             shown(number, rest, key)
         };
-        let dead = dead_letter::record(&self.shared, number).ok_or_else(missing)?;
+        let dead = dead_letter::record(&self.shared, number)?;
+        let dead = dead.found().ok_or_else(missing)?;
         let mut text = Vec::new();
         if let Ok((_, event)) = envelope::entry_and_event(&dead.record) {
             crate::event::json::write(&event, &mut text);

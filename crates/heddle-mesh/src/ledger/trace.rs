@@ -41,7 +41,7 @@ impl Mesh {
     fn by_key(&self, source: &str, id: &str) -> Result<Vec<(Record, Envelope)>, Error> {
         let mut found = Vec::new();
         for offset in self.shared.log.find(key_of(source, id), EVENTS_MAX)? {
-            let Some(record) = self.shared.log.get(offset)? else {
+            let Some(record) = self.shared.log.get(offset)?.found() else {
                 continue;
             };
             let Ok(envelope) = Envelope::decode(&record.payload) else {
@@ -140,7 +140,7 @@ impl Mesh {
         let journal = self.shared.log.journal();
         let mut histories: BTreeMap<ConsumerId, Vec<Line>> = BTreeMap::new();
         for at in journal.find(journal::bucket_of(offset), usize::MAX)? {
-            let Some(record) = journal.get(at)? else {
+            let Some(record) = journal.get(at)?.found() else {
                 continue;
             };
             let Ok(lines) = journal::decode(&record.payload) else {

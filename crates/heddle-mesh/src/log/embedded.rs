@@ -9,15 +9,15 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
 use heddle_rt::{Clock, Tasks, Vfs};
-use heddle_store::events::{self, AppendError, EventLog};
+use heddle_store::events::{self, AppendError, EventLog, Slot};
 use heddle_store::{Health, Mode, OpenError};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::room::Gate;
 use super::{
-    Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Reserve, Room, Stretch,
-    Unreachable,
+    Answer, Batch, Draft, Journal, Log, Lookup, Offset, Record, Refused, Reserve, Room, Stretch,
+    Unavailable,
 };
 
 const EVENTS_DIR: &str = "log";
@@ -130,16 +130,25 @@ fn record(record: events::Record) -> Record {
     }
 }
 
-fn read(log: &EventLog, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
-    let batch = log.read(from, bytes_max).map_err(unreachable)?;
+fn read(log: &EventLog, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable> {
+    let batch = log.read(from, bytes_max).map_err(unavailable)?;
     Ok(Batch {
         records: batch.records.into_iter().map(record).collect(),
         next: batch.next,
+        damaged: batch
+            .damaged
+            .into_iter()
+            .map(|damage| damage.offsets)
+            .collect(),
     })
 }
 
-fn get(log: &EventLog, offset: Offset) -> Result<Option<Record>, Unreachable> {
-    Ok(log.get(offset).map_err(unreachable)?.map(record))
+fn get(log: &EventLog, offset: Offset) -> Result<Lookup, Unavailable> {
+    Ok(match log.get(offset).map_err(unavailable)? {
+        Slot::Record(found) => Lookup::Found(record(found)),
+        Slot::Damaged => Lookup::Damaged,
+        Slot::Gone => Lookup::Gone,
+    })
 }
 
 fn stretches(log: &EventLog) -> Vec<Stretch> {
@@ -156,13 +165,14 @@ fn stretches(log: &EventLog) -> Vec<Stretch> {
         .collect()
 }
 
-fn trim(log: &EventLog, first: Offset) -> Answer<(), Unreachable> {
+fn trim(log: &EventLog, first: Offset) -> Answer<(), Unavailable> {
     let log = log.clone();
-    async move { log.remove_segment(first).await.map_err(unreachable) }.boxed()
+    async move { log.remove_segment(first).await.map_err(unavailable) }.boxed()
 }
 
-fn unreachable(error: impl std::fmt::Display) -> Unreachable {
-    Unreachable(error.to_string())
+fn unavailable(error: impl std::error::Error) -> Unavailable {
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    Unavailable(format!("{error}{}", cause.unwrap_or_default()))
 }
 
 impl Log for EmbeddedLog {
@@ -189,19 +199,20 @@ impl Log for EmbeddedLog {
         Some(Batch {
             records: records.into_iter().map(record).collect(),
             next,
+            damaged: Vec::new(),
         })
     }
 
-    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable> {
         read(&self.events, from, bytes_max)
     }
 
-    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable> {
+    fn get(&self, offset: Offset) -> Result<Lookup, Unavailable> {
         get(&self.events, offset)
     }
 
-    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable> {
-        self.events.find(key, limit).map_err(unreachable)
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable> {
+        self.events.find(key, limit).map_err(unavailable)
     }
 
     fn at_time(&self, at: Timestamp) -> Offset {
@@ -212,7 +223,7 @@ impl Log for EmbeddedLog {
         stretches(&self.events)
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unreachable> {
+    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
         trim(&self.events, first)
     }
 
@@ -259,53 +270,53 @@ impl Journal for EmbeddedLog {
         self.journal.first()..self.journal.committed()
     }
 
-    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable> {
         read(&self.journal, from, bytes_max)
     }
 
-    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable> {
+    fn get(&self, offset: Offset) -> Result<Lookup, Unavailable> {
         get(&self.journal, offset)
     }
 
-    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable> {
-        self.journal.find(key, limit).map_err(unreachable)
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable> {
+        self.journal.find(key, limit).map_err(unavailable)
     }
 
     fn stretches(&self) -> Vec<Stretch> {
         stretches(&self.journal)
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unreachable> {
+    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
         trim(&self.journal, first)
     }
 
-    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unreachable> {
+    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unavailable> {
         let mut found = Vec::new();
         for (next, name) in self.snapshot_names()?.into_iter().rev() {
-            let bytes = self.vfs.read(&self.dir.join(name)).map_err(unreachable)?;
+            let bytes = self.vfs.read(&self.dir.join(name)).map_err(unavailable)?;
             found.push((next, bytes));
         }
         Ok(found)
     }
 
-    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unreachable> {
+    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unavailable> {
         // Padded, so that names sort like the numbers in them.
         let path = self.dir.join(format!("{SNAPSHOT_PREFIX}{next:020}"));
         self.vfs
             .write_atomic(&path, bytes, 0o600)
-            .map_err(unreachable)?;
+            .map_err(unavailable)?;
         let names = self.snapshot_names()?;
         for (_, name) in names.iter().rev().skip(SNAPSHOTS_KEPT) {
-            self.vfs.remove(&self.dir.join(name)).map_err(unreachable)?;
+            self.vfs.remove(&self.dir.join(name)).map_err(unavailable)?;
         }
-        self.vfs.sync_dir(&self.dir).map_err(unreachable)
+        self.vfs.sync_dir(&self.dir).map_err(unavailable)
     }
 }
 
 impl EmbeddedLog {
     /// Oldest first.
-    fn snapshot_names(&self) -> Result<Vec<(Offset, String)>, Unreachable> {
-        let names = self.vfs.list(&self.dir).map_err(unreachable)?.into_iter();
+    fn snapshot_names(&self) -> Result<Vec<(Offset, String)>, Unavailable> {
+        let names = self.vfs.list(&self.dir).map_err(unavailable)?.into_iter();
         let numbered = names.filter_map(|name| {
             let next = name.strip_prefix(SNAPSHOT_PREFIX)?.parse().ok()?;
             Some((next, name))

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
-    Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Room, Stretch, Unreachable,
+    Answer, Batch, Draft, Journal, Log, Lookup, Offset, Record, Refused, Room, Stretch, Unavailable,
 };
 
 /// Records per stretch: few, so that trimming is tried.
@@ -68,9 +68,9 @@ impl MemoryLog {
         self.refuse_reads.store(refuse, Ordering::Release);
     }
 
-    fn reads(&self) -> Result<(), Unreachable> {
+    fn reads(&self) -> Result<(), Unavailable> {
         if self.refuse_reads.load(Ordering::Acquire) {
-            return Err(Unreachable("it was told to fail".to_owned()));
+            return Err(Unavailable("it was told to fail".to_owned()));
         }
         Ok(())
     }
@@ -141,15 +141,22 @@ impl Records {
             records.push(record.clone());
         }
         let next = records.last().map_or(kept.next, |record| record.offset + 1);
-        Batch { records, next }
+        Batch {
+            records,
+            next,
+            damaged: Vec::new(),
+        }
     }
 
-    fn get(&self, offset: Offset) -> Option<Record> {
+    fn get(&self, offset: Offset) -> Lookup {
         let kept = self.inner.lock();
         let at = kept
             .records
             .binary_search_by_key(&offset, |(_, record)| record.offset);
-        at.ok().map(|at| kept.records[at].1.clone())
+        match at {
+            Ok(at) => Lookup::Found(kept.records[at].1.clone()),
+            Err(_) => Lookup::Gone,
+        }
     }
 
     fn find(&self, key: u64, limit: usize) -> Vec<Offset> {
@@ -182,13 +189,13 @@ impl Records {
         stretches
     }
 
-    fn trim(&self, first: Offset) -> Result<(), Unreachable> {
+    fn trim(&self, first: Offset) -> Result<(), Unavailable> {
         let stretches = self.stretches();
         let stretch = stretches
             .iter()
             .find(|stretch| stretch.first == first && stretch.sealed);
         let Some(stretch) = stretch else {
-            return Err(Unreachable(format!("no sealed stretch begins at {first}")));
+            return Err(Unavailable(format!("no sealed stretch begins at {first}")));
         };
         let mut kept = self.inner.lock();
         kept.records
@@ -223,16 +230,16 @@ impl Log for MemoryLog {
         Some(self.events.read(from, bytes_max))
     }
 
-    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable> {
         self.reads()?;
         Ok(self.events.read(from, bytes_max))
     }
 
-    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable> {
+    fn get(&self, offset: Offset) -> Result<Lookup, Unavailable> {
         Ok(self.events.get(offset))
     }
 
-    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable> {
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable> {
         Ok(self.events.find(key, limit))
     }
 
@@ -248,7 +255,7 @@ impl Log for MemoryLog {
         self.events.stretches()
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unreachable> {
+    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
         ready(self.events.trim(first)).boxed()
     }
 
@@ -288,15 +295,15 @@ impl Journal for MemoryLog {
         self.journal.bounds()
     }
 
-    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable> {
         Ok(self.journal.read(from, bytes_max))
     }
 
-    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable> {
+    fn get(&self, offset: Offset) -> Result<Lookup, Unavailable> {
         Ok(self.journal.get(offset))
     }
 
-    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable> {
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable> {
         Ok(self.journal.find(key, limit))
     }
 
@@ -304,15 +311,15 @@ impl Journal for MemoryLog {
         self.journal.stretches()
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unreachable> {
+    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
         ready(self.journal.trim(first)).boxed()
     }
 
-    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unreachable> {
+    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unavailable> {
         Ok(self.snapshots.lock().iter().rev().cloned().collect())
     }
 
-    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unreachable> {
+    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unavailable> {
         let mut snapshots = self.snapshots.lock();
         snapshots.push((next, bytes.to_vec()));
         let surplus = snapshots.len().saturating_sub(2);

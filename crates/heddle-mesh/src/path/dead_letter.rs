@@ -11,7 +11,7 @@ use heddle_api::ledger::DeadLetterSelection;
 use crate::journal::line::ConsumerId;
 use crate::journal::positions::{Rest, Retry, Sink};
 use crate::journal::{self, Dead, Line};
-use crate::log::Offset;
+use crate::log::{Lookup, Offset, Unavailable};
 use crate::path::delivery::consumer::{Consumer, Job, JobKind, State, note};
 use crate::shared::Shared;
 
@@ -104,16 +104,29 @@ impl DeadLetters {
 }
 
 /// A dead letter with its bytes.
-pub(crate) fn record(shared: &Shared, name: u64) -> Option<Arc<Dead>> {
+pub(crate) fn record(shared: &Shared, name: u64) -> Result<Lookup<Arc<Dead>>, Unavailable> {
     let journal = {
         let letters = shared.dead.lock();
         if let Some(dead) = letters.unsaved.get(&name) {
-            return Some(Arc::clone(dead));
+            return Ok(Lookup::Found(Arc::clone(dead)));
         }
-        letters.rests.get(&name)?.journal
+        match letters.rests.get(&name) {
+            Some(rest) => rest.journal,
+            None => return Ok(Lookup::Gone),
+        }
     };
-    let record = shared.log.journal().get(journal).ok().flatten()?;
-    let lines = journal::decode(&record.payload).ok()?;
+    let found = shared.log.journal().get(journal)?;
+    let dead = found.map(|record| dead_in(&record.payload, name));
+    Ok(match dead {
+        Lookup::Found(Some(dead)) => Lookup::Found(dead),
+        Lookup::Found(None) | Lookup::Damaged => Lookup::Damaged,
+        Lookup::Gone => Lookup::Gone,
+    })
+}
+
+/// The dead letter of this name among the lines of a record.
+fn dead_in(payload: &[u8], name: u64) -> Option<Arc<Dead>> {
+    let lines = journal::decode(payload).ok()?;
     lines.into_iter().find_map(|line| match line {
         Line::Dead(dead) if dead.name == name => Some(Arc::from(dead)),
         _ => None,

@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_mesh::journal::{self, Line};
 use heddle_mesh::log::{
-    Answer, Batch, Draft, Journal, Log, Offset, Record, Refused, Room, Stretch, Unreachable,
+    Answer, Batch, Draft, Journal, Log, Lookup, Offset, Refused, Room, Stretch, Unavailable,
 };
 use heddle_rt::vfs::{Lock, Open, Space, Vfs, VfsFile};
 use heddle_store::Health;
@@ -158,15 +158,15 @@ impl Log for Wrong {
         self.log.recent(from, bytes_max)
     }
 
-    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unreachable> {
+    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable> {
         self.log.read(from, bytes_max)
     }
 
-    fn get(&self, offset: Offset) -> Result<Option<Record>, Unreachable> {
+    fn get(&self, offset: Offset) -> Result<Lookup, Unavailable> {
         self.log.get(offset)
     }
 
-    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unreachable> {
+    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable> {
         self.log.find(key, limit)
     }
 
@@ -178,7 +178,7 @@ impl Log for Wrong {
         self.log.stretches()
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unreachable> {
+    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
         self.log.trim(first)
     }
 

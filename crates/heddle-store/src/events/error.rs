@@ -25,7 +25,8 @@ pub enum AppendError {
     Closed,
 }
 
-/// Why nothing was read. Damaged records are no error: see [`Damage`].
+/// Why nothing was read, this time. It says nothing about the records, which a later read may find: damaged ones are no
+/// error, see [`Damage`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Look at the disk.

@@ -16,7 +16,7 @@ use super::segment::{Lookup, Segment};
 use super::shared::Shared;
 use super::table::Unreadable;
 use super::time::nanoseconds_to_key;
-use super::{Batch, Damage, DamageKind, ReadError, Record, cache};
+use super::{Batch, Damage, DamageKind, ReadError, Record, Slot, cache};
 
 /// The least that is read at once: a record of a usual size is rarely alone.
 const READ_BYTES_MIN: usize = 64 * 1024;
@@ -40,13 +40,39 @@ impl Shared {
                 damaged: Vec::new(),
             });
         }
+        self.read_files(from, u64::MAX, bytes_max)
+    }
+
+    pub(super) fn get(&self, offset: u64) -> Result<Slot, ReadError> {
+        let batch = match self.recent(offset, 1) {
+            Some(records) => Batch {
+                records,
+                ..Batch::default()
+            },
+            // What lies behind it is not asked for: it may be unreadable where this is not.
+            None => self.read_files(offset, offset.saturating_add(1), 1)?,
+        };
+        let found = batch.records.into_iter().next();
+        if let Some(record) = found.filter(|record| record.offset == offset) {
+            return Ok(Slot::Record(record));
+        }
+        let lost = |damage: &Damage| damage.offsets.contains(&offset);
+        Ok(if batch.damaged.iter().any(lost) {
+            Slot::Damaged
+        } else {
+            Slot::Gone
+        })
+    }
+
+    /// Reads on until there is a record, or nothing below `until`.
+    fn read_files(&self, from: u64, until: u64, bytes_max: usize) -> Result<Batch, ReadError> {
         let committed = self.committed();
         let mut batch = Batch {
             records: Vec::new(),
             next: from,
             damaged: Vec::new(),
         };
-        while batch.records.is_empty() && batch.next < committed {
+        while batch.records.is_empty() && batch.next < committed.min(until) {
             let segment = self.segment_from(batch.next);
             let begin = segment.as_ref().map_or(committed, |segment| segment.first);
             if batch.next < begin {

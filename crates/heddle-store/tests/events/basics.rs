@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use heddle_rt::{Clock, MemoryVfs};
-use heddle_store::events::{AppendError, Draft, EventLog, RemoveError};
+use heddle_store::events::{AppendError, Draft, EventLog, RemoveError, Slot};
 use heddle_store::{Health, OpenError};
 use jiff::Timestamp;
 
@@ -19,9 +19,11 @@ async fn offsets_begin_at_one_and_the_records_of_an_append_are_neighbours() {
     assert_eq!(one(&log, "four").await, Ok(4));
     assert_eq!(texts(&log), ["one", "", "three", "four"]);
     assert_eq!((log.first(), log.committed()), (1, 5));
-    let record = log.get(3).unwrap().unwrap();
+    let Slot::Record(record) = log.get(3).unwrap() else {
+        panic!("it was appended")
+    };
     assert_eq!((record.offset, record.stream, record.key), (3, 7, 5));
-    assert_eq!(log.get(5).unwrap(), None);
+    assert_eq!(log.get(5).unwrap(), Slot::Gone);
     assert_eq!(log.find(5, 10).unwrap(), [1, 3]);
     assert_eq!(log.find(5, 1).unwrap(), [1]);
     assert!(log.find(0, 10).unwrap().is_empty());

@@ -25,7 +25,7 @@ use super::plan::{Plan, Target};
 use crate::envelope::{self, Cause, Envelope, TraceContext};
 use crate::event::Event;
 use crate::journal;
-use crate::log::Refused;
+use crate::log::{Lookup, Refused};
 use crate::observer::{Attempted, Seen};
 use crate::path::channel;
 use crate::shared::Shared;
@@ -166,11 +166,13 @@ impl Tried {
 pub(crate) fn find(shared: &Shared, job: &Job) -> Option<(Bytes, Timestamp)> {
     match job.kind {
         JobKind::Event => {
-            let record = shared.log.get(job.offset).ok().flatten()?;
+            let record = shared.log.get(job.offset).ok()?.found()?;
             Some((record.payload, record.at))
         }
         JobKind::Redriven(name) | JobKind::Sink(name) => {
-            let dead = crate::path::dead_letter::record(shared, name)?;
+            let dead = crate::path::dead_letter::record(shared, name)
+                .ok()?
+                .found()?;
             Some((dead.record.clone(), dead.accepted_at))
         }
     }
@@ -454,7 +456,8 @@ impl Hop {
 
 /// The event for the external sink, with Knative's words for what went wrong.
 fn obituary(shared: &Shared, plan: &Plan, event: &Event, name: u64) -> Event {
-    let dead = crate::path::dead_letter::record(shared, name);
+    let dead = crate::path::dead_letter::record(shared, name).ok();
+    let dead = dead.and_then(Lookup::found);
     let destination = plan.destination.as_deref().unwrap_or_default();
     let code = dead
         .as_ref()

@@ -162,9 +162,7 @@ impl Consumer {
         };
         // Their bytes are in the journal: read without the lock.
         let mut names = names;
-        names.retain(|name| {
-            dead_letter::record(shared, *name).is_some_and(|dead| way.began(&dead.record))
-        });
+        names.retain(|name| dead(shared, *name).is_some_and(|dead| way.began(&dead.record)));
         names
     }
 
@@ -177,7 +175,7 @@ impl Consumer {
     ) -> Found {
         let records: Vec<(u64, Arc<Dead>)> = names
             .iter()
-            .filter_map(|name| Some((*name, dead_letter::record(shared, *name)?)))
+            .filter_map(|name| Some((*name, dead(shared, *name)?)))
             .collect();
         let mut state = self.lock();
         let mut flying = 0;
@@ -284,6 +282,10 @@ impl Consumer {
             }
         }
     }
+}
+
+fn dead(shared: &Shared, name: u64) -> Option<Arc<Dead>> {
+    dead_letter::record(shared, name).ok()?.found()
 }
 
 impl State {
