@@ -258,6 +258,9 @@ pub struct Account {
     pub dead_lettered: u64,
     pub expired: u64,
     pub removed: u64,
+    /// Nobody knows what became of them: the journal lost it, and the log no longer has them.
+    #[serde(default)]
+    pub lost: u64,
     /// Counted one by one, not derived from the others.
     pub pending: u64,
     pub in_flight: u64,
@@ -291,6 +294,7 @@ impl Account {
             self.dead_lettered,
             self.expired,
             self.removed,
+            self.lost,
             self.pending,
         ];
         i128::from(self.matched) - ended.iter().map(|count| i128::from(*count)).sum::<i128>()
@@ -313,6 +317,9 @@ pub struct LogFacts {
     pub health: String,
     /// Records that are damaged and kept aside.
     pub damaged: u64,
+    /// Records of the journal that were lost in both copies. Events whose end may have been in them were delivered again.
+    #[serde(default)]
+    pub journal_lost: u64,
     /// Free on its disk, when that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,

@@ -23,6 +23,8 @@ use crate::shared::Shared;
 const EVERY: Duration = Duration::from_secs(30);
 /// Records of the journal since the last snapshot that make another one worth while.
 const SNAPSHOT_RECORDS: u64 = 20_000;
+/// After this time any record does: what is summed up needs no record of the journal to be sound any more.
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// How long finished events are kept, so that people can ask about them and triggers can start in the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +63,12 @@ pub(crate) struct Keeper {
     shared: Arc<Shared>,
     retention: Retention,
     quota: Quota,
-    last: Snapshot,
-    /// Where the journal must begin at the latest for the snapshot before the last.
+    /// The journal, as far as it was summed up.
+    folded: Snapshot,
+    /// Where the last snapshot ends, and the one before it: from there on the journal is needed.
+    kept: Offset,
     before_last: Offset,
+    kept_at: Duration,
 }
 
 impl Keeper {
@@ -71,14 +76,31 @@ impl Keeper {
         shared: Arc<Shared>,
         retention: Retention,
         quota: Quota,
-        last: Snapshot,
+        folded: Snapshot,
     ) -> Self {
         Self {
+            kept_at: shared.clock.monotonic(),
+            kept: 1,
             shared,
             retention,
             quota,
-            last,
+            folded,
             before_last: 1,
+        }
+    }
+
+    /// Sums up the journal if it has grown by so many records.
+    pub(crate) fn sum_up(&mut self, records_min: u64) {
+        let next = self.shared.log.journal().bounds().end;
+        if next.saturating_sub(self.kept) < records_min {
+            return;
+        }
+        match snapshot(&self.shared, &mut self.folded) {
+            Ok(()) => {
+                self.before_last = std::mem::replace(&mut self.kept, self.folded.journal_next);
+                self.kept_at = self.shared.clock.monotonic();
+            }
+            Err(error) => tracing::warn!(%error, "no snapshot of the journal could be kept"),
         }
     }
 
@@ -86,17 +108,11 @@ impl Keeper {
     /// needs.
     pub(crate) async fn tidy(&mut self, records_min: u64) {
         self.shared.log.survey();
-        let next = self.shared.log.journal().bounds().end;
-        if next.saturating_sub(self.last.journal_next) >= records_min {
-            let previous = self.last.journal_next;
-            match snapshot(&self.shared, self.last.clone()) {
-                Ok(snapshot) => {
-                    self.before_last = previous;
-                    self.last = snapshot;
-                }
-                Err(error) => tracing::warn!(%error, "no snapshot of the journal could be kept"),
-            }
-        }
+        let age = self.shared.clock.monotonic().saturating_sub(self.kept_at);
+        self.sum_up(match age >= SNAPSHOT_EVERY {
+            true => 1,
+            false => records_min,
+        });
         quota::enforce(&self.shared, self.quota);
         if let Err(error) = trim(&self.shared, &self.retention, self.before_last).await {
             tracing::warn!(%error, "old events could not be removed");
@@ -122,11 +138,18 @@ pub(crate) async fn run(shared: Arc<Shared>, keeper: Arc<tokio::sync::Mutex<Keep
 }
 
 /// Sums up what is safe in the journal, not what this process believes.
-fn snapshot(shared: &Shared, last: Snapshot) -> Result<Snapshot, recovery::Error> {
+fn snapshot(shared: &Shared, snapshot: &mut Snapshot) -> Result<(), recovery::Error> {
     let journal = shared.log.journal();
-    let snapshot = recovery::fold(journal, last)?;
+    recovery::fold(journal, snapshot)?;
+    if snapshot.positions.in_doubt() {
+        return Err(recovery::Error::InDoubt);
+    }
+    if shared.in_force.load().ready {
+        // Whoever was forgotten has been met again.
+        snapshot.positions.unknown_from = None;
+    }
     journal.keep_snapshot(snapshot.journal_next, &snapshot.encode())?;
-    Ok(snapshot)
+    Ok(())
 }
 
 async fn trim(

@@ -85,9 +85,17 @@ impl Mesh {
         let positions = &snapshot.positions;
         // The log may begin later than where the last process was: nothing older is left to match.
         let bounds = options.log.bounds();
+        if positions.scanned > bounds.end {
+            return Err(recovery::Error::LogBehind {
+                end: bounds.end,
+                scanned: positions.scanned,
+            });
+        }
         let scanned = positions.scanned.max(bounds.start).max(1);
         let mut consumers = Consumers {
             last: positions.consumer_last,
+            unknown_from: positions.unknown_from,
+            lost_records: positions.lost_records,
             ..Consumers::default()
         };
         for (id, position) in &positions.consumers {
@@ -310,6 +318,7 @@ impl Mesh {
         }
         self.tasks.cancel();
         self.tasks.join().await;
+        self.keeper.lock().await.sum_up(1);
         self.shared.log.close().await;
     }
 }

@@ -160,6 +160,11 @@ impl Metrics {
                 log.damaged,
             ),
             (
+                "heddle_journal_lost_records",
+                "Records of the journal that were lost in both copies.",
+                log.journal_lost,
+            ),
+            (
                 "heddle_log_unmatched_events",
                 "Events that are safe and not matched yet.",
                 log.next.saturating_sub(accounts.matched_up_to),
@@ -198,7 +203,7 @@ impl Metrics {
 type Of = fn(&Account) -> u64;
 
 fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
-    let counters: [(&str, &str, Of); 4] = [
+    let counters: [(&str, &str, Of); 5] = [
         (
             "heddle_matched",
             "Events a consumer's filter let pass.",
@@ -216,6 +221,11 @@ fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
             "heddle_removed",
             "Events ended by a named person.",
             |account| account.removed,
+        ),
+        (
+            "heddle_lost",
+            "Events that nobody knows the end of, because the disk lost it.",
+            |account| account.lost,
         ),
     ];
     for (name, help, of) in counters {

@@ -23,9 +23,17 @@ pub enum Error {
     Newer(SnapshotError),
     /// Starting anyway would forget where every consumer is.
     #[error(
-        "the journal begins at record {first}, after record {expected} where its newest readable snapshot ends"
+        "the journal begins at record {first}, after record {expected} where its newest readable snapshot ends; restore a backup, or run `heddle repair events --dry-run` to see what can be kept"
     )]
     Gap { first: Offset, expected: Offset },
+    /// Starting anyway would give out offsets again that the journal has already spoken of.
+    #[error(
+        "the log ends at offset {end}, and the journal speaks of events up to {scanned}: an older copy of the log was put back, or its end is gone; put the newer one back, or run `heddle repair events --dry-run` to see what would be lost"
+    )]
+    LogBehind { end: Offset, scanned: Offset },
+    /// A restart makes up for it.
+    #[error("records of the journal can be read in neither copy; it is summed up after a restart")]
+    InDoubt,
 }
 
 /// The state of everything when the last process ended.
@@ -44,11 +52,37 @@ pub(crate) fn positions(journal: &dyn Journal) -> Result<Snapshot, Error> {
             Err(error) => tracing::warn!(next, %error, "a snapshot of the journal is passed over"),
         }
     }
-    fold(journal, start)
+    let mut snapshot = start;
+    fold(journal, &mut snapshot)?;
+    if snapshot.positions.in_doubt() {
+        let positions = &mut snapshot.positions;
+        tracing::error!(
+            records = positions.lost_records, first = ?positions.losses.first(),
+            "records of the journal are lost; events whose end may have been in them are delivered again",
+        );
+        positions.resolve();
+        // So that the next start need not go back that far. Without it, it does, and comes to the same end.
+        if let Err(error) = journal.keep_snapshot(snapshot.journal_next, &snapshot.encode()) {
+            tracing::warn!(%error, "no snapshot of the journal could be kept");
+        }
+    }
+    Ok(snapshot)
 }
 
-/// Takes in everything that was written since a snapshot.
-pub(crate) fn fold(journal: &dyn Journal, mut snapshot: Snapshot) -> Result<Snapshot, Error> {
+/// What can be made of a journal whose beginning no snapshot sums up any more.
+pub(crate) fn remains(journal: &dyn Journal, first: Offset) -> Result<Snapshot, Error> {
+    let mut snapshot = Snapshot {
+        journal_next: first,
+        ..Snapshot::default()
+    };
+    snapshot.positions.lose(1..first);
+    fold(journal, &mut snapshot)?;
+    snapshot.positions.resolve();
+    Ok(snapshot)
+}
+
+/// Takes in everything that was written since a snapshot. When it fails halfway, it can go on from there.
+pub(crate) fn fold(journal: &dyn Journal, snapshot: &mut Snapshot) -> Result<(), Error> {
     let bounds = journal.bounds();
     let mut next = snapshot.journal_next;
     if bounds.start > next {
@@ -59,25 +93,35 @@ pub(crate) fn fold(journal: &dyn Journal, mut snapshot: Snapshot) -> Result<Snap
     }
     while next < bounds.end {
         let batch = journal.read(next, READ_BYTES)?;
+        let positions = &mut snapshot.positions;
+        let mut lost = batch.damaged.into_iter().peekable();
         for record in &batch.records {
-            match journal::decode(&record.payload) {
-                Ok(lines) => {
-                    let apply = |line: &Line| snapshot.positions.apply(record.offset, line);
-                    lines.iter().for_each(apply);
-                }
-                Err(error) => {
-                    tracing::error!(record = record.offset, %error, "a record of the journal cannot be read");
-                    snapshot.positions.strays += 1;
-                }
+            while let Some(lost) = lost.next_if(|lost| lost.start < record.offset) {
+                positions.lose(lost);
             }
+            take_in(positions, record);
         }
+        lost.for_each(|lost| positions.lose(lost));
         if batch.next <= next {
             break;
         }
         next = batch.next;
+        snapshot.journal_next = next;
     }
-    snapshot.journal_next = next.max(snapshot.journal_next);
-    Ok(snapshot)
+    Ok(())
+}
+
+fn take_in(positions: &mut Positions, record: &crate::log::Record) {
+    match journal::decode(&record.payload) {
+        Ok(lines) => {
+            let apply = |line: &Line| positions.apply(record.offset, line);
+            lines.iter().for_each(apply);
+        }
+        Err(error) => {
+            tracing::error!(record = record.offset, %error, "a record of the journal cannot be read");
+            positions.lose(record.offset..record.offset + 1);
+        }
+    }
 }
 
 /// A consumer as the journal left it. Without a table it has nowhere to send to yet.
@@ -98,6 +142,7 @@ pub(crate) fn consumer(
     state.tally = position.tally;
     state.held.clone_from(&position.held);
     state.counted_to = position.counted_to;
+    state.unsure_from = position.unsure_from;
     let unread = position
         .tally
         .pending()

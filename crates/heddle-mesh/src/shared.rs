@@ -45,6 +45,10 @@ pub(crate) struct Consumers {
     pub(crate) by_id: BTreeMap<ConsumerId, Arc<Consumer>>,
     pub(crate) by_key: BTreeMap<Arc<str>, Arc<Consumer>>,
     pub(crate) last: ConsumerId,
+    /// Until the first table: from where on a consumer that nobody remembers takes part, if the journal lost records.
+    pub(crate) unknown_from: Option<Offset>,
+    /// Records that the journal lost, so far.
+    pub(crate) lost_records: u64,
 }
 
 #[derive(Debug)]

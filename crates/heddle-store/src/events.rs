@@ -76,6 +76,17 @@ pub struct Options {
     pub tasks: Tasks,
     pub limits: Limits,
     pub mode: Mode,
+    /// What others know about it.
+    pub known: Known,
+}
+
+/// What somebody outside the log knows about it, such as a copy of it or a record of who has read what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Everything below was safe once: bytes that are there and not sound were damaged, not torn by a power loss.
+    pub safe: u64,
+    /// Nothing below is given out any more, whether it was ever used or not.
+    pub used: u64,
 }
 
 impl Options {
@@ -89,6 +100,7 @@ impl Options {
             tasks: Tasks::new("heddle"),
             limits: Limits::default(),
             mode: Mode::default(),
+            known: Known::default(),
         }
     }
 }
@@ -234,6 +246,7 @@ impl EventLog {
             tasks,
             mut limits,
             mode,
+            known,
         } = options;
         limits.record_bytes_max = limits.record_bytes_max.min(PAYLOAD_BYTES_MAX);
         limits.pending_bytes_max = limits.pending_bytes_max.min(PENDING_BYTES_MAX);
@@ -248,7 +261,7 @@ impl EventLog {
             }
             other => other.map_err(io(&dir))?,
         };
-        let found = recovery::recover(&vfs, &dir, &limits, fresh_mark(&clock, &dir))?;
+        let found = recovery::recover(&vfs, &dir, &limits, known, fresh_mark(&clock, &dir))?;
         let mark = found.manifest.mark;
         let pending = Pending::new(mark, found.next, found.chain, found.last_at);
         let shared = Arc::new(Shared {
@@ -442,6 +455,23 @@ impl EventLog {
     pub fn segments(&self) -> Vec<SegmentInfo> {
         let segments = self.inner.shared.all_segments();
         segments.iter().map(|segment| segment.info()).collect()
+    }
+
+    /// The number that this log's files have in common and no other log's have.
+    #[must_use]
+    pub fn mark(&self) -> u32 {
+        self.inner.shared.mark
+    }
+
+    /// The mark of the log in a directory, if there is one; 0 when it is too damaged to tell. Changes nothing.
+    pub fn mark_of(vfs: &dyn Vfs, dir: &Path) -> Result<Option<u32>, OpenError> {
+        recovery::mark_of(vfs, dir)
+    }
+
+    /// Whether all of these offsets were given up on purpose.
+    #[must_use]
+    pub fn has_removed(&self, offsets: &std::ops::Range<u64>) -> bool {
+        self.inner.shared.manifest.lock().has_removed(offsets)
     }
 
     /// How many segments were begun since the log was opened: a cheap way to notice that it has grown.

@@ -79,6 +79,16 @@ pub enum Line {
         consumer: ConsumerId,
         reason: Box<str>,
     },
+    /// Events whose end was on record in what the journal lost, and which the log no longer has: what became of them is
+    /// not known.
+    Lost {
+        consumer: ConsumerId,
+        /// They lie between these two.
+        from: Offset,
+        to: Offset,
+        events: u64,
+        at: Timestamp,
+    },
     Mark(Mark),
 }
 
@@ -168,6 +178,7 @@ const MARK: u8 = 12;
 const REMOVED: u8 = 13;
 /// As [`FAILED`], and excused.
 const EXCUSED: u8 = 14;
+const LOST: u8 = 15;
 
 /// Bits of a dead letter.
 const DEAD_SINK: u8 = 1;
@@ -189,6 +200,7 @@ impl Line {
             | Self::Unrouted { .. }
             | Self::Forgotten { .. }
             | Self::Held { .. }
+            | Self::Lost { .. }
             | Self::Mark(_) => None,
         }
     }
@@ -207,6 +219,7 @@ impl Line {
             | Self::Sunk { consumer, .. }
             | Self::Unrouted { consumer, .. }
             | Self::Forgotten { consumer, .. }
+            | Self::Lost { consumer, .. }
             | Self::Held { consumer, .. } => Some(*consumer),
             Self::Mark(_) => None,
         }
@@ -300,6 +313,17 @@ impl Line {
                 out.u32(*consumer);
                 out.str(reason);
             }
+            Self::Lost {
+                consumer,
+                from,
+                to,
+                events,
+                at,
+            } => {
+                encode_about(LOST, *consumer, *from, *at, out);
+                out.u64(*to);
+                out.u64(*events);
+            }
             Self::Mark(mark) => mark.encode(out),
         }
     }
@@ -383,6 +407,16 @@ impl Line {
                 consumer: take.u32()?,
                 reason: take.str()?.into(),
             },
+            LOST => {
+                let (consumer, from, at) = decode_about(take)?;
+                Self::Lost {
+                    consumer,
+                    from,
+                    to: take.u64()?,
+                    events: take.u64()?,
+                    at,
+                }
+            }
             MARK => Self::Mark(Mark::decode(take)?),
             _ => return Err(Unreadable("a line of an unknown kind")),
         })

@@ -5,13 +5,19 @@
 //!
 //! An event is *on record* for a consumer when a failed attempt, a dead letter or a redrive names it. All others are
 //! found again by reading the log from the consumer's floor, skipping what has ended.
+//!
+//! Records that the journal lost leave doubt, which [`doubt`] turns into work: what may not have ended is done again.
+
+mod doubt;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use jiff::Timestamp;
 
 use super::line::{ConsumerId, Dead, Line, Marked, Routed};
 use crate::log::Offset;
+pub use doubt::Doubt;
 
 /// Everything the journal says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +33,12 @@ pub struct Positions {
     pub consumer_last: ConsumerId,
     /// Lines that speak of a consumer or a dead letter nobody introduced: what introduced them was damaged.
     pub strays: u64,
+    /// Records of the journal that could be read in neither copy, so far.
+    pub lost_records: u64,
+    /// Where they were, the first of them.
+    pub losses: Vec<Range<Offset>>,
+    /// A consumer that nobody remembers may have taken part from here on: what introduced it may be lost.
+    pub unknown_from: Option<Offset>,
 }
 
 /// Where one consumer is.
@@ -47,6 +59,10 @@ pub struct Position {
     pub tally: Tally,
     /// Why nothing is sent.
     pub held: Option<String>,
+    /// What was known for sure before records were lost.
+    pub doubt: Option<Doubt>,
+    /// It goes through its events again from here on, because what became of some of them is not known.
+    pub unsure_from: Option<Offset>,
 }
 
 /// Which events are a consumer's own, from an offset on.
@@ -82,14 +98,21 @@ pub struct Tally {
     pub dead: u64,
     pub expired: u64,
     pub removed: u64,
+    /// Nobody knows what became of them: the journal lost it and the log no longer has them.
+    pub lost: u64,
 }
 
 impl Tally {
     /// What has neither ended nor rests.
     #[must_use]
     pub fn pending(&self) -> u64 {
-        let ended = self.delivered + self.dead + self.expired + self.removed;
-        self.matched.saturating_sub(ended)
+        self.matched.saturating_sub(self.ended())
+    }
+
+    /// What has ended, rests or is lost.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.delivered + self.dead + self.expired + self.removed + self.lost
     }
 }
 
@@ -137,9 +160,18 @@ impl Positions {
                 }
             }
             Line::Redriven {
-                name, at, offset, ..
-            } => self.redriven(*name, *offset, *at),
-            Line::Discarded { name, .. } => self.discarded(*name),
+                consumer,
+                name,
+                at,
+                offset,
+                ..
+            } => self.redriven(*consumer, *name, *offset, *at),
+            Line::Discarded {
+                consumer,
+                name,
+                offset,
+                ..
+            } => self.discarded(*consumer, *name, *offset),
             Line::Sunk {
                 name,
                 status,
@@ -162,6 +194,10 @@ impl Positions {
 
     fn about_consumer(&mut self, journal: Offset, line: &Line) {
         let id = line.consumer().unwrap_or_default();
+        self.introduce(id);
+        if let Some(offset) = line.offset() {
+            self.notice_redrive(id, offset);
+        }
         let Some(position) = self.consumers.get_mut(&id) else {
             self.strays += 1;
             return;
@@ -232,6 +268,7 @@ impl Positions {
                 self.dead_name_last = self.dead_name_last.max(dead.name);
                 self.dead.insert(dead.name, Rest::new(journal, dead));
             }
+            Line::Lost { events, .. } => position.tally.lost += events,
             Line::Held { reason, .. } => {
                 position.held = (!reason.is_empty()).then(|| reason.to_string());
             }
@@ -253,17 +290,16 @@ impl Positions {
                 floor: routed.from,
                 ..Position::default()
             });
+        let from = position.named(routed.consumer, &routed.key, routed.from);
         position.unrouted = None;
         position.held = None;
         // Whatever the last revision said from here on was never used.
-        position
-            .revisions
-            .retain(|revision| revision.from < routed.from);
+        position.revisions.retain(|revision| revision.from < from);
         if let Some(last) = position.revisions.last_mut() {
-            last.until = last.until.filter(|until| *until < routed.from);
+            last.until = last.until.filter(|until| *until < from);
         }
         position.revisions.push(Revision {
-            from: routed.from,
+            from,
             uid: routed.uid.clone(),
             generation: routed.generation,
             fingerprint: routed.fingerprint,
@@ -278,6 +314,7 @@ impl Positions {
     }
 
     fn marked(&mut self, marked: &Marked) {
+        self.introduce(marked.consumer);
         let Some(position) = self.consumers.get_mut(&marked.consumer) else {
             self.strays += 1;
             return;
@@ -285,38 +322,51 @@ impl Positions {
         position.tally.matched = marked.matched;
         position.floor = marked.floor;
         position.counted_to = (marked.counted_to > 0).then_some(marked.counted_to);
-        position.ended = position.ended.split_off(&marked.floor);
+        if position.counted_to.is_none() {
+            // It has gone through everything, and told what it did not find.
+            position.unsure_from = None;
+        }
+        let floor = position.sure_floor();
+        position.ended = position.ended.split_off(&floor);
     }
 
-    fn redriven(&mut self, name: u64, offset: Offset, at: Timestamp) {
-        let Some(rest) = self.dead.get_mut(&name).filter(|rest| !rest.left) else {
+    fn redriven(&mut self, consumer: ConsumerId, name: u64, offset: Offset, at: Timestamp) {
+        let rest = self.dead.get_mut(&name).filter(|rest| !rest.left);
+        let known = rest.is_some();
+        if let Some(rest) = rest {
+            rest.left = true;
+        }
+        let Some(position) = self.consumers.get_mut(&consumer) else {
             self.strays += 1;
             return;
         };
-        rest.left = true;
-        let Some(position) = self.consumers.get_mut(&rest.consumer) else {
+        if known {
+            position.tally.dead = position.tally.dead.saturating_sub(1);
+        } else {
             self.strays += 1;
-            return;
-        };
-        position.tally.dead -= 1;
+        }
         position.ended.remove(&offset);
         let retry = Retry {
             attempts: 0,
             excused: 0,
             next_at: at,
-            redriven: Some(name),
+            // A dead letter that was lost goes on its way from the log.
+            redriven: known.then_some(name),
         };
         position.retrying.insert(offset, retry);
     }
 
-    fn discarded(&mut self, name: u64) {
-        let Some(rest) = self.dead.remove(&name) else {
-            self.strays += 1;
+    fn discarded(&mut self, consumer: ConsumerId, name: u64, offset: Offset) {
+        let known = self.dead.remove(&name).is_some();
+        self.strays += u64::from(!known);
+        let Some(position) = self.consumers.get_mut(&consumer) else {
             return;
         };
-        if let Some(position) = self.consumers.get_mut(&rest.consumer) {
-            position.tally.dead -= 1;
-            position.tally.removed += 1;
+        position.tally.removed += 1;
+        if known {
+            position.tally.dead = position.tally.dead.saturating_sub(1);
+        } else {
+            position.end(offset);
         }
     }
 
@@ -340,7 +390,7 @@ impl Position {
     /// Notes that an event has ended; gives the dead letter it was redriven from.
     fn end(&mut self, offset: Offset) -> Option<u64> {
         let retry = self.retrying.remove(&offset);
-        if offset >= self.floor {
+        if offset >= self.sure_floor() {
             self.ended.insert(offset);
         }
         retry.and_then(|retry| retry.redriven)

@@ -14,8 +14,9 @@ use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
 
 const MAGIC: &[u8; 8] = b"heddleps";
-/// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused.
-const LAYOUT: u32 = 3;
+/// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused,
+/// since layout 4 what the journal lost.
+const LAYOUT: u32 = 4;
 const HEAD_BYTES: usize = 16;
 
 /// A fold of the journal up to a record.
@@ -60,6 +61,13 @@ impl Snapshot {
         for (name, rest) in &positions.dead {
             put_rest(&mut body, *name, rest);
         }
+        body.u64(positions.lost_records);
+        body.u64(positions.unknown_from.unwrap_or(0));
+        count(&mut body, positions.losses.len());
+        for lost in &positions.losses {
+            body.u64(lost.start);
+            body.u64(lost.end);
+        }
         let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len());
         bytes.put(MAGIC);
         bytes.u32(LAYOUT);
@@ -100,6 +108,13 @@ impl Snapshot {
         for _ in 0..take.u64()? {
             let (name, rest) = take_rest(&mut take, layout)?;
             positions.dead.insert(name, rest);
+        }
+        if layout >= 4 {
+            positions.lost_records = take.u64()?;
+            positions.unknown_from = Some(take.u64()?).filter(|from| *from > 0);
+            for _ in 0..take.u64()? {
+                positions.losses.push(take.u64()?..take.u64()?);
+            }
         }
         Ok(Self {
             journal_next,
@@ -144,6 +159,8 @@ fn put_position(out: &mut Vec<u8>, id: ConsumerId, position: &Position) {
         tally.dead,
         tally.expired,
         tally.removed,
+        tally.lost,
+        position.unsure_from.unwrap_or(0),
     ] {
         out.u64(number);
     }
@@ -183,7 +200,11 @@ fn take_position(take: &mut Take<'_>, layout: u32) -> Result<(ConsumerId, Positi
         dead: take.u64()?,
         expired: take.u64()?,
         removed: take.u64()?,
+        lost: if layout >= 4 { take.u64()? } else { 0 },
     };
+    if layout >= 4 {
+        position.unsure_from = Some(take.u64()?).filter(|from| *from > 0);
+    }
     position.held = Some(take.string()?).filter(|reason| !reason.is_empty());
     Ok((id, position))
 }

@@ -1,21 +1,44 @@
 //! Every event accounted for, per consumer, and counted rather than derived where that can be done at once.
+//!
+//! No consumer waits for a question: what is read from the log is read while none is locked, from a copy of what decides. The
+//! numbers for Prometheus are those that were counted as things happened.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use heddle_api::ledger::{Account, Accounts, LogFacts, SERVING};
 use heddle_store::Health;
+use jiff::Timestamp;
 
 use super::trace::held;
 use crate::journal::line::ConsumerId;
-use crate::log::{Lookup, Offset, Stretch};
+use crate::log::{Offset, Stretch};
 use crate::mesh::Mesh;
 use crate::metrics::{self, Answers};
-use crate::path::delivery::consumer::{Consumer, Reading};
+use crate::path::delivery::consumer::{Consumer, Reading, Revision, State, is_own};
 
 /// A backlog no longer than this is counted event by event.
 const COUNTED_MAX: u64 = 100_000;
 const READ_BYTES: usize = 1 << 20;
+
+/// How much is read to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// Nothing of a backlog: what waits unread follows from what was counted.
+    Tallied,
+    /// A backlog that is not too long.
+    Counted,
+    Verified,
+}
+
+/// What of a backlog is not in memory, as it was at one moment. The log does not change behind it.
+struct Unread {
+    from: Offset,
+    scanned: Offset,
+    revisions: Vec<Revision>,
+    /// Ended or on record.
+    known: BTreeSet<Offset>,
+}
 
 /// Dead letters by consumer and by the entry at which they came in.
 type Resting = HashMap<ConsumerId, BTreeMap<String, u64>>;
@@ -25,7 +48,12 @@ impl Mesh {
     #[must_use]
     pub fn accounts(&self, verify: bool) -> Accounts {
         let all = self.consumers_by_key();
-        self.accounts_of(&all, &self.dead_letters_by_entry(), verify)
+        let depth = if verify {
+            Depth::Verified
+        } else {
+            Depth::Counted
+        };
+        self.accounts_of(&all, &self.dead_letters_by_entry(), depth)
     }
 
     /// The accounts as Prometheus reads them.
@@ -33,7 +61,7 @@ impl Mesh {
     pub fn metrics_text(&self) -> String {
         let all = self.consumers_by_key();
         let mut resting = self.dead_letters_by_entry();
-        let accounts = self.accounts_of(&all, &resting, false);
+        let accounts = self.accounts_of(&all, &resting, Depth::Tallied);
         let answers: Vec<Answers> = all
             .iter()
             .map(|consumer| consumer.lock().answers.clone())
@@ -74,12 +102,12 @@ impl Mesh {
         counts
     }
 
-    fn accounts_of(&self, all: &[Arc<Consumer>], resting: &Resting, verify: bool) -> Accounts {
+    fn accounts_of(&self, all: &[Arc<Consumer>], resting: &Resting, depth: Depth) -> Accounts {
         let stretches = self.shared.log.stretches();
         let account = |consumer: &Arc<Consumer>| {
             let entries = resting.get(&consumer.id);
             let dead_letters = entries.map_or(0, |entries| entries.values().sum());
-            self.account(consumer, &stretches, dead_letters, verify)
+            self.account(consumer, &stretches, dead_letters, depth)
         };
         Accounts {
             log: self.log_facts(&stretches),
@@ -105,6 +133,7 @@ impl Mesh {
                 Health::Poisoned(reason) => reason,
             },
             damaged: log.damaged(),
+            journal_lost: self.shared.consumers.read().lost_records,
             free_bytes: known.then_some(room.free_bytes),
             needed_bytes: known.then_some(room.needed_bytes),
         }
@@ -115,22 +144,16 @@ impl Mesh {
         consumer: &Arc<Consumer>,
         stretches: &[Stretch],
         dead_letters: u64,
-        verify: bool,
+        depth: Depth,
     ) -> Account {
         let scanned = self.shared.scanned();
         let state = consumer.lock();
         let tally = state.tally;
-        let (pending, oldest) = match state.reading {
-            Reading::Live => (state.at_hand(), oldest(&state, scanned)),
-            Reading::Behind { next, .. } => {
-                let counts = verify || scanned.saturating_sub(next) <= COUNTED_MAX;
-                let pending = if counts && state.counted_to.is_none() {
-                    state.at_hand() + self.unread(&state, next, scanned)
-                } else {
-                    tally.pending()
-                };
-                (pending, oldest(&state, scanned))
-            }
+        let oldest = oldest(&state, scanned);
+        let unread = unread(&state, scanned, depth);
+        let pending = match (state.reading, &unread) {
+            (Reading::Behind { .. }, None) => tally.pending(),
+            _ => state.at_hand(),
         };
         let mut account = Account {
             consumer: consumer.key.to_string(),
@@ -139,6 +162,7 @@ impl Mesh {
             dead_lettered: tally.dead,
             expired: tally.expired,
             removed: tally.removed,
+            lost: tally.lost,
             pending,
             in_flight: state.in_flight.len() as u64,
             retrying: state.retrying.len() as u64,
@@ -147,40 +171,45 @@ impl Mesh {
             held: held(&state).or_else(|| self.forgets()),
             schedule: state.plan.policy.in_words(),
             destination: state.plan.destination.clone(),
-            kept_bytes: match pending {
+            kept_bytes: match pending.max(tally.pending()) {
                 0 => 0,
                 _ => kept_bytes(stretches, state.oldest(scanned)),
             },
             over_quota: state.over_quota(),
         };
         drop(state);
-        if account.pending > 0
-            && let Some(oldest) = oldest
-        {
-            let record = self.shared.log.get(oldest).ok().and_then(Lookup::found);
-            account.oldest_pending_at = record.map(|record| record.at);
+        if let Some(unread) = unread {
+            account.pending += self.count(&unread);
+        }
+        if account.pending > 0 {
+            account.oldest_pending_at = oldest.and_then(|oldest| self.accepted(consumer, oldest));
         }
         account
     }
 
+    /// When a consumer's oldest event was accepted. Read once for each.
+    fn accepted(&self, consumer: &Consumer, offset: Offset) -> Option<Timestamp> {
+        let seen = *consumer.oldest_seen.lock();
+        if let Some((_, at)) = seen.filter(|(known, _)| *known == offset) {
+            return Some(at);
+        }
+        let at = self.shared.log.get(offset).ok()?.found()?.at;
+        *consumer.oldest_seen.lock() = Some((offset, at));
+        Some(at)
+    }
+
     /// Counts a consumer's own events between where it reads and where the scanner is.
-    fn unread(
-        &self,
-        state: &crate::path::delivery::consumer::State,
-        from: Offset,
-        scanned: Offset,
-    ) -> u64 {
-        let mut next = from;
+    fn count(&self, unread: &Unread) -> u64 {
+        let mut next = unread.from;
         let mut count = 0;
-        while next < scanned {
+        while next < unread.scanned {
             let Ok(batch) = self.shared.log.read(next, READ_BYTES) else {
                 break;
             };
             let own = batch.records.iter().filter(|record| {
-                record.offset < scanned
-                    && !state.ended.contains(&record.offset)
-                    && !state.retrying.contains_key(&record.offset)
-                    && state.is_own(record)
+                record.offset < unread.scanned
+                    && !unread.known.contains(&record.offset)
+                    && is_own(&unread.revisions, record)
             });
             count += own.count() as u64;
             if batch.next <= next {
@@ -192,6 +221,29 @@ impl Mesh {
     }
 }
 
+/// What has to be counted in the log, if it is to be and can be.
+fn unread(state: &State, scanned: Offset, depth: Depth) -> Option<Unread> {
+    let Reading::Behind { next, .. } = state.reading else {
+        return None;
+    };
+    let counts = match depth {
+        Depth::Tallied => false,
+        Depth::Counted => scanned.saturating_sub(next) <= COUNTED_MAX,
+        Depth::Verified => true,
+    };
+    (counts && state.counted_to.is_none()).then(|| Unread {
+        from: next,
+        scanned,
+        revisions: state.revisions.clone(),
+        known: state
+            .ended
+            .iter()
+            .chain(state.retrying.keys())
+            .copied()
+            .collect(),
+    })
+}
+
 /// Of the log, from an offset on; segments are kept whole.
 fn kept_bytes(stretches: &[Stretch], from: Offset) -> u64 {
     let kept = stretches.iter().filter(|stretch| stretch.next > from);
@@ -199,7 +251,7 @@ fn kept_bytes(stretches: &[Stretch], from: Offset) -> u64 {
 }
 
 /// The oldest event that is not done.
-fn oldest(state: &crate::path::delivery::consumer::State, scanned: Offset) -> Option<Offset> {
+fn oldest(state: &State, scanned: Offset) -> Option<Offset> {
     let floor = Some(state.floor(scanned)).filter(|floor| *floor < scanned);
     let retrying = state.retrying.keys().next().copied();
     [floor, retrying].into_iter().flatten().min()

@@ -265,6 +265,7 @@ fn recount(verdict: &mut Verdict, line: &Line) {
         | Line::Unrouted { .. }
         | Line::Forgotten { .. }
         | Line::Held { .. }
+        | Line::Lost { .. }
         | Line::Mark(_) => {}
     }
 }

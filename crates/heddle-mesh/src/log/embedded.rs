@@ -1,36 +1,36 @@
-//! The log in this process: two segmented logs of heddle-store, one for events and one for the journal.
+//! The log in this process: segmented logs of heddle-store, one for events and two for the journal, which is kept twice.
 //!
-//! The only file of the mesh that knows heddle-store's engine. Snapshots of the journal are files beside it.
+//! The only part of the mesh that knows heddle-store's engine. Snapshots of the journal are files beside both copies of it.
+
+mod identity;
+mod journal;
+mod mirror;
+mod open;
+mod repair;
+mod snapshots;
 
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
 use heddle_rt::{Clock, Tasks, Vfs};
 use heddle_store::events::{self, AppendError, EventLog, Slot};
-use heddle_store::{Health, Mode, OpenError};
+use heddle_store::{Health, Mode};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::room::Gate;
+pub(crate) use journal::EmbeddedJournal;
+pub use open::{Mismatch, OpenError};
+pub use repair::{RepairError, Repaired, repair};
+
 use super::{
     Answer, Batch, Draft, Journal, Log, Lookup, Offset, Record, Refused, Reserve, Room, Stretch,
     Unavailable,
 };
-
-const EVENTS_DIR: &str = "log";
-const JOURNAL_DIR: &str = "journal";
-const SNAPSHOT_PREFIX: &str = "positions-";
-/// The newest, and the one before it in case the newest is damaged.
-const SNAPSHOTS_KEPT: usize = 2;
-
-/// A record of the journal may hold a dead letter, which is an event and more, behind other lines.
-const JOURNAL_RECORD_BYTES_MAX: usize = 8 << 20;
-/// Only one append of the journal is under way at a time, and it cannot be divided: the mark in it counts on every line.
-/// What is in it came from attempts, so their number bounds it; refusing it as too much would refuse it for ever.
-const JOURNAL_PENDING_BYTES_MAX: usize = 1 << 30;
 
 /// How to open it.
 #[derive(Clone, Debug)]
@@ -52,40 +52,20 @@ pub struct Options {
 pub struct EmbeddedLog {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
+    /// Which installation the directories say they belong to.
+    signed: Option<u64>,
+    /// They are no longer those that were opened.
+    astray: AtomicBool,
     events: EventLog,
-    journal: EventLog,
+    journal: EmbeddedJournal,
     gate: Gate,
 }
 
-impl EmbeddedLog {
-    pub fn open(options: Options) -> Result<Self, OpenError> {
-        let open = |name: &str| {
-            let dir = options.dir.join(name);
-            let mut inner = events::Options::new(options.vfs.clone(), dir, options.clock.clone());
-            inner.tasks = options.tasks.child(name);
-            inner.mode = options.mode;
-            if let Some(bytes) = options.segment_bytes {
-                inner.limits.segment_bytes = bytes;
-                inner.limits.reserve_bytes = inner.limits.reserve_bytes.min(bytes);
-            }
-            if name == JOURNAL_DIR {
-                inner.limits.record_bytes_max = JOURNAL_RECORD_BYTES_MAX;
-                inner.limits.pending_bytes_max = JOURNAL_PENDING_BYTES_MAX;
-            }
-            EventLog::open(inner)
-        };
-        let (events, journal) = (open(EVENTS_DIR)?, open(JOURNAL_DIR)?);
-        let dir = options.dir.clone();
-        let gate = Gate::new(&*options.vfs, dir, options.clock, options.reserve);
-        Ok(Self {
-            events,
-            journal,
-            gate,
-            dir: options.dir.join(JOURNAL_DIR),
-            vfs: options.vfs,
-        })
-    }
+/// What is said of a directory that went away under the server.
+const ASTRAY: &str =
+    "its directory was removed or replaced while the server ran; put it back and restart";
 
+impl EmbeddedLog {
     /// The engine underneath, for its statistics.
     #[must_use]
     pub fn engine(&self) -> &EventLog {
@@ -177,9 +157,12 @@ fn unavailable(error: impl std::error::Error) -> Unavailable {
 
 impl Log for EmbeddedLog {
     fn append(&self, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
-        let begun = self.events.segments_begun() + self.journal.segments_begun();
+        let begun = self.events.segments_begun() + self.journal.mirrored.segments_begun();
         if let Err(room) = self.gate.pass(&*self.vfs, begun) {
             return ready(Err(Refused::Low(Box::new(room)))).boxed();
+        }
+        if self.astray.load(Ordering::Relaxed) {
+            return ready(Err(Refused::Broken(ASTRAY.to_owned()))).boxed();
         }
         append(&self.events, drafts)
     }
@@ -228,22 +211,35 @@ impl Log for EmbeddedLog {
     }
 
     fn acknowledge(&self, lines: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
-        append(&self.journal, lines)
+        let appending = append(&self.journal.mirrored.primary, lines);
+        let grown = Arc::clone(&self.journal.mirrored.grown);
+        async move {
+            let appended = appending.await;
+            grown.notify_one();
+            appended
+        }
+        .boxed()
     }
 
     fn journal(&self) -> &dyn Journal {
-        self
+        &self.journal
     }
 
     fn health(&self) -> Health {
+        if self.astray.load(Ordering::Relaxed) {
+            return Health::Poisoned(ASTRAY.to_owned());
+        }
         match self.events.health() {
             // Without its journal the mesh could deliver and not remember it.
-            Health::Serving => self.journal.health(),
+            Health::Serving => self.journal.mirrored.primary.health(),
             other => other,
         }
     }
 
     fn survey(&self) {
+        if !self.is_at_home() && !self.astray.swap(true, Ordering::Relaxed) {
+            tracing::error!(dir = %self.dir.display(), "events are refused: {ASTRAY}");
+        }
         self.gate.look(&*self.vfs);
     }
 
@@ -252,75 +248,15 @@ impl Log for EmbeddedLog {
     }
 
     fn damaged(&self) -> u64 {
-        (self.events.damage().len() + self.journal.damage().len()) as u64
+        self.events.stats().damaged_count + self.journal.mirrored.damaged_count()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
-        let (events, journal) = (self.events.clone(), self.journal.clone());
+        let (events, journal) = (self.events.clone(), Arc::clone(&self.journal.mirrored));
         async move {
             journal.close().await;
             events.close().await;
         }
         .boxed()
-    }
-}
-
-impl Journal for EmbeddedLog {
-    fn bounds(&self) -> Range<Offset> {
-        self.journal.first()..self.journal.committed()
-    }
-
-    fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable> {
-        read(&self.journal, from, bytes_max)
-    }
-
-    fn get(&self, offset: Offset) -> Result<Lookup, Unavailable> {
-        get(&self.journal, offset)
-    }
-
-    fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable> {
-        self.journal.find(key, limit).map_err(unavailable)
-    }
-
-    fn stretches(&self) -> Vec<Stretch> {
-        stretches(&self.journal)
-    }
-
-    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
-        trim(&self.journal, first)
-    }
-
-    fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unavailable> {
-        let mut found = Vec::new();
-        for (next, name) in self.snapshot_names()?.into_iter().rev() {
-            let bytes = self.vfs.read(&self.dir.join(name)).map_err(unavailable)?;
-            found.push((next, bytes));
-        }
-        Ok(found)
-    }
-
-    fn keep_snapshot(&self, next: Offset, bytes: &[u8]) -> Result<(), Unavailable> {
-        // Padded, so that names sort like the numbers in them.
-        let path = self.dir.join(format!("{SNAPSHOT_PREFIX}{next:020}"));
-        self.vfs
-            .write_atomic(&path, bytes, 0o600)
-            .map_err(unavailable)?;
-        let names = self.snapshot_names()?;
-        for (_, name) in names.iter().rev().skip(SNAPSHOTS_KEPT) {
-            self.vfs.remove(&self.dir.join(name)).map_err(unavailable)?;
-        }
-        self.vfs.sync_dir(&self.dir).map_err(unavailable)
-    }
-}
-
-impl EmbeddedLog {
-    /// Oldest first.
-    fn snapshot_names(&self) -> Result<Vec<(Offset, String)>, Unavailable> {
-        let names = self.vfs.list(&self.dir).map_err(unavailable)?.into_iter();
-        let numbered = names.filter_map(|name| {
-            let next = name.strip_prefix(SNAPSHOT_PREFIX)?.parse().ok()?;
-            Some((next, name))
-        });
-        Ok(numbered.collect())
     }
 }

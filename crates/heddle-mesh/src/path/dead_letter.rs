@@ -10,7 +10,7 @@ use heddle_api::ledger::DeadLetterSelection;
 
 use crate::journal::line::ConsumerId;
 use crate::journal::positions::{Rest, Retry, Sink};
-use crate::journal::{self, Dead, Line};
+use crate::journal::{self, Attempted, Dead, Line};
 use crate::log::{Lookup, Offset, Unavailable};
 use crate::path::delivery::consumer::{Consumer, Job, JobKind, State, note};
 use crate::shared::Shared;
@@ -117,11 +117,40 @@ pub(crate) fn record(shared: &Shared, name: u64) -> Result<Lookup<Arc<Dead>>, Un
     };
     let found = shared.log.journal().get(journal)?;
     let dead = found.map(|record| dead_in(&record.payload, name));
-    Ok(match dead {
-        Lookup::Found(Some(dead)) => Lookup::Found(dead),
-        Lookup::Found(None) | Lookup::Damaged => Lookup::Damaged,
-        Lookup::Gone => Lookup::Gone,
-    })
+    match dead {
+        Lookup::Found(Some(dead)) => Ok(Lookup::Found(dead)),
+        // The journal lost it. The log may still have the event.
+        Lookup::Found(None) | Lookup::Damaged | Lookup::Gone => from_log(shared, name),
+    }
+}
+
+/// A dead letter whose own record is lost, as far as it is known, with the event from the log.
+fn from_log(shared: &Shared, name: u64) -> Result<Lookup<Arc<Dead>>, Unavailable> {
+    let rest = shared.dead.lock().rests.get(&name).cloned();
+    let Some(rest) = rest else {
+        return Ok(Lookup::Gone);
+    };
+    let Lookup::Found(record) = shared.log.get(rest.offset)? else {
+        return Ok(Lookup::Damaged);
+    };
+    Ok(Lookup::Found(Arc::new(Dead {
+        attempted: Attempted {
+            consumer: rest.consumer,
+            offset: rest.offset,
+            number: rest.attempts,
+            at: rest.at,
+            latency_us: 0,
+            status: rest.status,
+        },
+        name,
+        redrives: rest.redrives,
+        accepted_at: rest.accepted_at,
+        reason: rest.reason,
+        answer: Vec::new(),
+        sink: rest.sink == Sink::Waiting,
+        given_up: false,
+        record: record.payload,
+    })))
 }
 
 /// The dead letter of this name among the lines of a record.

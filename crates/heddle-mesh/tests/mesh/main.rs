@@ -4,6 +4,7 @@
 
 mod closing;
 mod consent;
+mod damage;
 mod delivery;
 mod door;
 mod draining;

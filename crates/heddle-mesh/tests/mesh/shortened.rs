@@ -1,6 +1,6 @@
 //! A log that lost what it had said was safe, while the journal kept what is said about it.
 //!
-//! No disk may do that, and no mesh can make up for it. It must not become worse by it either.
+//! No disk may do that, and no mesh can make up for it. It is refused, and does not become worse once that is accepted.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -46,8 +46,14 @@ async fn lose_the_log() {
     for name in disk.list(log).unwrap() {
         disk.remove(&log.join(name)).unwrap();
     }
-    world.begin();
+    let world = world.over(disk, "the log is gone");
+    assert!(
+        world.repaired,
+        "what was accepted is not forgotten without a word"
+    );
     world.route().await;
     world.pass(60).await;
     assert_eq!(world.publish("4", &[]).await, 202);
+    let told = |world: &World| (world.account("t").lost, world.account("t").pending) == (3, 1);
+    world.until("each is accounted for", told).await;
 }

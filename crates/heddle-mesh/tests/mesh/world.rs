@@ -250,6 +250,8 @@ pub(crate) struct World {
     watcher: Option<Arc<Watcher>>,
     /// Where the log lies, unless it is one in memory, which outlives the mesh by itself.
     pub(crate) disk: Option<MemoryVfs>,
+    /// Whether a loss had to be accepted before it began.
+    pub(crate) repaired: bool,
     tasks: Tasks,
 }
 
@@ -274,6 +276,7 @@ impl World {
             quota,
             reserve: Reserve::default(),
             disk,
+            repaired: false,
             tasks,
         }
     }
@@ -341,6 +344,64 @@ impl World {
             .as_ref()
             .map(|disk| disk.power_loss(PowerLoss::LoseUnsynced));
         self.begin();
+    }
+
+    /// The process dies.
+    pub(crate) async fn die(&mut self) {
+        self.tasks.cancel();
+        self.tasks.join().await;
+    }
+
+    /// Another process over what is left of a disk: started as usual, and after a refusal as by somebody who accepts the
+    /// loss. Its subscribers accept everything.
+    pub(crate) fn over(&self, disk: MemoryVfs, what: &str) -> Self {
+        let tasks = Tasks::new("test");
+        let subscribers = Arc::new(Subscribers::default());
+        *subscribers.tasks.lock() = Some(tasks.clone());
+        let keeping = (self.retention, self.quota);
+        let mut repaired = false;
+        loop {
+            let options = log_options(&self.clock, &disk, self.reserve);
+            let opened = EmbeddedLog::open(options.clone()).map_err(|error| error.to_string());
+            let opened = opened.and_then(|log| {
+                let log: Arc<dyn Log> = Arc::new(log);
+                let (clock, chance) = (&self.clock, &self.chance);
+                let mesh = try_open(clock, chance, &tasks, &log, &subscribers, keeping, None)?;
+                Ok((log, mesh))
+            });
+            match opened {
+                Ok((log, mesh)) => {
+                    return Self {
+                        watcher: None,
+                        clock: self.clock.clone(),
+                        chance: self.chance.clone(),
+                        log,
+                        subscribers,
+                        mesh,
+                        resources: self.resources.clone(),
+                        retention: self.retention,
+                        quota: self.quota,
+                        reserve: self.reserve,
+                        repaired,
+                        disk: Some(disk),
+                        tasks,
+                    };
+                }
+                Err(error) => {
+                    assert!(!repaired, "{what}: refused after a repair: {error}");
+                    assert!(
+                        error.contains("heddle repair events"),
+                        "{what}: no remedy: {error}"
+                    );
+                    let found = embedded::repair(&options, false).unwrap();
+                    assert!(
+                        found.problem.is_some(),
+                        "{what}: nothing to repair: {error}"
+                    );
+                    repaired = true;
+                }
+            }
+        }
     }
 
     /// The process ends as it should; a new one takes over.
@@ -600,7 +661,11 @@ impl World {
 }
 
 fn open_log(clock: &Clock, disk: &MemoryVfs, reserve: Reserve) -> Arc<dyn Log> {
-    let options = embedded::Options {
+    Arc::new(EmbeddedLog::open(log_options(clock, disk, reserve)).unwrap())
+}
+
+fn log_options(clock: &Clock, disk: &MemoryVfs, reserve: Reserve) -> embedded::Options {
+    embedded::Options {
         vfs: disk.shared(),
         dir: "/mesh".into(),
         clock: clock.clone(),
@@ -608,8 +673,7 @@ fn open_log(clock: &Clock, disk: &MemoryVfs, reserve: Reserve) -> Arc<dyn Log> {
         mode: Mode::Inline,
         segment_bytes: Some(4096),
         reserve,
-    };
-    Arc::new(EmbeddedLog::open(options).unwrap())
+    }
 }
 
 fn open(
@@ -621,6 +685,27 @@ fn open(
     (retention, quota): (Retention, Quota),
     watcher: Option<Arc<Watcher>>,
 ) -> Mesh {
+    try_open(
+        clock,
+        chance,
+        tasks,
+        log,
+        subscribers,
+        (retention, quota),
+        watcher,
+    )
+    .unwrap()
+}
+
+fn try_open(
+    clock: &Clock,
+    chance: &Chance,
+    tasks: &Tasks,
+    log: &Arc<dyn Log>,
+    subscribers: &Arc<Subscribers>,
+    (retention, quota): (Retention, Quota),
+    watcher: Option<Arc<Watcher>>,
+) -> Result<Mesh, String> {
     let limits = heddle_mesh::event::http::Limits::default();
     let courier = Courier::new(CourierOptions {
         tasks: tasks.child("connections"),
@@ -640,7 +725,7 @@ fn open(
         limits,
         observer: watcher.map(|watcher| watcher as Arc<dyn Observer>),
     };
-    Mesh::open(options).unwrap()
+    Mesh::open(options).map_err(|error| error.to_string())
 }
 
 /// The id of an event in structured form.

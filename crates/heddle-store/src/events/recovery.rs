@@ -30,7 +30,7 @@ use super::scan::{Found, Hole, Scanner, Scope, WINDOW_BYTES};
 use super::segment::{Extent, Segment};
 use super::shared::missing_damage;
 use super::writer::{Active, BEGUN};
-use super::{Damage, DamageKind, Limits};
+use super::{Damage, DamageKind, Known, Limits};
 use crate::OpenError;
 use inventory::Member;
 
@@ -61,10 +61,29 @@ struct Walked {
     tail: bool,
 }
 
+/// The mark of the log in a directory, if there is one. Changes nothing.
+pub(super) fn mark_of(vfs: &dyn Vfs, dir: &Path) -> Result<Option<u32>, OpenError> {
+    let at = |source| OpenError::Io {
+        path: dir.to_owned(),
+        source,
+    };
+    if !vfs.exists(dir).map_err(at)? {
+        return Ok(None);
+    }
+    if let Some(Decoded::Fine(manifest)) = Manifest::load(vfs, dir).map_err(at)? {
+        return Ok(Some(manifest.mark));
+    }
+    let candidates = inventory::candidates(vfs, dir)?;
+    let elected = inventory::elect(vfs, &candidates).map_err(at)?;
+    // A log whose every mark is damaged is one all the same.
+    Ok(elected.or_else(|| (!candidates.is_empty()).then_some(0)))
+}
+
 pub(super) fn recover(
     vfs: &Arc<dyn Vfs>,
     dir: &Path,
     limits: &Limits,
+    known: Known,
     fresh_mark: u32,
 ) -> Result<Recovered, OpenError> {
     let at = |path: &Path| {
@@ -104,6 +123,7 @@ pub(super) fn recover(
         vfs,
         dir,
         limits,
+        known,
         manifest,
         segments: BTreeMap::new(),
         damage,
@@ -117,6 +137,7 @@ struct Recovery<'a> {
     vfs: &'a Arc<dyn Vfs>,
     dir: &'a Path,
     limits: &'a Limits,
+    known: Known,
     manifest: Manifest,
     segments: BTreeMap<u64, Arc<Segment>>,
     damage: Vec<Damage>,
@@ -152,6 +173,7 @@ impl Recovery<'_> {
             }
         }
         let (next, missing) = self.end();
+        let next = self.go_on_at(next);
         let last = self.segments.values().next_back();
         let (chain, last_at) = last.map_or((0, i64::MIN), |segment| {
             let extent = segment.extent.read();
@@ -337,8 +359,14 @@ impl Recovery<'_> {
                 }
             }
         }
-        // A write begins when all before it is safe: what is before the last write was.
-        let proven = last_write.max(floor);
+        // A write begins when all before it is safe: what is before the last write was. What somebody else has seen was
+        // safe too, if there are bytes of it.
+        let seen = if holes.is_empty() && scanner.rest_is_blank()? {
+            0
+        } else {
+            self.known.safe
+        };
+        let proven = last_write.max(floor).max(seen);
         let torn = holes.iter().find(|(offsets, _)| offsets.end > proven);
         Ok(torn.map_or(whole, |(_, before)| *before).max(proven))
     }
@@ -450,6 +478,14 @@ impl Recovery<'_> {
             .map(|offsets| missing_damage(self.dir, offsets.clone()));
         self.damage.extend(told);
         (end, missing)
+    }
+
+    /// Passes over offsets that somebody knows to have been used. Given up on purpose, they are not told as missing.
+    fn go_on_at(&mut self, next: u64) -> u64 {
+        if self.known.used > next {
+            self.manifest.remove(next..self.known.used);
+        }
+        next.max(self.known.used)
     }
 
     /// Writes down how far the log is safe, before anything is added to it.

@@ -3,6 +3,7 @@
 //! Each subcommand looks after one part of the directory, works on a stopped one only, keeps what it replaces beside it, and
 //! with `--dry-run` says what it would do and changes nothing.
 
+mod events;
 mod resources;
 
 use std::path::PathBuf;
@@ -17,7 +18,8 @@ use crate::wire::{self, World};
 const EXAMPLES: &str = "\
 Examples:
   heddle repair resources --dry-run          what is damaged, and what could be kept
-  heddle repair resources --data-dir /var/lib/heddle";
+  heddle repair resources --data-dir /var/lib/heddle
+  heddle repair events --dry-run             what is lost if a part of the log or journal stays away";
 
 /// Keep what is intact of a damaged data directory, and say what is not
 #[derive(Debug, clap::Args)]
@@ -31,6 +33,8 @@ pub(super) struct Args {
 enum Command {
     /// Repair the store of resources
     Resources(resources::Args),
+    /// Make the log of events and its journal fit together again
+    Events(events::Args),
 }
 
 /// What every repair is told.
@@ -48,6 +52,7 @@ struct RepairArgs {
 pub(super) fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     match args.command {
         Command::Resources(args) => resources::run(&args, world, terminal),
+        Command::Events(args) => events::run(&args, world, terminal),
     }
 }
 

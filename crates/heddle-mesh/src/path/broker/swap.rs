@@ -80,6 +80,8 @@ impl Scanner {
         for consumer in gone {
             unroute(&self.shared, &consumer, at, when);
         }
+        // Whoever is new from now on was not there before.
+        self.shared.consumers.write().unknown_from = None;
         consumers
     }
 
@@ -182,7 +184,8 @@ fn begin(shared: &Shared, state: &State, spec: &routes::Consumer, at: Offset) ->
     }
     let first = shared.log.bounds().start;
     let start = match &spec.settings.start {
-        Start::New => at,
+        // Its beginning may be among what the journal lost. Rather an event too many than one too few.
+        Start::New => shared.consumers.read().unknown_from.unwrap_or(at),
         Start::Earliest => first,
         Start::Time(time) => shared.log.at_time(*time),
         Start::Event { source, id } => {

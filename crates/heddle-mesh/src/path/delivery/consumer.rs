@@ -14,6 +14,7 @@ mod job;
 mod keys;
 mod overflow;
 mod own;
+mod reconcile;
 mod starved;
 mod turn;
 
@@ -43,7 +44,7 @@ use starved::Starved;
 use turn::Turn;
 
 pub(crate) use job::{Job, JobKind};
-pub(crate) use own::Revision;
+pub(crate) use own::{Revision, is_own};
 
 /// Events that wait in memory for one consumer; more stay in the log until there is room.
 pub(crate) const QUEUE_MAX: usize = 4096;
@@ -73,6 +74,8 @@ pub(crate) struct Consumer {
     bell: Notify,
     /// Rings when an attempt is over.
     landed: Notify,
+    /// The oldest event that was not done when somebody last asked, and when it was accepted.
+    pub(crate) oldest_seen: Mutex<Option<(Offset, Timestamp)>>,
 }
 
 #[derive(Debug)]
@@ -96,6 +99,8 @@ pub(crate) struct State {
     /// While it catches up by itself: below this its events are counted.
     pub(crate) counted_to: Option<Offset>,
     pub(crate) tally: Tally,
+    /// While it goes through events again whose outcome the journal lost: from where.
+    pub(crate) unsure_from: Option<Offset>,
     /// Since the process began.
     pub(crate) answers: Answers,
     /// Lanes at work, or about to be.
@@ -129,6 +134,7 @@ impl Consumer {
             ended: BTreeSet::new(),
             counted_to: None,
             tally: Tally::default(),
+            unsure_from: None,
             answers: Answers::default(),
             lanes: 0,
             resting: 0,
@@ -146,6 +152,7 @@ impl Consumer {
             state: Mutex::new(state),
             bell: Notify::new(),
             landed: Notify::new(),
+            oldest_seen: Mutex::default(),
         }
     }
 
@@ -219,6 +226,7 @@ impl Consumer {
         if at >= scanned {
             state.reading = Reading::Live;
             state.counted_to = None;
+            self.reconcile(shared, &mut state, scanned);
         } else {
             state.reading = Reading::Behind {
                 next: at,

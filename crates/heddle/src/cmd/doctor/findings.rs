@@ -164,6 +164,14 @@ fn log(log: &LogFacts) -> Vec<Finding> {
         let what = format!("{} damaged and kept aside", count(log.damaged, "record"));
         findings.push(Finding::new(Level::Bad, "log", what, "the disk returned other bytes than were written: check it, and keep a copy of the data directory"));
     }
+    if log.journal_lost > 0 {
+        let what = format!(
+            "{} of the journal lost in both copies; events whose end may have been in them were delivered again",
+            count(log.journal_lost, "record")
+        );
+        let remedy = "check the disk; consumers that lost events are named below";
+        findings.push(Finding::new(Level::Warn, "journal", what, remedy));
+    }
     if findings.is_empty() {
         let held = log.next.saturating_sub(log.first);
         let what = format!(
@@ -205,6 +213,16 @@ fn balance(consumers: &[Account]) -> Vec<Finding> {
             )
         })
         .collect();
+    let lost = consumers.iter().filter(|account| account.lost > 0);
+    let lost = lost.map(|account| {
+        let what = format!(
+            "nobody knows what became of {} of its {} events: the disk lost them",
+            account.lost, account.matched
+        );
+        let remedy = "publish them again if they matter; `heddle trace` tells of each event that is still in the log";
+        Finding::new(Level::Bad, &account.consumer, what, remedy)
+    });
+    let findings: Vec<Finding> = findings.into_iter().chain(lost).collect();
     if !findings.is_empty() {
         return findings;
     }

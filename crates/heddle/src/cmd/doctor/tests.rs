@@ -19,6 +19,7 @@ fn healthy() -> Facts {
         segments: 2,
         health: "serving".to_owned(),
         damaged: 0,
+        journal_lost: 0,
         free_bytes: Some(40 << 30),
         needed_bytes: Some(288 << 20),
     };

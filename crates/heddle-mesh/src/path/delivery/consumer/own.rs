@@ -22,24 +22,30 @@ pub(crate) struct Revision {
 impl State {
     /// Whether the event is the consumer's own, by the revision that decides about it.
     pub(crate) fn is_own(&self, record: &Record) -> bool {
-        let Some(revision) = self.revision_at(record.offset) else {
-            return false;
-        };
-        let Ok((entry, event)) = envelope::entry_and_event(&record.payload) else {
-            return false;
-        };
-        revision.feeds.iter().any(|(feed, _)| feed == entry) && revision.predicate.matches(&event)
+        is_own(&self.revisions, record)
     }
 
     pub(crate) fn revision_at(&self, offset: Offset) -> Option<&Revision> {
-        let found = self
-            .revisions
-            .iter()
-            .rev()
-            .find(|revision| revision.from <= offset)?;
-        found
-            .until
-            .is_none_or(|until| offset < until)
-            .then_some(found)
+        revision_at(&self.revisions, offset)
     }
+}
+
+/// Whether an event belongs to whoever has these revisions.
+pub(crate) fn is_own(revisions: &[Revision], record: &Record) -> bool {
+    let Some(revision) = revision_at(revisions, record.offset) else {
+        return false;
+    };
+    let Ok((entry, event)) = envelope::entry_and_event(&record.payload) else {
+        return false;
+    };
+    revision.feeds.iter().any(|(feed, _)| feed == entry) && revision.predicate.matches(&event)
+}
+
+fn revision_at(revisions: &[Revision], offset: Offset) -> Option<&Revision> {
+    let mut newest = revisions.iter().rev();
+    let found = newest.find(|revision| revision.from <= offset)?;
+    found
+        .until
+        .is_none_or(|until| offset < until)
+        .then_some(found)
 }
