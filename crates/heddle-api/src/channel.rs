@@ -38,8 +38,10 @@ use crate::schema::{free_form, structural};
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = structural)]
 pub struct ChannelSpec {
-    /// Which kind of channel stands behind this one. heddle keeps every channel in its own log and accepts any template.
+    /// Which kind of channel stands behind this one. heddle keeps every channel in its own log and accepts any template; the
+    /// default is Knative's, because clients read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = {"apiVersion": "messaging.knative.dev/v1", "kind": "InMemoryChannel"}))]
     pub channel_template: Option<ChannelTemplate>,
     /// How events are delivered to subscribers that say nothing about it themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -38,6 +38,7 @@ pub mod event_policy;
 pub mod evidence;
 pub mod filter;
 pub mod http_source;
+mod knative;
 pub mod ledger;
 pub mod names;
 pub mod offer;
@@ -98,9 +99,9 @@ pub fn kinds() -> Vec<KindInfo> {
             ..written::<EventActivation>(event_activation::CONDITIONS)
         },
         written::<HTTPSource>(http_source::CONDITIONS),
-        with_empty_spec(written::<Channel>(channel::CONDITIONS)),
+        written::<Channel>(channel::CONDITIONS),
         written::<Subscription>(subscription::CONDITIONS),
-        with_empty_spec(written::<Broker>(broker::CONDITIONS)),
+        written::<Broker>(broker::CONDITIONS),
         written::<Trigger>(trigger::CONDITIONS),
         written::<EventPolicy>(event_policy::CONDITIONS),
         written::<EventFlow>(event_flow::CONDITIONS),
@@ -114,35 +115,42 @@ pub fn kinds() -> Vec<KindInfo> {
 }
 
 fn written<K: CustomResourceExt>(conditions: ConditionSet) -> KindInfo {
+    let mut crd = K::crd();
+    allow_empty_spec(&mut crd);
+    knative::label(&mut crd);
     KindInfo {
-        crd: K::crd(),
+        crd,
         conditions,
         read_only: false,
     }
 }
 
-/// Lets people leave `spec` away where nothing in it is required, as Knative does: it is then the empty one.
-fn with_empty_spec(mut kind: KindInfo) -> KindInfo {
-    for version in &mut kind.crd.spec.versions {
+/// Lets people leave `spec` away where nothing in it is required: it is then the empty one.
+fn allow_empty_spec(crd: &mut CustomResourceDefinition) {
+    for version in &mut crd.spec.versions {
         let schema = version.schema.as_mut();
         let Some(root) = schema.and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
             continue;
         };
+        let properties = root.properties.as_mut();
+        let Some(spec) = properties.and_then(|properties| properties.get_mut("spec")) else {
+            continue;
+        };
+        if spec
+            .required
+            .as_ref()
+            .is_some_and(|required| !required.is_empty())
+        {
+            continue;
+        }
+        spec.default = Some(JSON(serde_json::json!({})));
         let required = root.required.take().unwrap_or_default();
         let required: Vec<String> = required
             .into_iter()
             .filter(|field| field != "spec")
             .collect();
         root.required = (!required.is_empty()).then_some(required);
-        let spec = root
-            .properties
-            .as_mut()
-            .and_then(|properties| properties.get_mut("spec"));
-        if let Some(spec) = spec {
-            spec.default = Some(JSON(serde_json::json!({})));
-        }
     }
-    kind
 }
 
 /// The definitions of all kinds, in the order of [`kinds`].

@@ -14,6 +14,9 @@ use crate::duck::{DeliverySpec, Destination};
 use crate::filter::Filter;
 use crate::schema::structural;
 
+/// The label that names the Broker of a Trigger, as Knative sets it.
+pub const BROKER_LABEL: &str = "eventing.knative.dev/broker";
+
 /// The annotation that names an object which must be ready before the Trigger is, as a reference in JSON.
 pub const DEPENDENCY_ANNOTATION: &str = "knative.dev/dependency";
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::registry::{Registry, Resource};
+use crate::reviews::{self, REVIEWS};
 
 pub(crate) const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -22,11 +23,10 @@ fn groups(registry: &Registry) -> BTreeMap<&str, Versions<'_>> {
             .or_default()
             .push(resource);
     }
-    groups
-        .entry("authorization.k8s.io")
-        .or_default()
-        .entry("v1")
-        .or_default();
+    for review in REVIEWS {
+        let versions = groups.entry(review.group).or_default();
+        versions.entry(reviews::VERSION).or_default();
+    }
     groups
 }
 
@@ -93,10 +93,10 @@ pub(crate) fn api_resources(registry: &Registry, group: &str, version: &str) -> 
             }));
         }
     }
-    if group == "authorization.k8s.io" {
+    for review in REVIEWS.iter().filter(|review| review.group == group) {
         list.push(json!({
-            "name": "selfsubjectaccessreviews", "singularName": "selfsubjectaccessreview", "namespaced": false,
-            "kind": "SelfSubjectAccessReview", "verbs": ["create"],
+            "name": review.plural, "singularName": review.singular(), "namespaced": false,
+            "kind": review.kind, "verbs": ["create"],
         }));
     }
     let group_version = if group.is_empty() {
@@ -161,13 +161,39 @@ fn aggregated_version(group: &str, version: &str, resources: &[&Arc<Resource>]) 
         }
         entries.push(entry);
     }
-    if group == "authorization.k8s.io" {
+    for review in REVIEWS.iter().filter(|review| review.group == group) {
         entries.push(json!({
-            "resource": "selfsubjectaccessreviews", "responseKind": kind(group, "SelfSubjectAccessReview"),
-            "scope": "Cluster", "singularResource": "selfsubjectaccessreview", "verbs": ["create"],
+            "resource": review.plural, "responseKind": kind(group, review.kind),
+            "scope": "Cluster", "singularResource": review.singular(), "verbs": ["create"],
         }));
     }
     json!({"version": version, "freshness": "Current", "resources": entries})
+}
+
+/// `/`: the paths that can be asked, for clients that find their way from there.
+pub(crate) fn root(registry: &Registry) -> Value {
+    let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
+    for (name, versions) in groups(registry) {
+        let prefix = match name {
+            "" => "/api".to_owned(),
+            name => format!("/apis/{name}"),
+        };
+        paths.extend(versions.keys().map(|version| format!("{prefix}/{version}")));
+        paths.push(prefix);
+    }
+    let others = [
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ];
+    paths.extend(others.map(str::to_owned));
+    paths.sort();
+    paths.dedup();
+    json!({"paths": paths})
 }
 
 pub(crate) fn version() -> Value {

@@ -34,6 +34,7 @@ mod protobuf;
 mod read;
 mod registry;
 mod request;
+mod reviews;
 mod schema;
 mod seed;
 mod select;

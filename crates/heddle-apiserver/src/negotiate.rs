@@ -81,6 +81,15 @@ pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
     None
 }
 
+/// Whether the client wants to leave HTTP for a WebSocket.
+pub(crate) fn wants_websocket(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::UPGRADE).iter();
+    values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|protocol| protocol.trim().eq_ignore_ascii_case("websocket"))
+}
+
 pub(crate) fn accepts_openapi_protobuf(headers: &HeaderMap) -> bool {
     entries(headers).any(|entry| entry.contains("proto-openapi.spec.v2"))
 }

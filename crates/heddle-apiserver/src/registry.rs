@@ -13,6 +13,7 @@ use crate::jsonpath::JsonPath;
 use crate::schema::Schema;
 use crate::table::Columns;
 
+mod absent;
 mod admission;
 mod builtin;
 
@@ -40,6 +41,8 @@ pub struct Resource {
     pub nature: Nature,
     /// Rules that the schema cannot express.
     pub(crate) check: Option<admission::Check>,
+    /// Defaults that the schema cannot express.
+    pub(crate) defaults: Option<admission::Defaults>,
 }
 
 /// How a kind departs from an ordinary custom resource.
@@ -64,6 +67,8 @@ pub enum BuiltIn {
     Lease,
     /// Seeded at start, read-only.
     CustomResourceDefinition,
+    /// A kind that only a cluster has: known, so that clients that ask for all of them go on, and always empty.
+    Absent,
 }
 
 impl Resource {
@@ -108,7 +113,9 @@ impl Resource {
 
     pub fn verbs(&self) -> &'static [&'static str] {
         match self.nature {
-            Nature::BuiltIn(BuiltIn::CustomResourceDefinition) => &["get", "list", "watch"],
+            Nature::BuiltIn(BuiltIn::CustomResourceDefinition | BuiltIn::Absent) => {
+                &["get", "list", "watch"]
+            }
             // Namespaces go one at a time: each takes everything in it along.
             Nature::BuiltIn(BuiltIn::Namespace) => &[
                 "create", "delete", "get", "list", "patch", "update", "watch",
@@ -156,6 +163,7 @@ impl Registry {
     /// The built-in kinds plus one resource per definition. `projections` names kinds that only heddle writes.
     pub fn new(crds: Vec<CustomResourceDefinition>, projections: &[String]) -> Result<Self, Error> {
         let mut resources = builtin::resources()?;
+        resources.extend(absent::resources()?);
         for crd in &crds {
             resources.push(from_crd(crd, projections)?);
         }
@@ -288,5 +296,6 @@ fn from_crd(crd: &CustomResourceDefinition, projections: &[String]) -> Result<Re
         storage: format!("{}.{}", spec.names.plural, spec.group).into(),
         nature,
         check: admission::check_of(&spec.group, &spec.names.kind),
+        defaults: admission::defaults_of(&spec.group, &spec.names.kind),
     })
 }

@@ -11,6 +11,8 @@ use crate::status::{Refusal, Result};
 /// What the path names, before it is known whether such a resource exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Path<'a> {
+    /// `/`
+    Root,
     Version,
     /// `/api`
     CoreVersions,
@@ -44,6 +46,7 @@ pub(crate) struct Target<'a> {
 pub(crate) fn path(path: &str) -> Path<'_> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
+        [""] => Path::Root,
         ["version"] => Path::Version,
         ["api"] => Path::CoreVersions,
         ["apis"] => Path::Groups,

@@ -14,14 +14,14 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::auth::{self, CONTROLLERS, Identity};
-use crate::registry::Resource;
+use crate::auth::{self, Identity};
+use crate::registry::{BuiltIn, Nature, Resource};
 use crate::request::{Params, Path, Target};
 use crate::status::{Refusal, Result};
 use crate::strategy::Part;
-use crate::{Inner, body, delete, discovery, negotiate, openapi, read, watch, write};
+use crate::{Inner, body, delete, discovery, negotiate, openapi, read, reviews, watch, write};
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
@@ -219,6 +219,7 @@ where
         _ if parts.method != Method::GET && parts.method != Method::HEAD => {
             Err(Refusal::method_not_allowed())
         }
+        Path::Root => found(Some(discovery::root(registry))),
         Path::Version => found(Some(discovery::version())),
         Path::CoreVersions => Ok(discovery_response(&parts, discovery::core_versions, || {
             discovery::aggregated(registry, true)
@@ -256,8 +257,8 @@ async fn object<B>(
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
 {
-    if (target.group, target.plural) == ("authorization.k8s.io", "selfsubjectaccessreviews") {
-        return access_review(inner, &identity, &parts, body).await;
+    if let Some(review) = reviews::of(&target) {
+        return review.ask(&inner.registry, &identity, &parts, body).await;
     }
     let params = Params::parse(&parts.method, parts.uri.query().unwrap_or_default())?;
     let resource = inner
@@ -285,7 +286,10 @@ where
     }
     auth::authorize(&identity, verb, &resource, target.namespace)?;
     if !resource.verbs().contains(&verb) {
-        return Err(Refusal::method_not_allowed());
+        return Err(match resource.nature {
+            Nature::BuiltIn(BuiltIn::Absent) => Refusal::not_kept(&resource),
+            _ => Refusal::method_not_allowed(),
+        });
     }
     let call = Call {
         namespace: target.namespace.map(str::to_owned),
@@ -297,6 +301,9 @@ where
         parts,
     };
     if verb == "watch" {
+        if negotiate::wants_websocket(&call.parts.headers) {
+            return Err(Refusal::no_websocket());
+        }
         return watch::watch(inner, call);
     }
     let _permit = inner
@@ -347,43 +354,6 @@ fn audit(call: &Call, verb: &str, response: &Result<Response<Body>>) {
         namespace = call.namespace.as_deref(), name = call.name.as_deref(), code, dry_run = call.params.dry_run,
         "write"
     );
-}
-
-/// `kubectl auth can-i`: answered by the same function that guards the requests themselves.
-async fn access_review<B>(
-    inner: &Inner,
-    identity: &Identity,
-    parts: &request::Parts,
-    body: B,
-) -> Result<Response<Body>>
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-{
-    if parts.method != Method::POST {
-        return Err(Refusal::method_not_allowed());
-    }
-    let encoding = negotiate::encoding(&parts.headers)?;
-    let mut review = body::decode(&body::read(body).await?, encoding)?.value;
-    let text = |field: &str| {
-        review["spec"]["resourceAttributes"][field]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let (group, plural, verb) = (text("group"), text("resource"), text("verb"));
-    let resource = inner
-        .registry
-        .resources()
-        .iter()
-        .find(|r| r.group == group && r.plural == plural);
-    let allowed = match resource {
-        Some(resource) => auth::allows(identity, &verb, resource),
-        None => identity.is_in(auth::ADMINS) || identity.is_in(CONTROLLERS),
-    };
-    review["kind"] = json!("SelfSubjectAccessReview");
-    review["apiVersion"] = json!("authorization.k8s.io/v1");
-    review["status"] = json!({"allowed": allowed});
-    Ok(json_response(StatusCode::CREATED, &review))
 }
 
 fn discovery_response(

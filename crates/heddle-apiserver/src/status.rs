@@ -172,6 +172,26 @@ impl Refusal {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
+    /// A write to a kind that only a cluster has.
+    pub fn not_kept(resource: &Resource) -> Self {
+        let message = format!(
+            "{} are not kept here: heddle is not a cluster, and the list of them is always empty",
+            resource.qualified()
+        );
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    /// Clients that try a WebSocket first take a 503 as the word to watch by plain HTTP. They would take advice to wait
+    /// literally, so there is none.
+    pub fn no_websocket() -> Self {
+        let message = "watches are not served over WebSocket; ask again without the Upgrade header";
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            message,
+        )
+    }
+
     pub fn not_acceptable(accepted: &str) -> Self {
         let message = format!("only the following media types are accepted: {accepted}");
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)

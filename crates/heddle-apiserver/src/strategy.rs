@@ -185,7 +185,7 @@ pub(crate) fn create(ctx: &Context<'_>, mut object: Value, ownership: Ownership)
             .remove("status");
     }
     builtin::on_create(ctx.resource, &mut object)?;
-    ctx.resource.schema.default(&mut object);
+    fill_in(ctx.resource, &mut object);
     if ownership == Ownership::Track {
         apply::track_update(
             None,
@@ -198,6 +198,14 @@ pub(crate) fn create(ctx: &Context<'_>, mut object: Value, ownership: Ownership)
     builtin::begin(ctx.resource, &mut object);
     validate(ctx, &object, None)?;
     Ok(object)
+}
+
+/// What the object leaves open.
+fn fill_in(resource: &Resource, object: &mut Value) {
+    resource.schema.default(object);
+    if let Some(defaults) = resource.defaults {
+        defaults(object);
+    }
 }
 
 /// Rules of change: what may not change is kept, what changed is validated. Returns `None` for a no-op.
@@ -229,7 +237,7 @@ pub(crate) fn update(
     keep_metadata(old, &mut new, part);
     keep_other_part(ctx.resource, old, &mut new, part);
     builtin::on_update(ctx.resource, old, &mut new, &name)?;
-    ctx.resource.schema.default(&mut new);
+    fill_in(ctx.resource, &mut new);
     count_generation(ctx.resource, old, &mut new);
     if part == Part::Main {
         guard_finalizers(ctx.resource, old, &new, &name)?;

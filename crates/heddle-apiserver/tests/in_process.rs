@@ -12,7 +12,8 @@ use heddle_rt::{Chance, Clock, MemoryVfs};
 use heddle_store::{Mode, Store};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{
-    Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch,
+    PatchParams, PostParams, WatchEvent, WatchParams,
 };
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
@@ -92,10 +93,9 @@ async fn a_read_only_kind_is_written_by_the_controllers_alone() {
         "apiVersion": "applicationconnector.kyma-project.io/v1alpha1", "kind": "EventActivation",
         "metadata": {"name": "a"}, "spec": {"displayName": "a", "sourceId": "shop"},
     });
-    let resource = kube::api::ApiResource::erase::<heddle_api::EventActivation>(&());
-    let object: kube::api::DynamicObject = serde_json::from_value(object).unwrap();
-    let user: Api<kube::api::DynamicObject> =
-        Api::namespaced_with(client(&server), "team-a", &resource);
+    let resource = ApiResource::erase::<heddle_api::EventActivation>(&());
+    let object: DynamicObject = serde_json::from_value(object).unwrap();
+    let user: Api<DynamicObject> = Api::namespaced_with(client(&server), "team-a", &resource);
     let refused = user
         .create(&PostParams::default(), &object)
         .await
@@ -108,7 +108,7 @@ async fn a_read_only_kind_is_written_by_the_controllers_alone() {
         server.in_process(Identity::new("heddle", &[CONTROLLERS])),
         "default",
     );
-    let trusted: Api<kube::api::DynamicObject> = Api::namespaced_with(trusted, "team-a", &resource);
+    let trusted: Api<DynamicObject> = Api::namespaced_with(trusted, "team-a", &resource);
     trusted
         .create(&PostParams::default(), &object)
         .await
@@ -311,4 +311,95 @@ async fn only_a_dependent_whose_owners_are_known_to_be_gone_is_collected() {
         () = server.run_janitor() => unreachable!("the janitor runs for ever"),
     }
     assert!(api.get_opt("kept").await.unwrap().is_some());
+}
+
+/// Any kind, as a client without types sees it.
+fn objects(server: &ApiServer, api_version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+    let (group, version) = api_version.split_once('/').unwrap();
+    let resource =
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
+    Api::namespaced_with(client(server), "team-a", &resource)
+}
+
+fn dynamic(object: serde_json::Value) -> DynamicObject {
+    serde_json::from_value(object).unwrap()
+}
+
+#[tokio::test]
+async fn a_trigger_carries_the_label_of_its_broker_whatever_its_writer_says() {
+    let server = server().await;
+    let triggers = objects(&server, "eventing.knative.dev/v1", "Trigger", "triggers");
+    let label = |trigger: &DynamicObject| trigger.labels()["eventing.knative.dev/broker"].clone();
+    let trigger = json!({
+        "apiVersion": "eventing.knative.dev/v1", "kind": "Trigger", "metadata": {"name": "orders"},
+        "spec": {"broker": "default", "subscriber": {"uri": "http://127.0.0.1:1/"}},
+    });
+    let created = triggers
+        .create(&PostParams::default(), &dynamic(trigger.clone()))
+        .await
+        .unwrap();
+    assert_eq!(label(&created), "default");
+    let without =
+        json!({"metadata": {"labels": {"eventing.knative.dev/broker": null, "own": "1"}}});
+    let patched = triggers
+        .patch("orders", &PatchParams::default(), &Patch::Merge(without))
+        .await
+        .unwrap();
+    assert_eq!(label(&patched), "default");
+    assert_eq!(patched.labels()["own"], "1");
+    let applied = triggers
+        .patch(
+            "orders",
+            &PatchParams::apply("me").force(),
+            &Patch::Apply(trigger),
+        )
+        .await
+        .unwrap();
+    assert_eq!(label(&applied), "default");
+    let selected = ListParams::default().labels("eventing.knative.dev/broker=default");
+    assert_eq!(triggers.list(&selected).await.unwrap().items.len(), 1);
+}
+
+#[tokio::test]
+async fn what_nothing_is_required_of_may_be_left_out() {
+    let server = server().await;
+    let create = async |api_version: &str, kind: &str, plural: &str| {
+        let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "shop"}});
+        objects(&server, api_version, kind, plural)
+            .create(&PostParams::default(), &dynamic(object))
+            .await
+            .unwrap()
+    };
+    let group = "applicationconnector.kyma-project.io/v1alpha1";
+    let mapping = create(group, "ApplicationMapping", "applicationmappings").await;
+    // All services, which is not the same as none.
+    assert_eq!(mapping.data["spec"], json!({}));
+    let channel = create("messaging.knative.dev/v1", "Channel", "channels").await;
+    let template = &channel.data["spec"]["channelTemplate"];
+    assert_eq!(template["kind"], "InMemoryChannel");
+    let broker = create("eventing.knative.dev/v1", "Broker", "brokers").await;
+    assert_eq!(broker.data["spec"], json!({}));
+}
+
+#[tokio::test]
+async fn kinds_of_clusters_are_empty_and_say_why_they_stay_so() {
+    let server = server().await;
+    let pods = objects(&server, "apps/v1", "Deployment", "deployments");
+    let listed = pods.list(&ListParams::default()).await.unwrap();
+    assert!(listed.items.is_empty());
+    let pod = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}});
+    let refused = pods.create(&PostParams::default(), &dynamic(pod)).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.contains("deployments.apps are not kept here"),
+        "{refused}"
+    );
+    let core: Api<k8s_openapi::api::core::v1::Service> = Api::all(client(&server));
+    assert!(
+        core.list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
 }

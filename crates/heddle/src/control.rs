@@ -1,7 +1,7 @@
 //! The control listener's paths, and whether the server is well.
 //!
 //! ```text
-//!   /api /apis /openapi /version   the resource API, which asks for a token
+//!   / /api /apis /openapi /version the resource API, which asks for a token
 //!   /heddle/v1                     questions about events, bundles and pushed images, which ask for the same token
 //!   /v2 /osb/{namespace}/v2        the Open Service Broker API, which asks for a platform's credentials
 //!   /livez /healthz                may this process go on, or must it be restarted; the reasons ask for a token
@@ -80,8 +80,10 @@ impl Control {
             .route("/healthz", get(livez))
             .route("/readyz", get(readyz))
             .route("/metrics", get(metrics));
+        router = router.route_service("/", self.server.remote());
         for path in API_PATHS {
             router = router.route_service(path, self.server.remote());
+            router = router.route_service(&format!("{path}/"), self.server.remote());
             router = router.route_service(&format!("{path}/{{*rest}}"), self.server.remote());
         }
         let acting = middleware::from_fn_with_state(self.server.clone(), refuse_impersonation);

@@ -38,6 +38,8 @@ pub(super) fn of(api_version: &str, kind: &str) -> Option<&'static [Field]> {
         ("v1", "Event") => Some(EVENT),
         ("coordination.k8s.io/v1", "Lease") => Some(LEASE),
         ("authorization.k8s.io/v1", "SelfSubjectAccessReview") => Some(ACCESS_REVIEW),
+        ("authorization.k8s.io/v1", "SelfSubjectRulesReview") => Some(RULES_REVIEW),
+        ("authentication.k8s.io/v1", "SelfSubjectReview") => Some(SUBJECT_REVIEW),
         // Clients name it in the group of whatever they delete.
         (_, "DeleteOptions") => Some(DELETE_OPTIONS),
         _ => None,
@@ -202,6 +204,14 @@ const ACCESS_REVIEW: &[Field] = &[
     field(2, "spec", Message(ACCESS_REVIEW_SPEC)),
     field(3, "status", Message(ACCESS_REVIEW_STATUS)),
 ];
+
+const RULES_REVIEW: &[Field] = &[
+    field(1, "metadata", Message(OBJECT_META)),
+    field(2, "spec", Message(&[field(1, "namespace", Text)])),
+];
+
+/// What is asked is in the request itself.
+const SUBJECT_REVIEW: &[Field] = &[field(1, "metadata", Message(OBJECT_META))];
 
 const ACCESS_REVIEW_SPEC: &[Field] = &[
     field(

@@ -1,14 +1,15 @@
-//! What a schema cannot say about a kind: rules that need code to be checked.
+//! What a schema cannot say about a kind: rules that need code to be checked, and defaults that follow from other fields.
 //!
-//! They hold for whatever changes a spec. A status is written whether or not the spec beside it would still be admitted, so
+//! Rules hold for whatever changes a spec. A status is written whether or not the spec beside it would still be admitted, so
 //! that an object from before a rule does not lose its controller.
 
 use heddle_api::event_policy::EventPolicySpec;
 use heddle_api::filter::{Fault, FilterSource};
-use heddle_api::trigger::TriggerSpec;
+use heddle_api::trigger::{BROKER_LABEL, TriggerSpec};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::object::meta_mut;
 use crate::schema::Cause;
 
 /// Everything wrong with an object that its schema let pass.
@@ -20,6 +21,34 @@ pub(super) fn check_of(group: &str, kind: &str) -> Option<Check> {
         ("eventing.knative.dev", "Trigger") => Some(trigger),
         ("eventing.knative.dev", "EventPolicy") => Some(event_policy),
         _ => None,
+    }
+}
+
+/// Fills in what an object leaves open.
+pub(crate) type Defaults = fn(&mut Value);
+
+/// The defaults of a kind that its schema cannot express.
+pub(super) fn defaults_of(group: &str, kind: &str) -> Option<Defaults> {
+    match (group, kind) {
+        ("eventing.knative.dev", "Trigger") => Some(label_with_broker),
+        _ => None,
+    }
+}
+
+/// Knative labels each Trigger with its Broker, and its clients list the Triggers of a Broker by that label.
+fn label_with_broker(trigger: &mut Value) {
+    let Some(broker) = trigger["spec"]["broker"].as_str().map(str::to_owned) else {
+        return;
+    };
+    let labels = meta_mut(trigger)
+        .entry("labels")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if labels.is_null() {
+        *labels = Value::Object(Map::new());
+    }
+    // What is no map is refused further on.
+    if let Some(labels) = labels.as_object_mut() {
+        labels.insert(BROKER_LABEL.to_owned(), Value::String(broker));
     }
 }
 

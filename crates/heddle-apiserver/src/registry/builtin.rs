@@ -165,6 +165,7 @@ fn resource(row: &Row) -> Result<Resource, Error> {
         storage: row.storage.into(),
         nature: Nature::BuiltIn(row.builtin),
         check: None,
+        defaults: None,
     })
 }
 
@@ -277,6 +278,7 @@ fn openapi(builtin: BuiltIn) -> Value {
                 }},
             }),
         ),
+        BuiltIn::Absent => ("A kind that only a cluster has.", json!({})),
         BuiltIn::CustomResourceDefinition => (
             "CustomResourceDefinition describes a served kind (read-only here).",
             json!({
@@ -285,6 +287,11 @@ fn openapi(builtin: BuiltIn) -> Value {
             }),
         ),
     };
+    object_schema(description, properties)
+}
+
+/// The schema of a whole object with these fields of its own.
+pub(super) fn object_schema(description: &str, properties: Value) -> Value {
     let mut schema = json!({"type": "object", "properties": properties});
     schema["properties"]["apiVersion"] = text("The version of the schema of this object.");
     schema["properties"]["kind"] = text("The kind of this object.");

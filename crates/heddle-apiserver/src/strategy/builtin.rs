@@ -154,7 +154,7 @@ fn decode(resource: &Resource, object: &Value) -> Result<()> {
         BuiltIn::ConfigMap => into::<ConfigMap>(object),
         BuiltIn::Event => into::<Event>(object),
         BuiltIn::Lease => into::<Lease>(object),
-        BuiltIn::EventV1 | BuiltIn::CustomResourceDefinition => Ok(()),
+        BuiltIn::EventV1 | BuiltIn::CustomResourceDefinition | BuiltIn::Absent => Ok(()),
     };
     decoded.map_err(|error| {
         let kind = &resource.kind;

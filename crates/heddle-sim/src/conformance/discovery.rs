@@ -1,10 +1,12 @@
 //! What a client learns before it asks for anything: the version of the server, and its kinds.
 
 use anyhow::{Context as _, Result, ensure};
+use http::Method;
+use http::header::CONTENT_TYPE;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::wire::{get, get_as};
+use super::wire::{call, get, get_as};
 use super::{Scope, ensure_eq, group};
 
 group!("discovery":
@@ -13,6 +15,9 @@ group!("discovery":
     the_definition_of_a_kind_can_be_read,
     schemas_say_which_parameters_a_write_takes,
     the_server_tells_its_version,
+    the_root_lists_paths_and_a_slash_at_the_end_does_not_matter,
+    callers_can_ask_who_they_are_and_what_they_may_do,
+    the_second_version_of_the_schemas_defines_every_kind,
 );
 
 const AGGREGATED: &str =
@@ -74,9 +79,7 @@ async fn kinds_are_found_by_group_and_version(client: Client, _: Scope) -> Resul
 
 async fn kinds_are_found_by_one_aggregated_request(client: Client, _: Scope) -> Result<()> {
     let answer = get_as(&client, "/apis", AGGREGATED).await?;
-    let content_type = answer.headers[http::header::CONTENT_TYPE]
-        .to_str()?
-        .to_owned();
+    let content_type = answer.headers[CONTENT_TYPE].to_str()?.to_owned();
     ensure!(
         content_type.contains("as=APIGroupDiscoveryList") && content_type.contains("v=v2"),
         "the content type {content_type:?} does not tell the form"
@@ -151,6 +154,95 @@ async fn the_server_tells_its_version(client: Client, _: Scope) -> Result<()> {
             .is_some_and(|text| text.starts_with("v1.")),
         "{version} is no version"
     );
+    Ok(())
+}
+
+async fn the_root_lists_paths_and_a_slash_at_the_end_does_not_matter(
+    client: Client,
+    _: Scope,
+) -> Result<()> {
+    let root = get(&client, "/").await?.accepted(200)?;
+    let paths = root["paths"].as_array().context("no paths")?;
+    for path in [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/eventing.knative.dev",
+        "/version",
+    ] {
+        ensure!(
+            paths.iter().any(|listed| listed == path),
+            "{path} is not in {paths:?}"
+        );
+    }
+    for path in ["/version", "/api", "/apis"] {
+        let with = get(&client, &format!("{path}/")).await?.accepted(200)?;
+        ensure_eq!(with, get(&client, path).await?.accepted(200)?);
+    }
+    Ok(())
+}
+
+async fn callers_can_ask_who_they_are_and_what_they_may_do(
+    client: Client,
+    scope: Scope,
+) -> Result<()> {
+    let ask = async |group: &str, kind: &str, spec: Value| -> Result<Value> {
+        let path = format!("/apis/{group}/v1/{}s", kind.to_lowercase());
+        let body = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec});
+        let json = [(CONTENT_TYPE, "application/json")];
+        let answer = call(&client, Method::POST, &path, &json, body.to_string()).await?;
+        let answer = answer.accepted(201)?;
+        ensure_eq!(answer["kind"], kind);
+        Ok(answer["status"].clone())
+    };
+    let who = ask("authentication.k8s.io", "SelfSubjectReview", Value::Null).await?;
+    ensure!(
+        who["userInfo"]["username"].is_string(),
+        "{who} names nobody"
+    );
+    let spec = json!({"namespace": scope.namespace});
+    let rules = ask("authorization.k8s.io", "SelfSubjectRulesReview", spec).await?;
+    ensure!(
+        rules["resourceRules"]
+            .as_array()
+            .is_some_and(|rules| !rules.is_empty()),
+        "{rules} allows nothing"
+    );
+    let spec = json!({"resourceAttributes": {
+        "namespace": scope.namespace, "verb": "create", "group": "eventing.knative.dev", "resource": "triggers",
+    }});
+    let access = ask("authorization.k8s.io", "SelfSubjectAccessReview", spec).await?;
+    ensure_eq!(access["allowed"], true);
+    Ok(())
+}
+
+async fn the_second_version_of_the_schemas_defines_every_kind(
+    client: Client,
+    _: Scope,
+) -> Result<()> {
+    let document = get_as(&client, "/openapi/v2", "application/json")
+        .await?
+        .accepted(200)?;
+    let definitions = document["definitions"]
+        .as_object()
+        .context("no definitions")?;
+    for kind in ["Trigger", "Channel"] {
+        let names = |definition: &&Value| {
+            let kinds = definition["x-kubernetes-group-version-kind"].as_array();
+            kinds.is_some_and(|kinds| kinds.iter().any(|named| named["kind"] == kind))
+        };
+        let definition = definitions.values().find(names);
+        let definition = definition.with_context(|| format!("{kind} is not defined"))?;
+        ensure!(
+            definition["properties"]["spec"].is_object(),
+            "{kind} has no spec"
+        );
+        let metadata = &definition["properties"]["metadata"]["$ref"];
+        ensure_eq!(
+            metadata.as_str(),
+            Some("#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+        );
+    }
     Ok(())
 }
 

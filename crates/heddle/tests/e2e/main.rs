@@ -8,6 +8,7 @@
 mod bad_input;
 mod broker;
 mod cli;
+mod clients;
 mod crash;
 mod doors;
 mod events;

@@ -245,13 +245,47 @@ async fn objects_are_shown_in_every_form() {
             assert!(resources.contains(name), "{resources}");
         }
         // 1.20 explains from a document that later versions no longer need.
-        if kubectl.minor > 20 {
-            assert!(
-                kubectl
-                    .ok(&["explain", "trigger.spec.subscriber"])
-                    .contains("uri")
-            );
+        assert!(
+            kubectl
+                .ok(&["explain", "trigger.spec.subscriber"])
+                .contains("uri")
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_server_can_be_asked_where_it_is_and_who_asks() {
+    for kubectl in Kubectl::all().await {
+        let info = kubectl.ok(&["cluster-info"]);
+        assert!(info.contains("is running at"), "{info}");
+        let rules = kubectl.ok(&["auth", "can-i", "--list"]);
+        assert!(rules.contains("triggers.eventing.knative.dev"), "{rules}");
+        assert_eq!(
+            kubectl.ok(&["auth", "can-i", "create", "triggers"]).trim(),
+            "yes"
+        );
+        // As old as the review it asks for.
+        if kubectl.minor >= 28 {
+            let whoami = kubectl.ok(&["auth", "whoami"]);
+            assert!(whoami.contains("heddle-admin"), "{whoami}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_longer_in_a_manifest_is_pruned() {
+    for kubectl in Kubectl::all().await {
+        let labelled = |name: &str| {
+            let named = CONFIG_MAP.replace("settings", &format!("{name}, labels: {{app: shop}}"));
+            format!("{named}---\n")
+        };
+        let prune = ["apply", "--prune", "-l", "app=shop", "-f", "-"];
+        kubectl.fed(&prune, &format!("{}{}", labelled("one"), labelled("two")));
+        kubectl.fed(&["apply", "-f", "-"], CONFIG_MAP);
+        let pruned = kubectl.fed(&prune, &labelled("one"));
+        assert!(pruned.contains("configmap/two pruned"), "{pruned}");
+        let left = kubectl.ok(&["get", "cm", "-o", "name"]);
+        assert_eq!(left, "configmap/one\nconfigmap/settings\n");
     }
 }
 
