@@ -17,6 +17,7 @@
 mod appending;
 mod cache;
 mod error;
+mod export;
 mod format;
 mod keeper;
 mod manifest;
@@ -44,6 +45,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use appending::Appending;
 pub use error::{AppendError, Damage, DamageKind, ReadError, RemoveError};
+pub use export::Export;
 pub use stats::EventStats;
 
 use crate::{Health, Mode, OpenError};

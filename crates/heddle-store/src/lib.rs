@@ -13,6 +13,7 @@
 //! ```
 //! What the bytes mean, who may write them and what a selector matches is left to the API server.
 
+mod copies;
 pub mod engine;
 mod error;
 pub mod events;
@@ -22,7 +23,7 @@ mod history;
 mod key;
 mod object;
 mod recovery;
-mod repair;
+pub mod repair;
 mod sample;
 mod state;
 mod stats;
@@ -42,7 +43,6 @@ pub use engine::Check;
 pub use error::{BackupError, CommitError, Expired, OpenError};
 pub use key::{Key, ResourceVersion};
 pub use object::{Change, ChangeKind, Draft, Expect, Facts, Listing, Object, Op, Write};
-pub use repair::check;
 pub use stats::{Health, Histogram, Stats};
 pub use watch::Watch;
 
@@ -150,6 +150,7 @@ struct Inner {
     queue: Queue,
     limits: Limits,
     vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
     tasks: Tasks,
 }
 
@@ -241,6 +242,7 @@ impl Store {
                 queue,
                 limits,
                 vfs,
+                dir,
                 tasks,
             }),
         })
@@ -432,46 +434,32 @@ impl Store {
             (state.all().cloned().collect::<Vec<_>>(), state.version)
         };
         let (vfs, target) = (self.inner.vfs.clone(), path.to_owned());
-        let copy = move || RedbEngine::create(&vfs, &target, &backup_of(&objects, version));
-        let copied = match self.inner.queue {
-            Queue::Inline(_) => copy(),
-            Queue::Thread(_) => {
-                let (tx, rx) = oneshot::channel();
-                self.inner
-                    .tasks
-                    .spawn_thread("backup", OnError::Report, move || drop(tx.send(copy())))
-                    .map_err(backup_error(path))?;
-                rx.await.unwrap_or_else(|_| {
-                    Err(std::io::Error::other("the copy was broken off").into())
-                })
-            }
+        let copy = move || {
+            let meta = repair::fresh_meta(version, objects.len() as u64);
+            let records = objects.iter().map(|object| {
+                let key = format::encode_key(&object.key);
+                (key, format::reencode_object(object))
+            });
+            RedbEngine::create_from(&vfs, &target, &meta, records)
         };
+        let copied = self.aside("backup", copy).await;
+        let copied = copied.map_err(backup_error(path))?;
         copied.map_err(|error| match error {
             LoadError::Io(source) => backup_error(path)(source),
             LoadError::Corrupt(reason) => backup_error(path)(std::io::Error::other(reason)),
         })
     }
-}
 
-fn backup_of(objects: &[Arc<Object>], version: ResourceVersion) -> Batch {
-    let version = ResourceVersion::new(version.get() + BACKUP_VERSION_STEP);
-    let meta = Meta {
-        format: format::FORMAT,
-        version,
-        horizon: version,
-        objects_count: objects.len() as u64,
-        tombstones_count: 0,
-    };
-    let record = |object: &Arc<Object>| {
-        (
-            format::encode_key(&object.key),
-            Some(format::reencode_object(object)),
-        )
-    };
-    Batch {
-        meta: format::encode_meta(&meta),
-        objects: objects.iter().map(record).collect(),
-        tombstones: Vec::new(),
+    /// Runs what takes long where it makes nobody wait: on a thread of its own, unless the store has none.
+    async fn aside<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> std::io::Result<T> {
+        if matches!(self.inner.queue, Queue::Inline(_)) {
+            return Ok(work());
+        }
+        self.inner.tasks.blocking(name, work).await
     }
 }
 

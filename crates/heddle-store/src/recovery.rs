@@ -190,8 +190,12 @@ pub(crate) fn restore(
     if meta.format > format::FORMAT {
         return Err(Unreadable::Newer(meta.format));
     }
-    check_count("objects", image.objects.len(), meta.objects_count)?;
-    check_count("tombstones", image.tombstones.len(), meta.tombstones_count)?;
+    check_count("objects", image.objects.len() as u64, meta.objects_count)?;
+    check_count(
+        "tombstones",
+        image.tombstones.len() as u64,
+        meta.tombstones_count,
+    )?;
     let mut state = State::new(meta.version, history_bytes_max);
     for (key, record) in image.objects {
         let mut object = format::decode_object(&key, &record, samples)?;
@@ -211,8 +215,7 @@ pub(crate) fn restore(
     Ok(state)
 }
 
-fn check_count(what: &'static str, found: usize, expected: u64) -> Result<(), Unreadable> {
-    let found = found as u64;
+pub(crate) fn check_count(what: &'static str, found: u64, expected: u64) -> Result<(), Unreadable> {
     if found == expected {
         Ok(())
     } else {

@@ -1,6 +1,7 @@
 //! The command line: one module per command, and what all of them share.
 
 mod apply;
+mod backup;
 mod bench;
 mod bind;
 mod bundle;
@@ -22,6 +23,7 @@ mod provision;
 mod publish;
 mod registry;
 mod repair;
+mod restore;
 mod serve;
 #[cfg(test)]
 mod testing;
@@ -80,6 +82,8 @@ enum Command {
     DeadLetters(dead_letters::Args),
     Explain(explain::Args),
     Doctor(doctor::Args),
+    Backup(backup::Args),
+    Restore(restore::Args),
     Repair(repair::Args),
     OsbCheck(osb_check::Args),
     Bench(bench::Args),
@@ -129,6 +133,8 @@ async fn dispatch(
         Command::DeadLetters(args) => dead_letters::run(args, world, terminal).await,
         Command::Explain(args) => explain::run(args, world, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
+        Command::Backup(args) => Box::pin(backup::run(args, world, terminal)).await,
+        Command::Restore(args) => Box::pin(restore::run(args, world, terminal)).await,
         Command::Repair(args) => repair::run(args, world, terminal),
         Command::OsbCheck(args) => Box::pin(osb_check::run(args, world, terminal)).await,
         Command::Bench(args) => Box::pin(bench::run(args, world, terminal)).await,

@@ -37,6 +37,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::backup::server::Backups;
 use crate::bundles;
 use crate::osb;
 use crate::otlp::Exporter;
@@ -58,6 +59,8 @@ pub(crate) struct Control {
     pub(crate) front: Front,
     /// Takes pushed images, and knows the logs of actions.
     pub(crate) workshop: Workshop,
+    /// Hands out copies of everything.
+    pub(crate) backups: Backups,
     /// What the controllers count.
     pub(crate) numbers: Numbers,
     /// Whether controllers run here, and with them what feeds the mesh.
@@ -96,6 +99,7 @@ impl Control {
         let questions = questions::router(self.mesh.clone())
             .merge(bundles::router(self.workshop.clone()))
             .merge(osb::router(self.front.clone()))
+            .merge(self.backups.clone().router())
             .layer(asking);
         let ending = middleware::from_fn_with_state(self.closing.clone(), end_watches);
         let naming = middleware::from_fn_with_state(self.hosts.clone(), check_host);
@@ -291,7 +295,8 @@ async fn end_watches(
         .filter_map(|pair| pair.split_once('='))
         .any(|(key, value)| key == "watch" && !matches!(value, "false" | "0"));
     let response = next.run(request).await;
-    if !watch {
+    // A refusal has an end of its own.
+    if !watch || !response.status().is_success() {
         return response;
     }
     response.map(|body| {

@@ -29,7 +29,7 @@ pub(crate) fn read_bytes(name: &str) -> anyhow::Result<Vec<u8>> {
     bounded(open(Path::new(name))?, name)
 }
 
-fn open(path: &Path) -> anyhow::Result<std::fs::File> {
+pub(crate) fn open(path: &Path) -> anyhow::Result<std::fs::File> {
     #[expect(
         clippy::disallowed_methods,
         reason = "a file named on the command line; no simulated disk stands behind it"

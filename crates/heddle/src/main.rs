@@ -4,6 +4,7 @@
 //! listed in `failure.rs` and in `heddle --help`.
 
 mod asb;
+mod backup;
 mod bundles;
 mod client;
 mod cmd;

@@ -18,6 +18,7 @@ use heddle_apiserver::{
 use heddle_controllers::{Bundles, DataPlane, Leadership, Numbers};
 use heddle_front::catalog::refuse_switch;
 use heddle_mesh::event::http::Limits as EventLimits;
+use heddle_mesh::log::Reserve;
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
@@ -29,8 +30,9 @@ use heddle_rt::net::{self, Door};
 use heddle_rt::shutdown::{End, Interrupts, Phase};
 use heddle_rt::vfs::Lock;
 use heddle_rt::{Chance, Clock, DiskVfs, OnError, Shutdown, Tasks, Vfs};
-use heddle_store::{Key, Store};
+use heddle_store::{Key, OpenError, Store};
 
+use crate::backup::server::Backups;
 use crate::bundles::{self, Port};
 use crate::config::Config;
 use crate::control::Control;
@@ -42,6 +44,9 @@ use crate::osb;
 use crate::otlp::Exporter;
 use crate::plane::Plane;
 use crate::publishers::Publishers;
+
+/// The store's own directory below the data directory.
+pub(crate) const STORE: &str = "store";
 
 /// Time, chance and files, as the machine has them.
 #[derive(Clone, Debug)]
@@ -77,9 +82,9 @@ impl Ground {
         tokens: Tokens,
     ) -> anyhow::Result<Self> {
         let mut options =
-            heddle_store::Options::new(world.vfs.clone(), dir.join("store"), world.clock.clone());
+            heddle_store::Options::new(world.vfs.clone(), dir.join(STORE), world.clock.clone());
         options.tasks = tasks.child("store");
-        let store = Store::open(options)?;
+        let store = Store::open(options).map_err(|error| refuse_store(dir, error))?;
         let server = ApiServer::open(heddle_apiserver::Options {
             store,
             clock: world.clock.clone(),
@@ -109,6 +114,14 @@ impl Ground {
             .spawn("janitor", OnError::EndProcess, async move {
                 server.run_janitor().await
             });
+    }
+
+    /// Starts what keeps verified copies of the store beside it.
+    fn start_copies(&self, clock: &Clock) {
+        let (store, clock) = (self.server.store().clone(), clock.clone());
+        self.tasks.spawn("copies", OnError::EndProcess, async move {
+            store.keep_copies(&clock).await;
+        });
     }
 
     /// Starts the controllers, led by a lease like everywhere else.
@@ -199,12 +212,21 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     refuse_switch(&ground.client(), config.catalog.mode).await?;
     let controllers_started = Arc::new(AtomicBool::new(false));
     ground.start_janitor();
+    ground.start_copies(&world.clock);
     let exporter = match &config.otlp_endpoint {
         Some(endpoint) => Some(Exporter::start(endpoint, world, &tasks)?),
         None => None,
     };
     let observer = exporter.as_ref().map(Exporter::observer);
-    let mesh = open_mesh(config, world, &tasks, observer)?;
+    let log = Arc::new(open_log(dir, world, &tasks, config.reserve)?);
+    let backups = Backups::new(
+        world.vfs.clone(),
+        dir,
+        ground.server.store().clone(),
+        log.clone(),
+        tasks.child("backup"),
+    );
+    let mesh = open_mesh(config, world, &tasks, log, observer)?;
     let asks_who = config.asks_publishers();
     let plane = Plane::start(mesh.clone(), &tasks.child("routing"), asks_who);
     let clients = config.events_client_ca.as_deref().map(client_roots);
@@ -234,6 +256,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         mesh: mesh.clone(),
         front,
         workshop,
+        backups,
         numbers,
         controllers: config.controllers,
         controllers_started,
@@ -337,23 +360,33 @@ async fn bind(address: std::net::SocketAddr) -> anyhow::Result<net::Listener> {
         .with_context(|| format!("cannot listen on {address}"))
 }
 
-/// The log below the data directory, and the mesh on it.
-fn open_mesh(
-    config: &Config,
+/// The log below the data directory.
+pub(crate) fn open_log(
+    dir: &Path,
     world: &World,
     tasks: &Tasks,
-    observer: Option<Arc<dyn Observer>>,
-) -> anyhow::Result<Mesh> {
-    let log = EmbeddedLog::open(embedded::Options {
+    reserve: Reserve,
+) -> anyhow::Result<EmbeddedLog> {
+    EmbeddedLog::open(embedded::Options {
         vfs: world.vfs.clone(),
-        dir: config.data_dir.join("events"),
+        dir: dir.join("events"),
         clock: world.clock.clone(),
         tasks: tasks.child("log"),
         mode: heddle_store::Mode::Thread,
         segment_bytes: None,
-        reserve: config.reserve,
+        reserve,
     })
-    .context("cannot open the event log")?;
+    .context("cannot open the event log")
+}
+
+/// The mesh on a log.
+fn open_mesh(
+    config: &Config,
+    world: &World,
+    tasks: &Tasks,
+    log: Arc<EmbeddedLog>,
+    observer: Option<Arc<dyn Observer>>,
+) -> anyhow::Result<Mesh> {
     let limits = EventLimits::default();
     let courier = Courier::new(CourierOptions {
         tasks: tasks.child("connections"),
@@ -366,7 +399,7 @@ fn open_mesh(
         clock: world.clock.clone(),
         chance: world.chance.clone(),
         tasks: tasks.clone(),
-        log: Arc::new(log),
+        log,
         courier,
         retention: config.retention,
         quota: config.quota,
@@ -376,8 +409,19 @@ fn open_mesh(
     Mesh::open(options).context("cannot take up the events of the last run")
 }
 
+/// Why there is no store, and what to do about a damaged one.
+pub(crate) fn refuse_store(dir: &Path, error: OpenError) -> anyhow::Error {
+    match error {
+        OpenError::Corrupt { .. } => anyhow::anyhow!(
+            "{error}; `heddle repair resources --data-dir {} --dry-run` says what can be kept",
+            dir.display()
+        ),
+        other => other.into(),
+    }
+}
+
 /// Makes the data directory and takes it for this process.
-pub(crate) fn take(dir: &Path, world: &World) -> anyhow::Result<Lock> {
+fn take(dir: &Path, world: &World) -> anyhow::Result<Lock> {
     world
         .vfs
         .create_dir_all(dir)
@@ -392,4 +436,13 @@ pub(crate) fn take(dir: &Path, world: &World) -> anyhow::Result<Lock> {
         }
         anyhow::Error::new(error).context(format!("cannot lock {}", dir.display()))
     })
+}
+
+/// The same for a directory that must be there already.
+pub(crate) fn take_existing(dir: &Path, world: &World) -> anyhow::Result<Lock> {
+    if !world.vfs.exists(dir)? {
+        let text = format!("there is no directory {}", dir.display());
+        return Err(Failure::NotFound(text).into());
+    }
+    take(dir, world)
 }

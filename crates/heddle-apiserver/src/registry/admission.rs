@@ -35,9 +35,14 @@ pub(super) fn defaults_of(group: &str, kind: &str) -> Option<Defaults> {
     }
 }
 
+/// Kubernetes' own bound.
+const LABEL_VALUE_BYTES_MAX: usize = 63;
+
 /// Knative labels each Trigger with its Broker, and its clients list the Triggers of a Broker by that label.
 fn label_with_broker(trigger: &mut Value) {
-    let Some(broker) = trigger["spec"]["broker"].as_str().map(str::to_owned) else {
+    let broker = trigger["spec"]["broker"].as_str().map(str::to_owned);
+    // A longer name is no value of a label, and a Trigger without one is better than none.
+    let Some(broker) = broker.filter(|broker| broker.len() <= LABEL_VALUE_BYTES_MAX) else {
         return;
     };
     let labels = meta_mut(trigger)

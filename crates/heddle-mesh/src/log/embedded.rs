@@ -2,6 +2,7 @@
 //!
 //! The only part of the mesh that knows heddle-store's engine. Snapshots of the journal are files beside both copies of it.
 
+mod export;
 mod identity;
 mod journal;
 mod mirror;
@@ -23,6 +24,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::room::Gate;
+pub use export::{Content, Exported};
 pub(crate) use journal::EmbeddedJournal;
 pub use open::{Mismatch, OpenError};
 pub use repair::{RepairError, Repaired, repair};

@@ -33,6 +33,7 @@ const COPY_BYTES: usize = 1024 * 1024;
 
 /// redb would take such a file for a database to be made.
 const EMPTY: &str = "the file is empty";
+const MISFIT: &str = "its pages do not fit their checksums";
 
 /// The engine. Without a database after a failure, until it is opened again.
 #[derive(Debug)]
@@ -86,23 +87,43 @@ impl RedbEngine {
 
     /// Makes a database with these contents. It appears under its name complete or not at all.
     pub fn create(vfs: &Arc<dyn Vfs>, path: &Path, contents: &Batch) -> Result<(), LoadError> {
-        let dir = dir_of(path)?;
-        let mut name = std::ffi::OsString::from(".");
-        name.push(
-            path.file_name()
-                .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?,
-        );
-        name.push(".new");
-        let unfinished = dir.join(name);
-        let file = vfs.open(&unfinished, Open::truncated(0o600))?;
-        let (backend, _) = Backend::on(file.clone());
-        let database = builder().create_with_backend(backend).map_err(load_error)?;
-        apply(&database, contents).map_err(|error| LoadError::Io(io::Error::other(error)))?;
-        drop(database);
-        file.sync()?;
-        vfs.rename(&unfinished, path)?;
-        vfs.sync_dir(dir)?;
-        Ok(())
+        create_database(vfs, path, |database| apply(database, contents))
+    }
+
+    /// The same with objects that are made as they are written, so that they need not all be in memory at once.
+    pub(crate) fn create_from(
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+        meta: &[u8],
+        objects: impl Iterator<Item = (Vec<u8>, Bytes)>,
+    ) -> Result<(), LoadError> {
+        create_database(vfs, path, |database| fill(database, meta, objects))
+    }
+
+    /// Reads the database at `path`, every page of it, and hands each object's key and record to `check`. Returns the slot.
+    /// Only for a file that nobody else uses: redb marks it as open meanwhile.
+    pub(crate) fn verify(
+        vfs: &dyn Vfs,
+        path: &Path,
+        mut check: impl FnMut(&[u8], &[u8]) -> Result<(), String>,
+    ) -> Result<Bytes, LoadError> {
+        let (mut database, _) = open_database(vfs, path, Check::Records)?;
+        let verified = caught(|| {
+            if !database.check_integrity()? {
+                return Ok(Err(MISFIT.to_owned()));
+            }
+            let transaction = database.begin_read()?;
+            for entry in transaction.open_table(OBJECTS)?.iter()? {
+                let (key, record) = entry?;
+                if let Err(reason) = check(key.value(), record.value()) {
+                    return Ok(Err(reason));
+                }
+            }
+            load_meta(&database).map(Ok)
+        });
+        let verified: Result<Result<Bytes, String>, redb::Error> =
+            verified.map_err(LoadError::Corrupt)?;
+        verified.map_err(image_error)?.map_err(LoadError::Corrupt)
     }
 
     /// Everything in the database at `path`, read on a copy in memory after a look at every page. The file is not changed.
@@ -114,7 +135,7 @@ impl RedbEngine {
         let database = rehearse(file.as_ref())?;
         caught(|| load_image(&database))
             .map_err(LoadError::Corrupt)?
-            .map_err(|error| LoadError::Corrupt(error.to_string()))
+            .map_err(image_error)
     }
 
     /// After redb reported an error: was there no room, and was the batch applied?
@@ -180,10 +201,7 @@ impl Engine for RedbEngine {
             return Err(LoadError::Corrupt("the database is not open".to_owned()));
         };
         let loaded = caught(|| load_image(database)).map_err(LoadError::Corrupt)?;
-        loaded.map_err(|error| match error {
-            redb::Error::Io(error) => LoadError::Io(error),
-            other => LoadError::Corrupt(other.to_string()),
-        })
+        loaded.map_err(image_error)
     }
 
     fn commit(&mut self, batch: &Batch) -> Result<(), EngineError> {
@@ -215,6 +233,30 @@ fn builder() -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE_BYTES);
     builder
+}
+
+fn create_database(
+    vfs: &Arc<dyn Vfs>,
+    path: &Path,
+    write: impl FnOnce(&Database) -> Result<(), redb::Error>,
+) -> Result<(), LoadError> {
+    let dir = dir_of(path)?;
+    let mut name = std::ffi::OsString::from(".");
+    name.push(
+        path.file_name()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?,
+    );
+    name.push(".new");
+    let unfinished = dir.join(name);
+    let file = vfs.open(&unfinished, Open::truncated(0o600))?;
+    let (backend, _) = Backend::on(file.clone());
+    let database = builder().create_with_backend(backend).map_err(load_error)?;
+    write(&database).map_err(|error| LoadError::Io(io::Error::other(error)))?;
+    drop(database);
+    file.sync()?;
+    vfs.rename(&unfinished, path)?;
+    vfs.sync_dir(dir)?;
+    Ok(())
 }
 
 /// Opens a database that exists.
@@ -282,7 +324,7 @@ fn rehearse(file: &dyn VfsFile) -> Result<Database, LoadError> {
     // Memory does not fail: every error is about what is in the file.
     let damaged = |error: DatabaseError| LoadError::Corrupt(error.to_string());
     let sound = sound.map_err(LoadError::Corrupt)?.map_err(damaged)?;
-    sound.ok_or_else(|| LoadError::Corrupt("its pages do not fit their checksums".to_owned()))
+    sound.ok_or_else(|| LoadError::Corrupt(MISFIT.to_owned()))
 }
 
 fn apply(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
@@ -306,6 +348,25 @@ fn apply(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
                 None => tombstones.remove(version)?,
             };
         }
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn fill(
+    database: &Database,
+    meta: &[u8],
+    objects: impl Iterator<Item = (Vec<u8>, Bytes)>,
+) -> Result<(), redb::Error> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    {
+        transaction.open_table(META)?.insert(META_KEY, meta)?;
+        let mut table = transaction.open_table(OBJECTS)?;
+        for (key, record) in objects {
+            table.insert(key.as_slice(), record.as_ref())?;
+        }
+        transaction.open_table(TOMBSTONES)?;
     }
     transaction.commit()?;
     Ok(())
@@ -338,6 +399,13 @@ fn load_image(database: &Database) -> Result<Image, redb::Error> {
             .push((version.value(), Bytes::copy_from_slice(record.value())));
     }
     Ok(image)
+}
+
+fn image_error(error: redb::Error) -> LoadError {
+    match error {
+        redb::Error::Io(error) => LoadError::Io(error),
+        other => LoadError::Corrupt(other.to_string()),
+    }
 }
 
 fn load_error(error: DatabaseError) -> LoadError {

@@ -8,6 +8,7 @@ mod faults;
 mod model;
 mod planted;
 mod reads;
+mod repair;
 mod script;
 mod support;
 mod watches;

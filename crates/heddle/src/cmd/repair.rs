@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use heddle_rt::vfs::Lock;
 
 use crate::config::DATA_DIR_DEFAULT;
-use crate::failure::Failure;
 use crate::terminal::Terminal;
 use crate::wire::{self, World};
 
@@ -57,12 +56,8 @@ pub(super) fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow:
 }
 
 impl RepairArgs {
-    /// Takes the directory, which must be there already, away from any server while it is repaired.
+    /// Takes the directory away from any server while it is repaired.
     fn take(&self, world: &World) -> anyhow::Result<Lock> {
-        if !world.vfs.exists(&self.data_dir)? {
-            let text = format!("there is no directory {}", self.data_dir.display());
-            return Err(Failure::NotFound(text).into());
-        }
-        wire::take(&self.data_dir, world)
+        wire::take_existing(&self.data_dir, world)
     }
 }

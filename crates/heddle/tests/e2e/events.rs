@@ -3,6 +3,7 @@
 //! `wire.rs` speaks HTTP byte by byte, so that a test can send what no client library would;
 //! `subscriber.rs` answers as badly as it is told to; `stage.rs` knows the resources.
 
+mod backup;
 mod bad_neighbours;
 mod commands;
 mod crashes;

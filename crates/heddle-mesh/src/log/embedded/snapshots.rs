@@ -7,7 +7,7 @@ use heddle_rt::Vfs;
 
 use super::Offset;
 
-const PREFIX: &str = "positions-";
+pub(super) const PREFIX: &str = "positions-";
 /// The newest, and the one before it in case the newest is damaged.
 const KEPT: usize = 2;
 
