@@ -25,12 +25,14 @@ mod plan;
 mod tests;
 mod wanted;
 
+use std::time::Duration;
+
 use heddle_api::well_known::{BROKER_NAMESPACE_LABEL, field_manager};
 use heddle_api::{Application, EventFlow, Subscription};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Api, Resource, ResourceExt as _};
+use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
 use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
@@ -125,16 +127,15 @@ impl Beats for Eventing {
     type World = World;
     const NAME: &'static str = field_manager::EVENTING;
 
+    fn rest(&self, ctx: &Ctx, namespace: &Namespace) -> Option<Duration> {
+        self.pace.rest(&ctx.options.clock, &namespace.name_any())
+    }
+
     async fn observe(&self, ctx: &Ctx, object: Namespace) -> Result<World, Error> {
-        let name = object.name_any();
-        let (turn, has_waited) = self.pace.turn(&ctx.options.clock, &name).await;
-        let object = match has_waited {
-            true => Api::all(ctx.client.clone()).get(&name).await?,
-            false => object,
-        };
+        let (clock, name) = (&ctx.options.clock, object.name_any());
+        let begun = clock.monotonic();
         let world = observe::observe(ctx, object).await?;
-        self.pace
-            .took(turn, &ctx.options.clock, name, world.flows.len());
+        self.pace.took(begun, clock, name, world.flows.len());
         Ok(world)
     }
 

@@ -72,6 +72,12 @@ pub trait Beats: Send + Sync + Sized + 'static {
     /// What of a change of status people are told.
     const NEWS: News = News::PLAIN;
 
+    /// For how long the object must not be looked at yet; it is requeued until then. Rounds share their slots, so none of
+    /// them sleeps: whoever would have to wait says so here.
+    fn rest(&self, _: &Ctx, _: &Self::Kind) -> Option<Duration> {
+        None
+    }
+
     /// Gathers the world around an object that was just read.
     fn observe(
         &self,
@@ -351,6 +357,9 @@ async fn reconcile<B: Beats>(
 /// One round of one object. The answer is when to look again, if time alone would change something.
 async fn round<B: Beats>(machine: &Machine<B>, wake: &B::Kind) -> Result<Option<Duration>, Error> {
     let (beats, ctx) = (&machine.beats, &machine.ctx);
+    if let Some(rest) = beats.rest(ctx, wake) {
+        return Ok(Some(rest));
+    }
     let Some(object) = step::read::<B::Kind>(&ctx.client, wake).await? else {
         return Ok(None);
     };

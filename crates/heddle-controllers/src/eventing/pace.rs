@@ -21,31 +21,23 @@ const FLOWS_MIN: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Pace(Mutex<HashMap<String, Duration>>);
 
-/// When a look began.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Turn(Duration);
-
 impl Pace {
-    /// Waits for the namespace's turn, and says whether it had to. Whoever asks meanwhile is answered by the same look, as
-    /// long as everything is read after this.
-    pub(super) async fn turn(&self, clock: &Clock, namespace: &str) -> (Turn, bool) {
-        let rested = self.0.lock().get(namespace).copied();
-        let pause = rested.and_then(|rested| rested.checked_sub(clock.monotonic()));
-        if let Some(pause) = pause {
-            clock.sleep(pause).await;
-        }
-        (Turn(clock.monotonic()), pause.is_some())
+    /// How long the namespace still rests, if it does. Whoever asks meanwhile is answered by the look after that.
+    pub(super) fn rest(&self, clock: &Clock, namespace: &str) -> Option<Duration> {
+        let rested = self.0.lock().get(namespace).copied()?;
+        let left = rested.saturating_sub(clock.monotonic());
+        (!left.is_zero()).then_some(left)
     }
 
-    /// Takes note of what a look took.
-    pub(super) fn took(&self, turn: Turn, clock: &Clock, namespace: String, flows: usize) {
+    /// Takes note of what a look took that began at a time.
+    pub(super) fn took(&self, begun: Duration, clock: &Clock, namespace: String, flows: usize) {
         let now = clock.monotonic();
         let mut rests = self.0.lock();
         if flows < FLOWS_MIN {
             rests.remove(&namespace);
             return;
         }
-        let rest = now.saturating_sub(turn.0).saturating_mul(REST_FACTOR);
+        let rest = now.saturating_sub(begun).saturating_mul(REST_FACTOR);
         rests.insert(namespace, now + rest.min(REST_MAX));
     }
 }
@@ -62,16 +54,24 @@ mod tests {
     async fn rest_after(flows: usize, look: Duration) -> Duration {
         let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
         let pace = Pace::default();
-        let (turn, has_waited) = pace.turn(&clock, "team").await;
-        assert!(!has_waited, "the first look waits for nothing");
+        assert_eq!(
+            pace.rest(&clock, "team"),
+            None,
+            "the first look waits for nothing"
+        );
+        let begun = clock.monotonic();
         clock.sleep(look).await;
-        pace.took(turn, &clock, "team".to_owned(), flows);
-        let before = clock.monotonic();
-        let (_, has_waited) = pace.turn(&clock, "team").await;
-        let rest = clock.monotonic() - before;
-        assert_eq!(has_waited, !rest.is_zero());
-        let (_, has_waited) = pace.turn(&clock, "other").await;
-        assert!(!has_waited, "nobody waits for another namespace");
+        pace.took(begun, &clock, "team".to_owned(), flows);
+        assert_eq!(
+            pace.rest(&clock, "other"),
+            None,
+            "nobody waits for another namespace"
+        );
+        let Some(rest) = pace.rest(&clock, "team") else {
+            return Duration::ZERO;
+        };
+        clock.sleep(rest).await;
+        assert_eq!(pace.rest(&clock, "team"), None, "a rest has an end");
         rest
     }
 
