@@ -37,7 +37,7 @@ pub const TEXT_BYTES_MAX: usize = 16 * 1024;
 pub const DEPTH_MAX: usize = 64;
 /// How many literals, attributes, operators and calls an expression may have.
 pub const NODES_MAX: usize = 4096;
-/// The longest pattern of a `LIKE`: it bounds the work per event to this many steps per byte of the attribute.
+/// The longest pattern of a `LIKE`.
 pub const PATTERN_BYTES_MAX: usize = 1024;
 /// The longest text that a function may build while an event waits.
 pub const BUILT_BYTES_MAX: usize = 64 * 1024;
@@ -161,6 +161,12 @@ impl Expression {
             Ok(other) => Err(format!("gives {}, not a boolean", other.type_().in_words())),
             Err(failure) => Err(failure.fault.to_error().message),
         }
+    }
+
+    /// What it costs for each event, in the units of [`filter::cost`](crate::filter::cost).
+    #[must_use]
+    pub fn cost(&self) -> u32 {
+        self.root.cost()
     }
 
     /// What holds of every event that passes, if anything simple does.

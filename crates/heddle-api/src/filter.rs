@@ -6,6 +6,7 @@
 //! What is wrong with a filter is said by [`check`]; deciding whether an event matches is left to the mesh.
 
 mod check;
+pub mod cost;
 pub mod demand;
 
 pub use check::{Fault, NESTING_MAX, check};

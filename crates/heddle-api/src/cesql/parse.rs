@@ -157,8 +157,9 @@ impl<'a> Parser<'a> {
                 format!("the pattern is longer than {PATTERN_BYTES_MAX} bytes"),
             )),
             Some(Kind::Text(pattern)) => {
+                let pattern = Pattern::new(pattern).map_err(|wide| self.error(wide.to_string()))?;
                 self.at += 1;
-                Ok(Pattern::new(pattern))
+                Ok(pattern)
             }
             _ => Err(self.unexpected("a pattern in quotes")),
         }

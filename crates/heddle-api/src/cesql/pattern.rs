@@ -1,99 +1,158 @@
 //! The pattern of a `LIKE`: `%` is any text, `_` any one character, and both are themselves behind a backslash.
 //!
 //! The pattern is cut at each `%`. The first piece must be at the start, the last at the end, and those between are found
-//! one after the other, each as early as possible. An early place never spoils a later piece, so nothing is tried twice.
+//! one after the other, each as early as possible. An early place never spoils a later piece, so nothing is tried twice,
+//! and a piece with a `_` in it is looked for with [`Holes`], which reads each character once. So a pattern takes a number
+//! of steps that is linear in its own length and the length of the text, whatever the two are made of.
+
+mod holes;
+#[cfg(test)]
+mod tests;
 
 use crate::filter::demand::Demand;
 
+use holes::Holes;
+pub(super) use holes::TooWide;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
-    first: Piece,
-    /// What stands between and behind the `%`s; empty when there is none, and then `first` must be all of the text.
-    rest: Vec<Piece>,
+    first: Edge,
+    /// What stands between two `%`, without the pieces that are empty.
+    middle: Box<[Middle]>,
+    /// What stands behind the last `%`; when there is none, `first` must be all of the text.
+    last: Option<Edge>,
 }
 
-/// What stands between two `%`.
+/// A piece at an end of the pattern, which need not be looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
-    /// No `_` in it, so it is a text to look for.
+enum Edge {
+    /// No `_` in it.
     Plain(Box<str>),
     /// `None` stands for any one character.
     Holes(Box<[Option<char>]>),
 }
 
+/// A piece that may be anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Middle {
+    Plain(Box<str>),
+    Holes(Holes),
+}
+
+/// Counts the characters that are looked at. Only tests want to know.
+trait Meter {
+    fn step(&mut self, characters: usize);
+}
+
+impl Meter for () {
+    fn step(&mut self, _: usize) {}
+}
+
 impl Pattern {
-    pub(super) fn new(pattern: &str) -> Self {
-        let mut pieces = vec![Vec::new()];
-        let mut characters = pattern.chars().peekable();
-        while let Some(character) = characters.next() {
-            let piece = pieces.last_mut().expect("there is one from the start");
-            match character {
-                '%' => pieces.push(Vec::new()),
-                '_' => piece.push(None),
-                '\\' => piece.push(Some(
-                    characters
-                        .next_if(|next| matches!(next, '%' | '_'))
-                        .unwrap_or('\\'),
-                )),
-                other => piece.push(Some(other)),
-            }
-        }
-        let mut pieces = pieces.into_iter().map(Piece::new);
-        Self {
-            first: pieces.next().expect("there is one from the start"),
-            rest: pieces.collect(),
-        }
+    pub(super) fn new(pattern: &str) -> Result<Self, TooWide> {
+        let mut pieces = pieces(pattern);
+        let last = (pieces.len() > 1).then(|| pieces.pop()).flatten();
+        let mut pieces = pieces.into_iter();
+        let first = pieces.next().expect("there is one from the start");
+        let middle = pieces.filter(|piece| !piece.is_empty()).map(Middle::new);
+        Ok(Self {
+            first: Edge::new(first),
+            middle: middle.collect::<Result<_, _>>()?,
+            last: last.map(Edge::new),
+        })
     }
 
     pub(super) fn matches(&self, text: &str) -> bool {
-        let Some(mut rest) = self.first.strip_from_start(text) else {
+        self.decide(text, &mut ())
+    }
+
+    /// Whether more of the text may have to be read than the pattern is long.
+    pub(super) fn searches(&self) -> bool {
+        !self.middle.is_empty()
+    }
+
+    fn decide(&self, text: &str, meter: &mut impl Meter) -> bool {
+        let Some(mut rest) = self.first.strip_from_start(text, meter) else {
             return false;
         };
-        let Some((last, between)) = self.rest.split_last() else {
-            return rest.is_empty();
-        };
-        for piece in between {
-            match piece.skip_past(rest) {
+        for piece in &self.middle {
+            match piece.skip_past(rest, meter) {
                 Some(behind) => rest = behind,
                 None => return false,
             }
         }
-        last.is_at_end_of(rest)
+        match &self.last {
+            Some(last) => last.is_at_end_of(rest, meter),
+            None => rest.is_empty(),
+        }
     }
 
     /// What holds of every attribute that matches, if the pattern starts or ends with a text.
     pub(super) fn demand<'a>(&'a self, attribute: &'a str) -> Option<Demand<'a>> {
-        let text = |piece: &'a Piece| match piece {
-            Piece::Plain(text) => Some(&**text).filter(|text| !text.is_empty()),
-            Piece::Holes(_) => None,
-        };
-        match self.rest.last() {
-            None => match &self.first {
-                Piece::Plain(text) => Some(Demand::Exact(attribute, text)),
-                Piece::Holes(_) => None,
-            },
-            Some(last) => text(&self.first)
-                .map(|prefix| Demand::Prefix(attribute, prefix))
-                .or_else(|| text(last).map(|suffix| Demand::Suffix(attribute, suffix))),
+        let (first, last) = (self.first.as_plain(), self.last.as_ref());
+        match last.map(Edge::as_plain) {
+            None => first.map(|text| Demand::Exact(attribute, text)),
+            Some(last) => {
+                let some = |text: &&str| !text.is_empty();
+                let prefix = first.filter(some);
+                let suffix = last.filter(some);
+                prefix
+                    .map(|prefix| Demand::Prefix(attribute, prefix))
+                    .or_else(|| suffix.map(|suffix| Demand::Suffix(attribute, suffix)))
+            }
         }
     }
 }
 
-impl Piece {
-    fn new(characters: Vec<Option<char>>) -> Self {
-        match characters.iter().copied().collect::<Option<String>>() {
-            Some(text) => Self::Plain(text.into()),
-            None => Self::Holes(characters.into()),
+/// The pattern, cut at each `%`. `None` stands for any one character.
+fn pieces(pattern: &str) -> Vec<Vec<Option<char>>> {
+    let mut pieces = vec![Vec::new()];
+    let mut characters = pattern.chars().peekable();
+    while let Some(character) = characters.next() {
+        let piece = pieces.last_mut().expect("there is one from the start");
+        match character {
+            '%' => pieces.push(Vec::new()),
+            '_' => piece.push(None),
+            '\\' => piece.push(Some(
+                characters
+                    .next_if(|next| matches!(next, '%' | '_'))
+                    .unwrap_or('\\'),
+            )),
+            other => piece.push(Some(other)),
+        }
+    }
+    pieces
+}
+
+/// The text of a piece without a `_`.
+fn plain(piece: &[Option<char>]) -> Option<Box<str>> {
+    let text: Option<String> = piece.iter().copied().collect();
+    text.map(Into::into)
+}
+
+impl Edge {
+    fn new(piece: Vec<Option<char>>) -> Self {
+        plain(&piece).map_or_else(|| Self::Holes(piece.into()), Self::Plain)
+    }
+
+    fn as_plain(&self) -> Option<&str> {
+        match self {
+            Self::Plain(text) => Some(text),
+            Self::Holes(_) => None,
         }
     }
 
     /// What is left of the text behind this piece, if the text starts with it.
-    fn strip_from_start<'t>(&self, text: &'t str) -> Option<&'t str> {
+    fn strip_from_start<'t>(&self, text: &'t str, meter: &mut impl Meter) -> Option<&'t str> {
         match self {
-            Self::Plain(plain) => text.strip_prefix(&**plain),
+            Self::Plain(plain) => {
+                meter.step(plain.len());
+                text.strip_prefix(&**plain)
+            }
             Self::Holes(characters) => {
                 let mut rest = text.chars();
                 for wanted in characters {
+                    meter.step(1);
                     let found = rest.next()?;
                     if wanted.is_some_and(|wanted| wanted != found) {
                         return None;
@@ -104,26 +163,42 @@ impl Piece {
         }
     }
 
-    /// What is left of the text behind the first place where this piece is.
-    fn skip_past<'t>(&self, text: &'t str) -> Option<&'t str> {
+    fn is_at_end_of(&self, text: &str, meter: &mut impl Meter) -> bool {
         match self {
-            Self::Plain(plain) => text.find(&**plain).map(|at| &text[at + plain.len()..]),
-            Self::Holes(_) => text
-                .char_indices()
-                .find_map(|(at, _)| self.strip_from_start(&text[at..])),
-        }
-    }
-
-    fn is_at_end_of(&self, text: &str) -> bool {
-        match self {
-            Self::Plain(plain) => text.ends_with(&**plain),
+            Self::Plain(plain) => {
+                meter.step(plain.len());
+                text.ends_with(&**plain)
+            }
             Self::Holes(characters) => {
                 let mut rest = text.chars().rev();
                 characters.iter().rev().all(|wanted| {
+                    meter.step(1);
                     rest.next()
                         .is_some_and(|found| wanted.is_none_or(|wanted| wanted == found))
                 })
             }
+        }
+    }
+}
+
+impl Middle {
+    fn new(piece: Vec<Option<char>>) -> Result<Self, TooWide> {
+        match plain(&piece) {
+            Some(text) => Ok(Self::Plain(text)),
+            None => Holes::new(&piece).map(Self::Holes),
+        }
+    }
+
+    /// What is left of the text behind the first place where this piece is.
+    fn skip_past<'t>(&self, text: &'t str, meter: &mut impl Meter) -> Option<&'t str> {
+        match self {
+            Self::Plain(plain) => {
+                let end = text.find(&**plain).map(|at| at + plain.len());
+                // The standard library searches in linear time.
+                meter.step(plain.len() + end.unwrap_or(text.len()));
+                end.map(|end| &text[end..])
+            }
+            Self::Holes(holes) => holes.skip_past(text, meter),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The tree of an expression, and what can be said about it without an event.
 
+mod cost;
+
 use super::functions::Function;
 use super::pattern::Pattern;
 use crate::filter::demand::{Clause, Demand};

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::cost::{FILTER_COST_MAX, too_much};
 use super::{Filter, Nested};
 use crate::cesql::Expression;
 
@@ -32,6 +33,9 @@ pub fn check(filters: &[Filter]) -> Vec<Fault> {
         let Nested(filter) = Nested::from(filter);
         checker.filter(&format!("[{index}]"), &filter, 1);
     }
+    if checker.cost > FILTER_COST_MAX {
+        checker.fault("", &too_much(checker.cost));
+    }
     checker.faults
 }
 
@@ -43,7 +47,15 @@ pub(super) fn attributes(attributes: &BTreeMap<String, String>) -> Vec<Fault> {
             message: attribute_fault(name)?,
         })
     };
-    attributes.keys().filter_map(fault).collect()
+    let mut faults: Vec<Fault> = attributes.keys().filter_map(fault).collect();
+    let cost = u32::try_from(attributes.len()).unwrap_or(u32::MAX);
+    if cost > FILTER_COST_MAX {
+        faults.push(Fault {
+            path: ".attributes".to_owned(),
+            message: too_much(cost),
+        });
+    }
+    faults
 }
 
 /// Why `name` cannot be the name of an attribute, if so.
@@ -66,6 +78,7 @@ fn attribute_fault(name: &str) -> Option<String> {
 #[derive(Default)]
 struct Checker {
     faults: Vec<Fault>,
+    cost: u32,
 }
 
 impl Checker {
@@ -121,6 +134,7 @@ impl Checker {
             self.fault(path, "needs at least one attribute");
         }
         for (name, value) in attributes {
+            self.cost = self.cost.saturating_add(1);
             if let Some(message) = attribute_fault(name) {
                 self.fault(path, &message);
             }
@@ -135,7 +149,10 @@ impl Checker {
 
     fn expression(&mut self, path: &str, expression: &str) {
         let verdict = match Expression::parse(expression) {
-            Ok(expression) => expression.check_filter().map_err(|error| error.to_string()),
+            Ok(expression) => {
+                self.cost = self.cost.saturating_add(expression.cost());
+                expression.check_filter().map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         if let Err(message) = verdict {

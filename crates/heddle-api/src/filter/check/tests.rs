@@ -130,3 +130,53 @@ fn the_filters_of_a_trigger_win_over_its_filter() {
     assert_eq!(source, FilterSource::Filters(vec![Filter::default()]));
     assert_eq!(source.check()[0].path, "filters[0]");
 }
+
+#[test]
+fn what_costs_every_event_too_much_is_refused_and_the_message_says_what_costs() {
+    let searches = |times: usize| {
+        let all: Vec<Value> = (0..times)
+            .map(|_| json!({"cesql": "subject LIKE '%a_b%'"}))
+            .collect();
+        json!({"all": all})
+    };
+    check_one(searches(60), &[]);
+    let expected = format!(": {}", too_much(61 * 34));
+    check_one(searches(61), &[&expected]);
+    assert!(expected.contains("no more than 2048"), "{expected}");
+
+    let many: BTreeMap<String, &str> = (0..2049).map(|at| (format!("a{at}"), "x")).collect();
+    check_one(json!({"exact": many}), &[&format!(": {}", too_much(2049))]);
+    let attributes = many
+        .into_iter()
+        .map(|(name, value)| (name, value.to_owned()));
+    let source = FilterSource::Attributes(attributes.collect());
+    assert_eq!(source.check()[0].path, "filter.attributes");
+}
+
+#[test]
+fn an_expression_costs_what_it_may_have_to_read() {
+    for (text, cost) in [
+        ("TRUE", 0),
+        ("type = 'a'", 2),
+        ("'a' = type", 2),
+        ("EXISTS subject", 1),
+        ("type = 'a' AND source = 'b'", 5),
+        ("subject LIKE 'a%z'", 2),
+        ("subject LIKE 'a%%z'", 2),
+        ("subject LIKE '%a%'", 34),
+        ("subject LIKE 'a%_%z'", 34),
+        ("NOT subject LIKE '%a%'", 35),
+        ("type IN ('a', 'b')", 2),
+        ("type IN ('a', subject)", 35),
+        ("type = subject", 35),
+        ("number > 5", 34),
+        ("LENGTH(subject) > 5", 67),
+        ("UPPER(LOWER(subject)) = 'A'", 68),
+    ] {
+        let expression = Expression::parse(text).unwrap();
+        assert_eq!(expression.cost(), cost, "{text}");
+    }
+    let many = vec!["'aaaaaaaaaa'"; 1000].join(", ");
+    let expression = Expression::parse(&format!("type IN ({many})")).unwrap();
+    assert_eq!(expression.cost(), 64);
+}
