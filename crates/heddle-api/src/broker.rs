@@ -13,8 +13,11 @@ use crate::schema::structural;
 
 /// The annotation that says which implementation serves a Broker.
 pub const CLASS_ANNOTATION: &str = "eventing.knative.dev/broker.class";
-/// The value of [`CLASS_ANNOTATION`] that heddle serves.
+/// The value of [`CLASS_ANNOTATION`] that is heddle's own.
 pub const CLASS: &str = "heddle";
+/// What Knative writes on every Broker that names no class, now and in older releases: it says where a Broker was made, not
+/// who has to serve it.
+pub const KNATIVE_CLASSES: [&str; 2] = ["MTChannelBasedBroker", "ChannelBasedBroker"];
 /// The Broker that a namespace has unless somebody asks for more.
 pub const DEFAULT_NAME: &str = "default";
 /// The uid of the claim that the injection label of a namespace stands for.
@@ -77,6 +80,39 @@ pub struct Claim {
     pub name: Option<String>,
 }
 
+/// The classes of Brokers that are served here. A Broker without a class always is, and so is one of heddle's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classes(Vec<String>);
+
+impl Classes {
+    pub fn new(classes: impl IntoIterator<Item = String>) -> Self {
+        let mut all: Vec<String> = classes.into_iter().collect();
+        if !all.iter().any(|class| class == CLASS) {
+            all.insert(0, CLASS.to_owned());
+        }
+        Self(all)
+    }
+
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The class of a Broker that is not served here.
+    #[must_use]
+    pub fn foreign<'a>(&self, broker: &'a Broker) -> Option<&'a str> {
+        let annotations = broker.metadata.annotations.as_ref()?;
+        let class = annotations.get(CLASS_ANNOTATION)?;
+        (!self.0.contains(class)).then_some(class)
+    }
+}
+
+impl Default for Classes {
+    fn default() -> Self {
+        Self::new(KNATIVE_CLASSES.map(str::to_owned))
+    }
+}
+
 impl BrokerSpec {
     /// Names everything in the spec but the claims, which come and go without a word about how events are served.
     pub fn settings(&self) -> String {
@@ -120,7 +156,7 @@ pub struct BrokerStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub dead_letter_sink_ca_certs: Option<String>,
-    /// Audience of the token that is sent to that address.
+    /// Audience that the address asks for in tokens; heddle sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_letter_sink_audience: Option<String>,
     /// EventPolicies that apply to the broker.
@@ -137,25 +173,41 @@ pub mod condition {
     pub const INGRESS_READY: ConditionType = ConditionType {
         name: "IngressReady",
         meaning: "The listener for events accepts events for the broker.",
-        reasons: &[reason::LISTENER_CLOSED, reason::NO_MESH],
+        reasons: &[
+            reason::LISTENER_CLOSED,
+            reason::NO_MESH,
+            reason::CLASS_NOT_SERVED,
+        ],
     };
     /// Events are kept.
     pub const TRIGGER_CHANNEL_READY: ConditionType = ConditionType {
         name: "TriggerChannelReady",
         meaning: "The log that keeps the broker's events is open and durable.",
-        reasons: &[reason::LOG_UNAVAILABLE, reason::NO_MESH],
+        reasons: &[
+            reason::LOG_UNAVAILABLE,
+            reason::NO_MESH,
+            reason::CLASS_NOT_SERVED,
+        ],
     };
     /// Events are matched.
     pub const FILTER_READY: ConditionType = ConditionType {
         name: "FilterReady",
         meaning: "The broker is part of the routing table in force; each Trigger says for itself whether it is.",
-        reasons: &[reason::ROUTES_STALE, reason::NO_MESH],
+        reasons: &[
+            reason::ROUTES_STALE,
+            reason::NO_MESH,
+            reason::CLASS_NOT_SERVED,
+        ],
     };
     /// The broker can be published to.
     pub const ADDRESSABLE: ConditionType = ConditionType {
         name: "Addressable",
         meaning: "The broker has an address to publish to.",
-        reasons: &[reason::ADDRESS_MISSING, reason::NO_MESH],
+        reasons: &[
+            reason::ADDRESS_MISSING,
+            reason::NO_MESH,
+            reason::CLASS_NOT_SERVED,
+        ],
     };
     /// Undeliverable events have somewhere to go.
     pub const DEAD_LETTER_SINK_RESOLVED: ConditionType = ConditionType {
@@ -184,6 +236,11 @@ pub mod reason {
 
     pub use crate::conditions::NO_MESH;
 
+    /// Somebody else's.
+    pub const CLASS_NOT_SERVED: Reason = Reason {
+        name: "ClassNotServed",
+        meaning: "The annotation `eventing.knative.dev/broker.class` names a class that is not served here; remove it, or add the class to `brokerClasses` in the configuration.",
+    };
     /// No listener.
     pub const LISTENER_CLOSED: Reason = Reason {
         name: "ListenerClosed",

@@ -1,7 +1,7 @@
 //! Broker: whether events published to it are kept and chosen from, where it is published to, and when it goes.
 //!
 //! It creates nothing: the events of all brokers are in one log, and being part of the routing table is what makes one
-//! exist there. A Broker of another class is left to whoever serves that class.
+//! exist there. A Broker of a class that is not served here is told so, for nobody else would.
 //!
 //! A Broker that heddle made for others goes when nobody claims it any more, no Trigger chooses from it, nothing is
 //! pending and a while has passed; until then `Retained` says what keeps it. It is removed in exactly the state in which

@@ -54,10 +54,12 @@ mod watch;
 
 use std::hash::DefaultHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, future};
+use heddle_api::broker::Classes;
 use heddle_api::offer::Mode;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_api::{
@@ -68,6 +70,7 @@ use heddle_api::{
 use heddle_rt::{Chance, Clock};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Client;
+use tokio::sync::watch::Receiver;
 
 pub use bundles::{Bundles, Fetch, FetchTrouble, ReadRequest};
 pub use dataplane::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
@@ -91,6 +94,8 @@ pub struct Options {
     pub resync: Duration,
     /// How long a Broker that heddle made stays after its last claim went.
     pub broker_linger: Duration,
+    /// Which Brokers are served here. All others are told that they are not.
+    pub broker_classes: Classes,
     /// The mesh that is fed with routes and asked about them. Without one, whatever only a mesh could promise is
     /// `Unknown`, and an Application is ready when its children exist as asked.
     pub data_plane: Option<Arc<dyn DataPlane>>,
@@ -98,6 +103,8 @@ pub struct Options {
     pub bundles: Option<Arc<dyn Bundles>>,
     /// Numbers about registries and bundles, for whoever serves metrics.
     pub numbers: Numbers,
+    /// Set once the controllers know everything that there is, and work.
+    pub started: Arc<AtomicBool>,
     /// How Applications become offerings, which decides what clashes. The front must be told the same.
     pub offers: Mode,
 }
@@ -110,9 +117,11 @@ impl Options {
             concurrency: 32,
             resync: Duration::from_secs(600),
             broker_linger: Duration::from_secs(600),
+            broker_classes: Classes::default(),
             data_plane: None,
             bundles: None,
             numbers: Numbers::default(),
+            started: Arc::default(),
             offers: Mode::default(),
         }
     }
@@ -143,6 +152,30 @@ pub(crate) struct Hubs {
 }
 
 impl Hubs {
+    /// Of every kind, whether its first list is in.
+    fn complete(&self) -> Vec<Receiver<bool>> {
+        vec![
+            self.applications.is_complete(),
+            self.mappings.is_complete(),
+            self.http_sources.is_complete(),
+            self.channels.is_complete(),
+            self.subscriptions.is_complete(),
+            self.brokers.is_complete(),
+            self.triggers.is_complete(),
+            self.namespaces.is_complete(),
+            self.policies.is_complete(),
+            self.activations.is_complete(),
+            self.flows.is_complete(),
+            self.instances.is_complete(),
+            self.bindings.is_complete(),
+            self.registries.is_complete(),
+            self.bundles.is_complete(),
+            self.revisions.is_complete(),
+            self.secrets.is_complete(),
+            self.system_secrets.is_complete(),
+        ]
+    }
+
     /// The kinds of which a round may take what the watches know.
     fn sight(&self) -> Sight {
         Sight::default()
@@ -189,7 +222,7 @@ pub async fn run(client: Client, options: Options) {
     };
     let feed = options.data_plane.as_ref().map(|plane| {
         let (plane, clock) = (Arc::clone(plane), options.clock.clone());
-        Feed::new(plane, clock, &mut hubs)
+        Feed::new(plane, clock, options.broker_classes.clone(), &mut hubs)
     });
     let start = Start {
         gate: feed.as_ref().map_or_else(Gate::open, Feed::gate),
@@ -216,6 +249,7 @@ pub async fn run(client: Client, options: Options) {
     parts.push(records::expire(start.client.clone(), options.clone()).boxed());
     event_policy::start(&start, &mut hubs, &mut parts);
     parts.extend(feed.map(|feed| feed.run().boxed()));
+    parts.push(tell_started(hubs.complete(), Arc::clone(&options.started)).boxed());
     parts.extend([
         hubs.applications.run(options.clone()).boxed(),
         hubs.mappings.run(options.clone()).boxed(),
@@ -237,6 +271,17 @@ pub async fn run(client: Client, options: Options) {
         hubs.system_secrets.run(options).boxed(),
     ]);
     future::join_all(parts).await;
+}
+
+/// Waits for the first lists of all kinds, and tells that they are in.
+async fn tell_started(complete: Vec<Receiver<bool>>, started: Arc<AtomicBool>) {
+    for mut kind in complete {
+        if kind.wait_for(|complete| *complete).await.is_err() {
+            // The watches are gone, and everything goes down with them.
+            return;
+        }
+    }
+    started.store(true, Ordering::Release);
 }
 
 /// What a controller is started with.

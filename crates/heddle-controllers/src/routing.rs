@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use heddle_api::{
-    Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger, broker,
-};
+use heddle_api::broker::Classes;
+use heddle_api::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 use heddle_rt::Clock;
 use kube::runtime::reflector::Store;
 use kube::{Resource, ResourceExt as _};
@@ -42,6 +41,8 @@ struct Stores {
     brokers: Store<Broker>,
     triggers: Store<Trigger>,
     policies: Store<EventPolicy>,
+    /// Which Brokers there are for the mesh.
+    classes: Classes,
     /// Of each of them, whether its first list is in.
     complete: Vec<watch::Receiver<bool>>,
 }
@@ -68,7 +69,12 @@ impl Gate {
 }
 
 impl Feed {
-    pub(crate) fn new(plane: Arc<dyn DataPlane>, clock: Clock, hubs: &mut Hubs) -> Self {
+    pub(crate) fn new(
+        plane: Arc<dyn DataPlane>,
+        clock: Clock,
+        classes: Classes,
+        hubs: &mut Hubs,
+    ) -> Self {
         let changed = Arc::new(Notify::new());
         Self {
             stores: Stores {
@@ -79,6 +85,7 @@ impl Feed {
                 brokers: follow(&mut hubs.brokers, &changed),
                 triggers: follow(&mut hubs.triggers, &changed),
                 policies: follow(&mut hubs.policies, &changed),
+                classes,
                 complete: vec![
                     hubs.applications.is_complete(),
                     hubs.http_sources.is_complete(),
@@ -162,12 +169,14 @@ impl Stores {
     }
 
     fn snapshot(&self) -> Resources {
+        let mut brokers = sorted(self.brokers.state());
+        brokers.retain(|broker| self.classes.foreign(broker).is_none());
         Resources {
             applications: sorted(self.applications.state()),
             http_sources: sorted(self.http_sources.state()),
             channels: sorted(self.channels.state()),
             subscriptions: sorted(self.subscriptions.state()),
-            brokers: sorted(self.brokers.state()),
+            brokers,
             triggers: sorted(self.triggers.state()),
             policies: sorted(self.policies.state()),
         }
@@ -179,10 +188,9 @@ fn entries(resources: &Resources) -> Vec<String> {
     let stays = |meta: &kube::api::ObjectMeta| meta.deletion_timestamp.is_none();
     let channels = resources.channels.iter().filter(|c| stays(c.meta()));
     let brokers = resources.brokers.iter().filter(|b| stays(b.meta()));
-    let ours = brokers.filter(|broker| is_ours(broker));
     channels
         .map(|channel| entry("channel", &**channel))
-        .chain(ours.map(|broker| entry("broker", &**broker)))
+        .chain(brokers.map(|broker| entry("broker", &**broker)))
         .collect()
 }
 
@@ -195,12 +203,6 @@ pub(crate) fn entry<K: Resource>(word: &str, object: &K) -> String {
 /// The same for something that may not exist.
 pub(crate) fn entry_of(word: &str, namespace: &str, name: &str) -> String {
     format!("{word}/{namespace}/{name}")
-}
-
-/// Whether heddle serves this Broker; another implementation may be named by its class.
-pub(crate) fn is_ours(broker: &Broker) -> bool {
-    let class = broker.annotations().get(broker::CLASS_ANNOTATION);
-    class.is_none_or(|class| class == broker::CLASS)
 }
 
 fn follow<K: Watched + Routes>(hub: &mut Hub<K>, changed: &Arc<Notify>) -> Store<K> {

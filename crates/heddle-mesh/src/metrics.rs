@@ -67,6 +67,7 @@ pub(crate) struct Metrics {
     published: Doors,
     unmatched: AtomicU64,
     passed_on: AtomicU64,
+    unencoded: AtomicU64,
     source: Histogram,
     delivery: Histogram,
 }
@@ -105,6 +106,13 @@ impl Metrics {
         self.passed_on.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// So many attributes came in headers that were not encoded as the binding asks.
+    pub(crate) fn unencoded(&self, attributes: u64) {
+        if attributes > 0 {
+            self.unencoded.fetch_add(attributes, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn attempted(&self, latency: Duration) {
         self.delivery.observe(latency);
     }
@@ -130,6 +138,11 @@ impl Metrics {
                 "heddle_link_appended",
                 "Events passed on to another broker or channel.",
                 &self.passed_on,
+            ),
+            (
+                "heddle_attributes_unencoded",
+                "Attributes in headers that were not percent-encoded and were read as they were sent.",
+                &self.unencoded,
             ),
         ] {
             family(&mut out, name, "counter", help);

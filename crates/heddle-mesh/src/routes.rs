@@ -11,6 +11,7 @@
 //! consumers which do not want an event cost it nothing. Swapping tables and following them are left to others.
 
 mod affix;
+mod budget;
 mod compile;
 mod doors;
 mod fingerprint;
@@ -30,6 +31,7 @@ use heddle_api::filter::FilterSource;
 use heddle_api::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 
 use crate::path::trigger::Predicate;
+use grants::Leading;
 use index::Index;
 
 pub use compile::{compile, recompile};
@@ -43,6 +45,7 @@ pub struct Resources {
     pub http_sources: Vec<Arc<HTTPSource>>,
     pub channels: Vec<Arc<Channel>>,
     pub subscriptions: Vec<Arc<Subscription>>,
+    /// Those that are served here, whatever their class says.
     pub brokers: Vec<Arc<Broker>>,
     pub triggers: Vec<Arc<Trigger>>,
     pub policies: Vec<Arc<EventPolicy>>,
@@ -59,6 +62,8 @@ pub struct Table {
     links: HashMap<String, (String, i64)>,
     /// What policies allow publishers, by entry.
     grants: HashMap<Arc<str>, Vec<Grant>>,
+    /// What policies allow the mesh itself.
+    leading: Leading,
     index: Index,
     rejected: Vec<Rejected>,
     faults: Vec<Rejected>,
@@ -89,6 +94,14 @@ pub struct Consumer {
     /// A hash of feeds and filters that no restart and no version changes: as long as it is the same, the same events are
     /// wanted.
     pub fingerprint: u64,
+}
+
+impl Consumer {
+    /// The place at which it listens: the one from which events come without a hop.
+    fn place(&self) -> Option<&str> {
+        let feed = self.feeds.iter().find(|feed| feed.via.is_empty())?;
+        Some(&feed.entry)
+    }
 }
 
 /// An entry from which events reach a consumer.
@@ -179,6 +192,15 @@ impl Table {
     #[must_use]
     pub fn grants(&self, entry: &str) -> &[Grant] {
         self.grants.get(entry).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a consumer may lead events to a place. The error names the remedy.
+    pub fn may_lead(&self, consumer: &str, to: &str) -> Result<(), String> {
+        let from = self
+            .consumer(consumer)
+            .and_then(|(_, consumer)| consumer.place())
+            .ok_or_else(|| format!("{consumer} is not in the table in force"))?;
+        self.leading.check([from, consumer], to)
     }
 
     /// The entries from which an event reaches a place, that place included, in the order of their names.

@@ -9,6 +9,7 @@
 pub mod dial;
 pub mod egress;
 pub mod host;
+pub mod own;
 pub mod subject;
 pub mod trust;
 

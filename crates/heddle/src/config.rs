@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::parser::ValueSource;
+use heddle_api::broker::Classes;
 use heddle_front::Settings;
 use heddle_front::catalog::Rules;
 use heddle_front::settings::{DeletedPoll, MissingVersion};
@@ -42,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) events_client_ca: Option<PathBuf>,
     /// Where events may be delivered to.
     pub(crate) egress: Egress,
+    /// Which Brokers are served.
+    pub(crate) broker_classes: Classes,
     /// Whether the listeners may be reachable from other machines.
     pub(crate) allow_remote: bool,
     /// Names besides localhost and the listen address that the certificate is good for.
@@ -154,6 +157,7 @@ impl Default for Config {
             events_require_identity: false,
             events_client_ca: None,
             egress: Egress::default(),
+            broker_classes: Classes::default(),
             allow_remote: false,
             tls_names: Vec::new(),
             controllers: true,
@@ -318,6 +322,10 @@ impl Config {
             ),
             ("egressAllow", prefixes(&self.egress.allow)),
             ("egressDeny", prefixes(&self.egress.deny)),
+            (
+                "brokerClasses",
+                serde_json::json!(self.broker_classes.names()).to_string(),
+            ),
             (
                 "retentionHours",
                 (self.retention.age_max.as_secs() / 3600).to_string(),

@@ -7,10 +7,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use heddle_api::offer::Mode;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_apiserver::{
     ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, SCRAPERS, Tokens,
@@ -25,6 +24,7 @@ use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::{Mesh, Observer};
 use heddle_rt::net::dial::Network;
 use heddle_rt::net::host::Hosts;
+use heddle_rt::net::own::OwnListeners;
 use heddle_rt::net::trust::Roots;
 use heddle_rt::net::{self, Door};
 use heddle_rt::shutdown::{End, Interrupts, Phase};
@@ -133,8 +133,8 @@ impl Ground {
         world: &World,
         plane: Option<Arc<dyn DataPlane>>,
         bundles: Option<Arc<dyn Bundles>>,
-        offers: Mode,
-    ) -> Numbers {
+        config: &Config,
+    ) -> Controllers {
         let leadership = Leadership {
             lease: "heddle-controllers".to_owned(),
             identity: format!("heddle-{}", self.instance()),
@@ -144,15 +144,19 @@ impl Ground {
             heddle_controllers::Options::new(world.clock.clone(), world.chance.clone());
         options.data_plane = plane;
         options.bundles = bundles;
-        options.offers = offers;
-        let numbers = options.numbers.clone();
+        options.offers = config.catalog.mode;
+        options.broker_classes = config.broker_classes.clone();
+        let controllers = Controllers {
+            numbers: options.numbers.clone(),
+            started: Arc::clone(&options.started),
+        };
         let clock = world.clock.clone();
         self.tasks
             .spawn("controllers", OnError::EndProcess, async move {
                 let work = || heddle_controllers::run(client.clone(), options.clone());
                 heddle_controllers::lead(client.clone(), clock, leadership, work).await;
             });
-        numbers
+        controllers
     }
 
     /// A name that no other store has and that outlives restarts: the uid of the system namespace.
@@ -169,6 +173,24 @@ impl Ground {
         self.tasks.cancel();
         self.tasks.join().await;
         self.server.store().close().await;
+    }
+}
+
+/// What is known of controllers that run.
+#[derive(Debug)]
+pub(crate) struct Controllers {
+    numbers: Numbers,
+    /// Set once they know everything that there is, and work.
+    started: Arc<AtomicBool>,
+}
+
+impl Controllers {
+    /// Whoever asked for none does not wait for any.
+    fn none() -> Self {
+        Self {
+            numbers: Numbers::default(),
+            started: Arc::new(AtomicBool::new(true)),
+        }
     }
 }
 
@@ -210,7 +232,6 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let hosts = Hosts::named(&config.tls_names);
     let ground = Ground::open(world, dir, &tasks, tokens).await?;
     refuse_switch(&ground.client(), config.catalog.mode).await?;
-    let controllers_started = Arc::new(AtomicBool::new(false));
     ground.start_janitor();
     ground.start_copies(&world.clock);
     let exporter = match &config.otlp_endpoint {
@@ -226,7 +247,8 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         log.clone(),
         tasks.child("backup"),
     );
-    let mesh = open_mesh(config, world, &tasks, log, observer)?;
+    let own_listeners = OwnListeners::default();
+    let mesh = open_mesh(config, world, &tasks, log, observer, &own_listeners)?;
     let asks_who = config.asks_publishers();
     let plane = Plane::start(mesh.clone(), &tasks.child("routing"), asks_who);
     let clients = config.events_client_ca.as_deref().map(client_roots);
@@ -239,14 +261,12 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
             known.watch(client).await;
         });
     let workshop = bundles::open(dir, world, &tasks, config.egress.clone())?;
-    let numbers = if config.controllers {
+    let Controllers { numbers, started } = if config.controllers {
         let port: Arc<dyn Bundles> = Arc::new(Port(workshop.clone()));
-        ground.start_controllers(world, Some(plane.clone()), Some(port), config.catalog.mode)
+        ground.start_controllers(world, Some(plane.clone()), Some(port), config)
     } else {
-        Numbers::default()
+        Controllers::none()
     };
-    // Whoever asked for none does not wait for any.
-    controllers_started.store(true, Ordering::Release);
 
     let credentials = identity.osb_credentials();
     let front = osb::start(config, world, &ground, credentials);
@@ -259,7 +279,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         backups,
         numbers,
         controllers: config.controllers,
-        controllers_started,
+        controllers_started: started,
         exporter: exporter.clone(),
         hosts: hosts.clone(),
         closing: doors.cancellation(),
@@ -267,6 +287,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let listener = bind(config.listen).await?;
     let events_listener = bind(config.events).await?;
     let (address, events_address) = (listener.address(), events_listener.address());
+    own_listeners.add(events_address);
     let door = |address, clients| -> anyhow::Result<Door> {
         Ok(Door {
             clock: world.clock.clone(),
@@ -386,12 +407,14 @@ fn open_mesh(
     tasks: &Tasks,
     log: Arc<EmbeddedLog>,
     observer: Option<Arc<dyn Observer>>,
+    own_listeners: &OwnListeners,
 ) -> anyhow::Result<Mesh> {
     let limits = EventLimits::default();
+    let (clock, egress) = (world.clock.clone(), config.egress.clone());
     let courier = Courier::new(CourierOptions {
         tasks: tasks.child("connections"),
         clock: world.clock.clone(),
-        connect: Arc::new(Network::new(world.clock.clone(), config.egress.clone())),
+        connect: Arc::new(Network::beside(clock, egress, own_listeners.clone())),
         limits: ConnectionLimits::default(),
         replies: limits,
     });

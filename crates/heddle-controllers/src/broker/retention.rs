@@ -13,7 +13,7 @@ use kube::ResourceExt;
 
 use super::observe::World;
 use crate::machine::{Ctx, Error, Step, Ticket};
-use crate::routing::{self, is_ours};
+use crate::routing;
 
 const REMOVAL: Ticket = "removal";
 /// No watch tells when the last pending event has ended.
@@ -34,7 +34,8 @@ pub(super) async fn observe(ctx: &Ctx, broker: &Broker) -> Result<Option<Unclaim
     let manager = broker.labels().get(MANAGED_BY_LABEL);
     let is_managed = manager.is_some_and(|manager| manager == MANAGED_BY);
     let is_leaving = broker.metadata.deletion_timestamp.is_some();
-    if !is_managed || is_leaving || !is_ours(broker) || !broker.spec.claims.is_empty() {
+    let is_foreign = ctx.options.broker_classes.foreign(broker).is_some();
+    if !is_managed || is_leaving || is_foreign || !broker.spec.claims.is_empty() {
         return Ok(None);
     }
     let (namespace, name) = (broker.namespace().unwrap_or_default(), broker.name_any());

@@ -9,15 +9,16 @@ use serde_json::Value;
 use super::observe::World;
 use super::retention;
 use crate::dataplane::Door;
-use crate::routing::{self, is_ours};
+use crate::routing;
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     let broker = &world.broker;
-    if broker.metadata.deletion_timestamp.is_some() || world.is_removed || !is_ours(broker) {
+    if broker.metadata.deletion_timestamp.is_some() || world.is_removed {
         return None;
     }
     let entry = routing::entry("broker", broker);
-    let url = world.door.as_ref().and_then(|door| door.url(&entry));
+    let door = world.door.as_ref().filter(|_| world.foreign.is_none());
+    let url = door.and_then(|door| door.url(&entry));
     let mut status = BrokerStatus {
         observed_generation: broker.metadata.generation,
         observed_settings: Some(broker.spec.settings()),
@@ -35,9 +36,10 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
         status.dead_letter_sink_ca_certs = sink.ca_certs;
         status.dead_letter_sink_audience = sink.audience;
     }
-    let promises = match &world.door {
-        None => without_mesh(),
-        Some(door) => promises(door),
+    let promises = match (&world.foreign, &world.door) {
+        (Some(why), _) => not_served(why),
+        (None, None) => without_mesh(),
+        (None, Some(door)) => promises(door),
     };
     for condition in promises {
         status.conditions.set(condition, now);
@@ -51,6 +53,18 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     serde_json::to_value(status).ok()
 }
 
+/// What only a mesh can promise.
+const PROMISES: [ConditionType; 4] = [
+    condition::INGRESS_READY,
+    condition::TRIGGER_CHANNEL_READY,
+    condition::FILTER_READY,
+    condition::ADDRESSABLE,
+];
+
+fn not_served(why: &str) -> [Condition; 4] {
+    PROMISES.map(|type_| Condition::unmet(type_, reason::CLASS_NOT_SERVED, why))
+}
+
 fn without_mesh() -> [Condition; 4] {
     let unknown = |type_: ConditionType| {
         Condition::unknown(
@@ -59,13 +73,7 @@ fn without_mesh() -> [Condition; 4] {
             "no mesh runs here that could serve the broker",
         )
     };
-    [
-        condition::INGRESS_READY,
-        condition::TRIGGER_CHANNEL_READY,
-        condition::FILTER_READY,
-        condition::ADDRESSABLE,
-    ]
-    .map(unknown)
+    PROMISES.map(unknown)
 }
 
 fn promises(door: &Door) -> [Condition; 4] {

@@ -1,9 +1,9 @@
-use heddle_api::broker::BrokerStatus;
+use heddle_api::broker::{BrokerStatus, CLASS_ANNOTATION, Classes};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use super::observe::World;
+use super::observe::{self, World};
 use super::status;
 use crate::dataplane::Door;
 
@@ -15,6 +15,7 @@ fn world() -> World {
     World {
         broker: serde_json::from_value(broker).unwrap(),
         dead_letter_sink: None,
+        foreign: None,
         door: Some(Door {
             base_url: Some("http://mesh:1/".to_owned()),
             log: Ok(()),
@@ -127,18 +128,45 @@ fn each_condition_of_a_broker_has_one_cause() {
 }
 
 #[test]
-fn a_broker_of_another_class_is_left_to_who_serves_it() {
-    let mut world = world();
-    let mut class = |class: &str| {
+fn a_broker_of_a_class_that_is_not_served_is_told_so() {
+    let classes = |names: &[&str]| Classes::new(names.iter().map(|name| (*name).to_owned()));
+    let foreign = |classes: &Classes, class: &str| {
+        let mut world = world();
         let annotations = world.broker.annotations_mut();
-        annotations.insert(
-            "eventing.knative.dev/broker.class".to_owned(),
-            class.to_owned(),
-        );
-        status::status(&world, Timestamp::UNIX_EPOCH).is_some()
+        annotations.insert(CLASS_ANNOTATION.to_owned(), class.to_owned());
+        world.foreign = observe::foreign(classes, &world.broker);
+        world
     };
-    assert!(class("heddle"));
-    assert!(!class("Kafka"));
+    for class in ["heddle", "MTChannelBasedBroker", "ChannelBasedBroker"] {
+        assert_eq!(foreign(&Classes::default(), class).foreign, None, "{class}");
+    }
+    assert_eq!(foreign(&classes(&["Kafka"]), "Kafka").foreign, None);
+    assert_eq!(foreign(&classes(&["Kafka"]), "heddle").foreign, None);
+    assert!(
+        foreign(&classes(&[]), "MTChannelBasedBroker")
+            .foreign
+            .is_some()
+    );
+
+    let world = foreign(&Classes::default(), "Kafka");
+    check(
+        &world,
+        [
+            "IngressReady=False",
+            "TriggerChannelReady=False",
+            "FilterReady=False",
+            "Addressable=False",
+            "DeadLetterSinkResolved=True",
+            "Ready=False",
+        ],
+        None,
+    );
+    let status = status::status(&world, Timestamp::UNIX_EPOCH).unwrap();
+    let ready = &status["conditions"][5];
+    assert_eq!(ready["reason"], "ClassNotServed", "{ready}");
+    let message = ready["message"].as_str().unwrap();
+    assert!(message.contains("its class is Kafka"), "{message}");
+    assert!(message.contains("brokerClasses"), "{message}");
 }
 
 #[test]

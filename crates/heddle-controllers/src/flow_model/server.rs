@@ -236,6 +236,7 @@ impl Server {
         let world = broker::World {
             broker,
             dead_letter_sink: None,
+            foreign: None,
             door: None,
             unclaimed: Some(broker::Unclaimed {
                 triggers: Vec::new(),

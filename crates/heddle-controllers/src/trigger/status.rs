@@ -11,7 +11,6 @@ use super::observe::World;
 use crate::dataplane::{Routed, Words};
 use crate::outlook::Seen as _;
 use crate::resolve::{Resolution, Resolved};
-use crate::routing::is_ours;
 
 const WORDS: Words = Words {
     kind: "trigger",
@@ -28,10 +27,6 @@ const WORDS: Words = Words {
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     let trigger = &world.trigger;
     if trigger.metadata.deletion_timestamp.is_some() {
-        return None;
-    }
-    // Triggers of a Broker that another implementation serves are that one's to describe.
-    if world.broker.as_ref().is_some_and(|broker| !is_ours(broker)) {
         return None;
     }
     let mut status = TriggerStatus {

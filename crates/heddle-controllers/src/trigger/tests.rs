@@ -167,9 +167,6 @@ fn a_trigger_says_what_is_wrong_with_its_broker() {
         "False:BrokerNotFound",
         "False:BrokerNotFound",
     );
-    let class = json!({"eventing.knative.dev/broker.class": "Kafka"});
-    let foreign = with(broker("True", class, none));
-    assert_eq!(status::status(&foreign, Timestamp::UNIX_EPOCH), None);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! The mode is read off the content type. In binary mode the attributes are headers and the body is the data
 //! ([`write_binary`] is the other way); in structured mode the body is one JSON document, and headers say nothing; in
 //! batched mode it is an array of such documents, of which all are taken or none. Reading is strict: what two receivers
-//! could understand differently is refused, with the reason, rather than guessed at.
+//! could understand differently is refused, with the reason, rather than guessed at. The one exception is how the values
+//! of headers are encoded, which most senders do not do as the binding asks ([`read_counting`]).
 //!
 //! How large a body may be before it is here, who may send one, and what an answer looks like is left to the doors.
 
@@ -22,8 +23,8 @@ pub(super) use self::refused::shown;
 pub use self::refused::{Refused, code};
 use super::{ATTRIBUTES_MAX, Event, json, rules::media};
 
-/// The content type of one event as a JSON document.
-pub const STRUCTURED: &str = "application/cloudevents+json; charset=UTF-8";
+/// The content type of one event as a JSON document, in the very letters that the JavaScript SDK compares it with.
+pub const STRUCTURED: &str = "application/cloudevents+json; charset=utf-8";
 
 /// What is taken at once. Every bound exists so that no sender can make others wait or memory run out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,12 +188,25 @@ fn check_format(rest: &[u8]) -> Result<(), Refused> {
 
 /// The events of a request.
 pub fn read(headers: &HeaderMap, body: &Bytes, limits: &Limits) -> Result<Received, Refused> {
+    read_counting(headers, body, limits).map(|(received, _)| received)
+}
+
+/// The events of a request, and how many attributes came in headers that were not encoded as the binding asks.
+pub fn read_counting(
+    headers: &HeaderMap,
+    body: &Bytes,
+    limits: &Limits,
+) -> Result<(Received, u64), Refused> {
     check_encoding(headers)?;
-    match mode(headers)? {
-        Mode::Binary => binary::read(headers, body, limits).map(Received::One),
-        Mode::Structured => json::read_one(body, limits).map(Received::One),
-        Mode::Batched => json::read_batch(body, limits).map(Received::Batch),
-    }
+    let received = match mode(headers)? {
+        Mode::Binary => {
+            let (event, unencoded) = binary::read(headers, body, limits)?;
+            return Ok((Received::One(event), unencoded));
+        }
+        Mode::Structured => Received::One(json::read_one(body, limits)?),
+        Mode::Batched => Received::Batch(json::read_batch(body, limits)?),
+    };
+    Ok((received, 0))
 }
 
 /// The event a subscriber answered with; `None` when the answer is no event and does not claim to be one.
@@ -213,7 +227,7 @@ pub fn reply(headers: &HeaderMap, body: &Bytes, limits: &Limits) -> Result<Optio
     }
     check_encoding(headers)?;
     match mode(headers)? {
-        Mode::Binary => binary::read(headers, body, limits).map(Some),
+        Mode::Binary => binary::read(headers, body, limits).map(|(event, _)| Some(event)),
         Mode::Structured => json::read_one(body, limits).map(Some),
         Mode::Batched => Err(Refused::unsupported(
             code::BATCH_UNEXPECTED,

@@ -31,8 +31,9 @@ use crate::log::Offset;
 use crate::metrics::DoorKind;
 use crate::observer::{Accepted, Seen};
 use crate::path::channel;
+use crate::path::delivery::courier::HOPS_LEFT;
 use crate::routes::Door;
-use crate::shared::Shared;
+use crate::shared::{InForce, Shared};
 use crate::span::Span;
 use crate::who::{self, Who};
 use heddle_api::attributes::Attributes as _;
@@ -106,14 +107,17 @@ impl Source {
     {
         let mode = crate::event::http::mode(headers)?;
         let body = collect(headers, body, self.limits.body_bytes_max(mode)).await?;
-        let received = crate::event::http::read(headers, &body, &self.limits)?;
+        let (received, unencoded) =
+            crate::event::http::read_counting(headers, &body, &self.limits)?;
+        self.shared.metrics.unencoded(unencoded);
         let trace = trace_context(headers);
         let request_id = request_id(headers);
+        let hops = hops(headers);
         match received {
             Received::One(event) => {
                 self.admit(who, entry, std::slice::from_ref(&event))?;
                 let coming = self.coming(trace, &event);
-                let mut envelope = envelope(entry, coming.trace, event)?;
+                let mut envelope = envelope(entry, coming.trace, event, hops)?;
                 envelope.request_id = request_id.map(Into::into);
                 let offsets = channel::append(&self.shared, &envelope).await?;
                 self.tell(&envelope, coming.span, offsets.start, begun);
@@ -127,7 +131,7 @@ impl Source {
                 for event in events {
                     let coming = self.coming(trace.clone(), &event);
                     spans.extend(coming.span.map(|span| (envelopes.len(), span)));
-                    let mut envelope = envelope(entry, coming.trace, event)?;
+                    let mut envelope = envelope(entry, coming.trace, event, hops)?;
                     envelope.request_id = request_id.map(Into::into);
                     envelopes.push(envelope);
                 }
@@ -220,20 +224,7 @@ impl Source {
             who::may_enter(who, &in_force.table, &entry)
                 .map_err(|denied| refusal::forbidden(who, &entry, denied, None))?;
         }
-        match door {
-            Path::Application(name) => match in_force.table.application(name) {
-                Some(Door::Open { entry }) => Ok(Arc::clone(entry)),
-                Some(Door::NotReady { reason }) => {
-                    Err(refusal::application_not_ready(name, reason))
-                }
-                None => Err(refusal::no_application(name)),
-            },
-            Path::Entry(kind, place) => {
-                let found = in_force.table.entry(place);
-                let found = found.map(|entry| Arc::clone(&entry.name));
-                found.ok_or_else(|| refusal::no_entry(*kind, place))
-            }
-        }
+        door.open(&in_force)
     }
 
     /// Whether these events may be published, all of them.
@@ -276,12 +267,37 @@ impl Path<'_> {
         }
     }
 
+    /// The entry that it leads to, if that is there.
+    fn open(&self, in_force: &InForce) -> Result<Arc<str>, Refusal> {
+        match self {
+            Self::Application(name) => match in_force.table.application(name) {
+                Some(Door::Open { entry }) => Ok(Arc::clone(entry)),
+                Some(Door::NotReady { reason }) => {
+                    Err(refusal::application_not_ready(name, reason))
+                }
+                None => Err(refusal::no_application(name)),
+            },
+            Self::Entry(kind, place) => {
+                let found = in_force.table.entry(place);
+                let found = found.map(|entry| Arc::clone(&entry.name));
+                found.ok_or_else(|| refusal::no_entry(*kind, place))
+            }
+        }
+    }
+
     fn kind(&self) -> DoorKind {
         match self {
             Self::Application(_) => DoorKind::Application,
             Self::Entry(kind, _) => *kind,
         }
     }
+}
+
+/// The entry behind a path of this listener, for who needs not ask at the door; or what the door would answer.
+pub(crate) fn place_at(in_force: &InForce, at: &str) -> Result<Arc<str>, (StatusCode, String)> {
+    let door = path(at).ok_or_else(refusal::no_such_path);
+    door.and_then(|door| door.open(in_force))
+        .map_err(Refusal::into_parts)
 }
 
 fn path(path: &str) -> Option<Path<'_>> {
@@ -353,17 +369,21 @@ fn envelope(
     entry: &Arc<str>,
     trace: Option<TraceContext>,
     event: Event,
+    hops: Option<i64>,
 ) -> Result<Envelope, Refusal> {
-    let (hops_left, event) = match event.text(HOPS_ATTRIBUTE) {
-        None => (HOPS_MAX, event),
-        Some(text) => {
-            let hops: i64 = text.parse().map_err(|_| refusal::hops_unreadable(text))?;
-            if hops <= 0 {
-                return Err(refusal::loop_suspected());
-            }
-            let hops = u8::try_from(hops - 1).unwrap_or(HOPS_MAX);
-            (hops, event.with(&[(HOPS_ATTRIBUTE, None)]))
-        }
+    let declared = event.text(HOPS_ATTRIBUTE).map(|text| {
+        let hops: Result<i64, _> = text.parse();
+        hops.map_err(|_| refusal::hops_unreadable(text))
+    });
+    let declared = declared.transpose()?;
+    let event = match declared {
+        None => event,
+        Some(_) => event.with(&[(HOPS_ATTRIBUTE, None)]),
+    };
+    let hops_left = match hops.into_iter().chain(declared).min() {
+        None => HOPS_MAX,
+        Some(..=0) => return Err(refusal::loop_suspected()),
+        Some(hops) => u8::try_from(hops - 1).unwrap_or(HOPS_MAX),
     };
     Ok(Envelope {
         entry: (&**entry).into(),
@@ -373,6 +393,12 @@ fn envelope(
         request_id: None,
         event,
     })
+}
+
+/// How many brokers the events of a request may still pass, if a mesh says so that delivered them here.
+fn hops(headers: &HeaderMap) -> Option<i64> {
+    let hops: u8 = headers.get(&HOPS_LEFT)?.to_str().ok()?.parse().ok()?;
+    Some(hops.into())
 }
 
 /// The longest id of a request that is carried on.
@@ -416,7 +442,7 @@ fn accepted_response() -> Response<Full<Bytes>> {
 }
 
 /// Consent to be sent events, for senders that ask first.
-fn handshake(headers: &HeaderMap) -> Response<Full<Bytes>> {
+pub(super) fn handshake(headers: &HeaderMap) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     let answer = response.headers_mut();
     answer.insert(header::ALLOW, HeaderValue::from_static("POST, OPTIONS"));

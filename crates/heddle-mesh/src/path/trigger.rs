@@ -20,6 +20,7 @@ pub use compile::Invalid;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Predicate {
     terms: Vec<Term>,
+    cost: u32,
 }
 
 /// One condition. Attributes are compared in their canonical text form.
@@ -46,7 +47,16 @@ impl Predicate {
     /// Every event is wanted.
     #[must_use]
     pub const fn everything() -> Self {
-        Self { terms: Vec::new() }
+        Self {
+            terms: Vec::new(),
+            cost: 0,
+        }
+    }
+
+    /// What it costs to ask it, in the units of [`filter::cost`](heddle_api::filter::cost).
+    #[must_use]
+    pub const fn cost(&self) -> u32 {
+        self.cost
     }
 
     /// Whether the event is wanted.
@@ -70,6 +80,11 @@ impl Predicate {
     }
 }
 
+fn cost_of_all(terms: &[Term]) -> u32 {
+    let costs = terms.iter().map(Term::cost);
+    costs.fold(0, u32::saturating_add)
+}
+
 fn demand_of_all(terms: &[Term]) -> Option<Clause<'_>> {
     let demands = terms.iter().map(Term::demand);
     demands.reduce(Clause::stronger).flatten()
@@ -90,6 +105,15 @@ impl Term {
             Self::Any(terms) => terms.iter().any(|term| term.holds(event)),
             Self::Not(term) => !term.holds(event),
             Self::Cesql(expression) => expression.passes(event),
+        }
+    }
+
+    fn cost(&self) -> u32 {
+        match self {
+            Self::Exact(_) | Self::Prefix(_) | Self::Suffix(_) | Self::Present(_) => 1,
+            Self::All(terms) | Self::Any(terms) => cost_of_all(terms),
+            Self::Not(term) => term.cost(),
+            Self::Cesql(expression) => expression.cost(),
         }
     }
 

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use heddle_api::duck::{DeliverySpec, Destination};
 use heddle_api::filter::FilterSource;
 use heddle_api::{Broker, Channel, Subscription, Trigger};
+use jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
 
+use super::budget::{self, Budgets};
 use super::doors::doors;
 use super::fingerprint;
 use super::grants::Grants;
@@ -50,6 +52,7 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
         grants: &grants,
         before,
         consumers: BTreeMap::new(),
+        costly: Vec::new(),
         links: HashMap::new(),
         rejected: Vec::new(),
         faults: grants.faults.clone(),
@@ -60,6 +63,7 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
     for subscription in resources.subscriptions.iter().filter(|one| stays(&***one)) {
         compiler.subscription(subscription);
     }
+    compiler.keep_to_budgets();
     let entries = topology.names().iter().zip(&reached);
     let entries = entries.map(|(name, reached)| {
         let mut reach: Box<[u32]> = reached.iter().map(|reached| reached.place).collect();
@@ -73,6 +77,7 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
     table.entries = entries.collect();
     table.doors = doors(resources, &topology);
     table.grants = grants.publishers;
+    table.leading = grants.leading;
     table
 }
 
@@ -86,6 +91,8 @@ struct Compiler<'a> {
     channels: BTreeMap<String, &'a Channel>,
     before: &'a Table,
     consumers: BTreeMap<Arc<str>, (u32, Arc<Consumer>)>,
+    /// Those whose filters cost something, and since when they are there.
+    costly: Vec<(Option<Timestamp>, Arc<str>, Arc<Predicate>)>,
     links: HashMap<String, (String, i64)>,
     rejected: Vec<Rejected>,
     faults: Vec<Rejected>,
@@ -122,6 +129,10 @@ impl Compiler<'_> {
                 broker_status.and_then(|status| status.dead_letter_sink_ca_certs.clone()),
             )
         };
+        if budget::surcharge(&predicate) > 0 {
+            let created = trigger.creation_timestamp().map(|time| time.0);
+            self.costly.push((created, key.clone(), predicate.clone()));
+        }
         let subscriber = &trigger.spec.subscriber;
         let subscriber_url = status.and_then(|status| status.subscriber_uri.as_ref());
         let resolved_certs = status.and_then(|status| status.subscriber_ca_certs.clone());
@@ -294,7 +305,7 @@ impl Compiler<'_> {
             return target;
         };
         let from = &*self.topology.names()[from as usize];
-        match self.grants.leads([from, key], to) {
+        match self.grants.leading.check([from, key], to) {
             Ok(()) => target,
             Err(reason) => {
                 let key = key.to_string();
@@ -307,6 +318,22 @@ impl Compiler<'_> {
     fn add(&mut self, place: u32, consumer: Consumer) {
         self.consumers
             .insert(consumer.key.clone(), (place, Arc::new(consumer)));
+    }
+
+    /// Leaves out what would cost an event more than the filters of one namespace may. Who was there first stays.
+    fn keep_to_budgets(&mut self) {
+        let mut costly = std::mem::take(&mut self.costly);
+        costly.sort_unstable_by(|(one, key, _), (other, other_key, _)| {
+            (one, key).cmp(&(other, other_key))
+        });
+        let mut budgets = Budgets::default();
+        for (_, key, predicate) in &costly {
+            if let Err(reason) = budgets.add(key, predicate) {
+                self.consumers.remove(key);
+                let key = key.to_string();
+                self.rejected.push(Rejected { key, reason });
+            }
+        }
     }
 
     fn table(mut self) -> Table {

@@ -22,7 +22,7 @@ use heddle_api::filter::FilterSource;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use kube::{Resource, ResourceExt as _};
 
-use super::topology::{is_ours, name_of, stays};
+use super::topology::{name_of, stays};
 use super::{Rejected, Resources};
 use crate::path::trigger::Predicate;
 
@@ -51,13 +51,19 @@ impl Grant {
     }
 }
 
+/// Where the mesh may lead events, as far as policies say so.
+#[derive(Debug, Default)]
+pub(super) struct Leading {
+    /// Where to, and from where.
+    allowed: HashSet<(Arc<str>, Arc<str>)>,
+    /// What a policy would allow if it had no filters, and that policy.
+    filtered: HashMap<(Arc<str>, Arc<str>), String>,
+}
+
 /// All that policies allow.
 #[derive(Default)]
 pub(super) struct Grants {
-    /// Where to, and from where.
-    links: HashSet<(Arc<str>, Arc<str>)>,
-    /// Links that a policy would allow if it had no filters, and that policy.
-    filtered: HashMap<(Arc<str>, Arc<str>), String>,
+    pub(super) leading: Leading,
     pub(super) publishers: HashMap<Arc<str>, Vec<Grant>>,
     /// Policies that cannot be understood.
     pub(super) faults: Vec<Rejected>,
@@ -111,9 +117,9 @@ impl Grants {
             for origin in &origins {
                 let link = (Arc::clone(&place.entry), Arc::clone(origin));
                 if filters.is_empty() {
-                    self.links.insert(link);
+                    self.leading.allowed.insert(link);
                 } else {
-                    self.filtered.insert(link, policy.name_any());
+                    self.leading.filtered.insert(link, policy.name_any());
                 }
             }
             if !subjects.is_empty() {
@@ -125,10 +131,12 @@ impl Grants {
             }
         }
     }
+}
 
+impl Leading {
     /// Whether the mesh may lead events to `to`, coming from one of `origins`, the place they come from first. Within a
     /// namespace it always may. The error names the remedy.
-    pub(super) fn leads(&self, origins: [&str; 2], to: &str) -> Result<(), String> {
+    pub(super) fn check(&self, origins: [&str; 2], to: &str) -> Result<(), String> {
         let [from, by] = origins;
         let namespace = namespace_of(to);
         if namespace_of(from) == namespace {
@@ -137,7 +145,7 @@ impl Grants {
         let pair = |origin: &str| (Arc::from(to), Arc::from(origin));
         if origins
             .iter()
-            .any(|origin| self.links.contains(&pair(origin)))
+            .any(|origin| self.allowed.contains(&pair(origin)))
         {
             return Ok(());
         }
@@ -172,7 +180,7 @@ fn reference(entry: &str, with_namespace: bool) -> String {
     }
 }
 
-fn namespace_of(entry: &str) -> &str {
+pub(super) fn namespace_of(entry: &str) -> &str {
     entry.split('/').nth(1).unwrap_or_default()
 }
 
@@ -180,7 +188,7 @@ fn namespace_of(entry: &str) -> &str {
 fn places(resources: &Resources) -> HashMap<String, Vec<Place<'_>>> {
     let mut places: HashMap<String, Vec<Place<'_>>> = HashMap::new();
     let channels = resources.channels.iter().filter(|one| stays(&***one));
-    let brokers = resources.brokers.iter().filter(|one| is_ours(one));
+    let brokers = resources.brokers.iter().filter(|one| stays(&***one));
     let mut add = |namespace: Option<String>, place| {
         places
             .entry(namespace.unwrap_or_default())

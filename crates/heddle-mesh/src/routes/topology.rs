@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use heddle_api::broker::{CLASS, CLASS_ANNOTATION};
 use heddle_api::duck::{Addressable, Destination};
 use heddle_api::{Broker, Channel, Subscription};
 use kube::{Resource, ResourceExt as _};
@@ -39,7 +38,7 @@ impl Topology {
             .channels
             .iter()
             .filter(|channel| stays(&***channel));
-        let brokers = resources.brokers.iter().filter(|broker| is_ours(broker));
+        let brokers = resources.brokers.iter().filter(|broker| stays(&***broker));
         let channels = channels.map(|channel| (name_of(&**channel), channel_addresses(channel)));
         let brokers = brokers.map(|broker| (name_of(&**broker), broker_addresses(broker)));
         let places: BTreeMap<Arc<str>, Vec<String>> = channels
@@ -67,7 +66,7 @@ impl Topology {
             ) {
                 let key = name_of(&**subscription);
                 let [origin, place] = [from, to].map(|place| &*topology.names[place as usize]);
-                match grants.leads([origin, &key], place) {
+                match grants.leading.check([origin, &key], place) {
                     Ok(()) => drop(topology.links[from as usize].insert(key, to)),
                     Err(remedy) => drop(topology.denied.insert(key, remedy)),
                 }
@@ -211,12 +210,6 @@ pub(super) fn name_of<K: Resource<DynamicType = ()>>(object: &K) -> String {
 /// Whether an object is not being deleted.
 pub(super) fn stays<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_none()
-}
-
-/// Whether a Broker is served here: by us, and not being deleted.
-pub(super) fn is_ours(broker: &Broker) -> bool {
-    let class = broker.annotations().get(CLASS_ANNOTATION);
-    stays(broker) && class.is_none_or(|class| class == CLASS)
 }
 
 /// The place that a destination names. With a `uri` beside the `ref` it means something behind that place's address.

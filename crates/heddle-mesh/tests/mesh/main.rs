@@ -11,6 +11,7 @@ mod draining;
 mod ledger;
 mod observer;
 mod order;
+mod own_door;
 mod quota;
 mod replies;
 mod room;

@@ -19,6 +19,7 @@ use heddle_mesh::routes::Resources;
 use heddle_mesh::who::Who;
 use heddle_mesh::{Mesh, Options, Quota, Retention, Span};
 use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};
+use heddle_rt::net::own::OwnListener;
 use heddle_rt::vfs::{MemoryVfs, PowerLoss};
 use heddle_rt::{Chance, Clock, OnError, Tasks};
 use heddle_store::Mode;
@@ -158,7 +159,7 @@ impl Subscribers {
     }
 }
 
-/// The network of a test: every host is a subscriber.
+/// The network of a test: every host is a subscriber, but `own`, which is this mesh's own listener.
 #[derive(Debug)]
 struct Wires(Arc<Subscribers>);
 
@@ -166,6 +167,9 @@ impl Connect for Wires {
     fn connect(&self, place: &Place) -> Connecting {
         let (host, subscribers) = (place.host.clone(), Arc::clone(&self.0));
         Box::pin(async move {
+            if host == "own" {
+                return Err(OwnListener(([127, 0, 0, 1], 4334).into()).into());
+            }
             let (near, far) = tokio::io::duplex(64 << 10);
             let tasks = subscribers
                 .tasks

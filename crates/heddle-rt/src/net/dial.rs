@@ -1,8 +1,9 @@
 //! Going out: how a connection to somebody else's server is made.
 //!
 //! [`Network`] asks for the addresses of a name, shows each to the [`Egress`] policy and connects to the very address that
-//! was allowed, so that a name which changes its mind between the question and the connection gains nothing. TLS is
-//! verified against the name in the URL. A simulation puts its own [`Connect`] in place.
+//! was allowed, so that a name which changes its mind between the question and the connection gains nothing. A listener of
+//! this process is not connected to: the error says so ([`OwnListener`](super::own::OwnListener)), and the caller, who
+//! stands on both sides of that door, decides what to do. TLS is verified against the name in the URL. A simulation puts its own [`Connect`] in place.
 //! What is said on the connection, and how long all of this may take, is left to the caller.
 
 use std::fmt::Debug;
@@ -20,6 +21,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::egress::Egress;
+use super::own::OwnListeners;
 use super::rustls;
 use super::trust::{Roots, Trust};
 use crate::Clock;
@@ -92,6 +94,7 @@ pub struct Network {
 struct Inner {
     clock: Clock,
     egress: Egress,
+    own: OwnListeners,
     resolve: Box<dyn Resolve>,
     trust: Trust,
 }
@@ -106,14 +109,19 @@ impl Network {
     /// Asks `resolve` instead.
     #[must_use]
     pub fn resolving(clock: Clock, egress: Egress, resolve: Box<dyn Resolve>) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                clock,
-                egress,
-                resolve,
-                trust: Trust::default(),
-            }),
-        }
+        let own = OwnListeners::default();
+        Self::with(Inner::new(clock, egress, own, resolve))
+    }
+
+    /// Asks the system's resolver, and tells apart what leads to one of `own`.
+    #[must_use]
+    pub fn beside(clock: Clock, egress: Egress, own: OwnListeners) -> Self {
+        Self::with(Inner::new(clock, egress, own, Box::new(SystemResolver)))
+    }
+
+    fn with(inner: Inner) -> Self {
+        let inner = Arc::new(inner);
+        Self { inner }
     }
 }
 
@@ -125,6 +133,16 @@ impl Connect for Network {
 }
 
 impl Inner {
+    fn new(clock: Clock, egress: Egress, own: OwnListeners, resolve: Box<dyn Resolve>) -> Self {
+        Self {
+            clock,
+            egress,
+            own,
+            resolve,
+            trust: Trust::default(),
+        }
+    }
+
     async fn connect(&self, place: &Place) -> io::Result<Box<dyn Stream>> {
         let addresses = self.allowed(place).await?;
         let stream = self.reach(&addresses).await?;
@@ -175,6 +193,7 @@ impl Inner {
     async fn reach(&self, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
         let mut failure = None;
         for (index, address) in addresses.iter().enumerate() {
+            self.own.check(*address)?;
             let connecting = super::connect(*address);
             let connected = if index + 1 == addresses.len() {
                 connecting.await

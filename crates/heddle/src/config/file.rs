@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use heddle_api::broker::Classes;
 use heddle_api::offer::Mode;
 use heddle_front::settings::{DeletedPoll, MissingVersion};
 use heddle_mesh::log::Reserve;
@@ -29,6 +30,7 @@ pub(super) struct File {
     pub(super) egress_allow: Option<Vec<Prefix>>,
     #[serde(default, deserialize_with = "ranges")]
     pub(super) egress_deny: Option<Vec<Prefix>>,
+    pub(super) broker_classes: Option<Vec<String>>,
     pub(super) retention_hours: Option<u32>,
     pub(super) retention_gibibytes: Option<u32>,
     pub(super) events_reserve_mebibytes: Option<u32>,
@@ -131,6 +133,12 @@ impl Config {
             Origin::File,
             file.egress_deny,
             |config, value| config.egress.deny = value,
+        );
+        self.set(
+            "brokerClasses",
+            Origin::File,
+            file.broker_classes,
+            |config, value| config.broker_classes = Classes::new(value),
         );
         self.set(
             "retentionHours",

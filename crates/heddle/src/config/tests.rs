@@ -40,6 +40,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     eventsClientCAFile: null  # default
     egressAllow: []  # default
     egressDeny: []  # default
+    brokerClasses: ["heddle","MTChannelBasedBroker","ChannelBasedBroker"]  # default
     retentionHours: 72  # default
     retentionGibibytes: 10  # default
     eventsReserveMebibytes: null  # default

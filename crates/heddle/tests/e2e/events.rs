@@ -11,6 +11,7 @@ mod dead_letters;
 mod identity;
 pub(crate) mod load;
 mod metrics;
+mod own_door;
 mod publishing;
 mod room;
 mod routing;

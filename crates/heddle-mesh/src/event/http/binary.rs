@@ -29,16 +29,22 @@ static CE_KNATIVEBROKERTTL: HeaderName = HeaderName::from_static("ce-knativebrok
 static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static VERSION: HeaderValue = HeaderValue::from_static(SPECVERSION);
 
-pub(super) fn read(headers: &HeaderMap, body: &Bytes, limits: &Limits) -> Result<Event, Refused> {
+/// The event, and how many of its attributes were not encoded as they should be.
+pub(super) fn read(
+    headers: &HeaderMap,
+    body: &Bytes,
+    limits: &Limits,
+) -> Result<(Event, u64), Refused> {
     limits.check_event(body.len())?;
     let version = headers.get(&CE_SPECVERSION).ok_or_else(no_specversion)?;
-    rules::specversion(&decode("specversion", version)?)?;
+    rules::specversion(&header::decode(version.as_bytes()).text)?;
 
     let bytes = measure(headers, limits)? + body.len();
     let mut builder = Builder::with_capacity(Form::Binary, bytes);
+    let mut unencoded = 0;
     for (name, header) in [("type", &CE_TYPE), ("source", &CE_SOURCE), ("id", &CE_ID)] {
         let value = headers.get(header).ok_or_else(|| rules::missing(name))?;
-        push(&mut builder, name, value)?;
+        unencoded += push(&mut builder, name, value)?;
     }
     if let Some(value) = headers.get(CONTENT_TYPE) {
         push_content_type(&mut builder, value)?;
@@ -46,14 +52,15 @@ pub(super) fn read(headers: &HeaderMap, body: &Bytes, limits: &Limits) -> Result
     for (header, value) in headers {
         match header.as_str().strip_prefix(PREFIX) {
             None | Some("specversion" | "type" | "source" | "id") => {}
-            Some(name) => push(&mut builder, name, value)?,
+            Some(name) => unencoded += push(&mut builder, name, value)?,
         }
     }
     limits.check_event(builder.bytes_with(body.len()))?;
-    Ok(builder.build((!body.is_empty()).then_some(body)))
+    let event = builder.build((!body.is_empty()).then_some(body));
+    Ok((event, unencoded))
 }
 
-/// How many bytes the attributes take at most. Refuses names that are none, names that come twice, and too many.
+/// How many bytes the attributes take, at most if they are encoded as they should be. Refuses names that are none, names that come twice, and too many.
 fn measure(headers: &HeaderMap, limits: &Limits) -> Result<usize, Refused> {
     let mut count = 0;
     let mut bytes = 0;
@@ -83,10 +90,11 @@ fn measure(headers: &HeaderMap, limits: &Limits) -> Result<usize, Refused> {
     Ok(bytes)
 }
 
-fn push(builder: &mut Builder, name: &str, value: &HeaderValue) -> Result<(), Refused> {
-    let text = decode(name, value)?;
+/// Gives 1 for an attribute that was not encoded as it should be.
+fn push(builder: &mut Builder, name: &str, value: &HeaderValue) -> Result<u64, Refused> {
+    let header::Decoded { text, encoded } = header::decode(value.as_bytes());
     builder.push(name, rules::value(name, Value::Text(&text))?);
-    Ok(())
+    Ok(u64::from(!encoded))
 }
 
 /// A content type is never percent-encoded, and quotes in it are its own.
@@ -104,16 +112,6 @@ fn push_content_type(builder: &mut Builder, value: &HeaderValue) -> Result<(), R
         rules::value("datacontenttype", Value::Text(text))?,
     );
     Ok(())
-}
-
-fn decode<'a>(name: &str, value: &'a HeaderValue) -> Result<std::borrow::Cow<'a, str>, Refused> {
-    header::decode(value.as_bytes()).map_err(|fault| {
-        Refused::invalid(
-            code::ATTRIBUTE_ENCODING,
-            format!("the header ce-{} {fault}", shown(name)),
-        )
-        .about(name)
-    })
 }
 
 fn no_specversion() -> Refused {

@@ -1,9 +1,10 @@
 //! The value of an attribute as the value of an HTTP header, and back.
 //!
 //! Outwards everything but printable ASCII is percent-encoded, and so are space, `"` and `%`. Inwards a value in double
-//! quotes is unquoted first, then one round of percent-decoding is done. Where receivers could read a value in more
-//! than one way (bytes beyond ASCII, quotes in the midst, a `%` that encodes nothing) it is refused, with the way to
-//! write it: whoever matches, keeps or delivers the event must see what the sender meant.
+//! quotes is unquoted first, then one round of percent-decoding is done. That is what the binding asks for, and not what
+//! most senders do: several official SDKs put attributes into headers as they are. A value that cannot have been encoded
+//! (bytes beyond ASCII, quotes in the midst, a `%` that encodes nothing) is therefore taken as it was sent, in UTF-8 or
+//! else in Latin-1, and the reader is told, so that it can be counted.
 
 use std::borrow::Cow;
 
@@ -23,49 +24,76 @@ pub(super) fn trim(raw: &[u8]) -> &[u8] {
     }
 }
 
-/// The text that a header stands for, borrowed when nothing is encoded in it; otherwise what is wrong with it.
-pub(super) fn decode(raw: &[u8]) -> Result<Cow<'_, str>, &'static str> {
-    let raw = trim(raw);
-    if all(raw, |byte| is_plain(byte) || byte == b' ') {
-        return Ok(Cow::Borrowed(
-            std::str::from_utf8(raw).expect("printable ASCII is text"),
-        ));
-    }
-    if !all(raw, is_printable) {
-        return Err(
-            "has bytes outside printable ASCII; write each as % and two hexadecimal digits of its UTF-8 form",
-        );
-    }
-    let bytes = percent_decode(&unquote(raw)?)?;
-    String::from_utf8(bytes)
-        .map(Cow::Owned)
-        .map_err(|_| "is not UTF-8 after percent-decoding")
+/// The text that a header stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Decoded<'a> {
+    /// Borrowed when nothing is encoded in it.
+    pub(super) text: Cow<'a, str>,
+    /// Whether it was encoded as it should be; otherwise this is what was sent.
+    pub(super) encoded: bool,
 }
 
-fn unquote(raw: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
-    let Some(quoted) = raw.strip_prefix(b"\"") else {
-        return if raw.contains(&b'"') {
-            Err("has a double quote that quotes nothing; write it as %22")
-        } else {
-            Ok(Cow::Borrowed(raw))
+pub(super) fn decode(raw: &[u8]) -> Decoded<'_> {
+    let raw = trim(raw);
+    if all(raw, |byte| is_plain(byte) || byte == b' ') {
+        let text = std::str::from_utf8(raw).expect("printable ASCII is text");
+        return Decoded {
+            text: Cow::Borrowed(text),
+            encoded: true,
         };
+    }
+    match strictly(raw) {
+        Some(text) => Decoded {
+            text: Cow::Owned(text),
+            encoded: true,
+        },
+        None => Decoded {
+            text: as_sent(raw),
+            encoded: false,
+        },
+    }
+}
+
+/// What the binding says that a value means, if it was written as the binding asks.
+fn strictly(raw: &[u8]) -> Option<String> {
+    if !all(raw, is_printable) {
+        return None;
+    }
+    percent_decode(&unquote(raw)?)
+}
+
+/// What somebody meant who did not encode it. Stray quotes do not take the meaning from what is encoded beside them.
+fn as_sent(raw: &[u8]) -> Cow<'_, str> {
+    if all(raw, is_printable)
+        && let Some(text) = percent_decode(raw)
+    {
+        return Cow::Owned(text);
+    }
+    match std::str::from_utf8(raw) {
+        Ok(text) => Cow::Borrowed(text),
+        // Each byte of Latin-1 is the character of its number.
+        Err(_) => Cow::Owned(raw.iter().copied().map(char::from).collect()),
+    }
+}
+
+fn unquote(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let Some(quoted) = raw.strip_prefix(b"\"") else {
+        return (!raw.contains(&b'"')).then_some(Cow::Borrowed(raw));
     };
     let mut text = Vec::with_capacity(quoted.len());
     let mut rest = quoted.iter();
     while let Some(byte) = rest.next() {
         match byte {
-            b'"' if rest.as_slice().is_empty() => return Ok(Cow::Owned(text)),
-            b'"' => break,
+            b'"' => return rest.as_slice().is_empty().then_some(Cow::Owned(text)),
             b'\\' => text.extend(rest.next()),
             _ => text.push(*byte),
         }
     }
-    Err(
-        "begins with a double quote and does not end with the one that belongs to it; write it as %22",
-    )
+    None
 }
 
-fn percent_decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
+/// The text, if every `%` encodes a byte and all of them are UTF-8.
+fn percent_decode(raw: &[u8]) -> Option<String> {
     let mut bytes = Vec::with_capacity(raw.len());
     let mut rest = raw.iter();
     while let Some(byte) = rest.next() {
@@ -74,12 +102,10 @@ fn percent_decode(raw: &[u8]) -> Result<Vec<u8>, &'static str> {
             continue;
         }
         let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
-        let (Some(high), Some(low)) = (digit(rest.next()), digit(rest.next())) else {
-            return Err("has a % without two hexadecimal digits behind it; write it as %25");
-        };
+        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
         bytes.push(u8::try_from(high * 16 + low).expect("two hexadecimal digits are one byte"));
     }
-    Ok(bytes)
+    String::from_utf8(bytes).ok()
 }
 
 /// The header for a text. It shares the bytes when nothing has to be encoded, which is the common case.

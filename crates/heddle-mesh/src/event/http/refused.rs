@@ -18,7 +18,7 @@ pub mod code {
     pub const ATTRIBUTE_TYPE: &str = "attribute-type";
     /// A value is of the right type, and yet not one its attribute may have.
     pub const ATTRIBUTE_INVALID: &str = "attribute-invalid";
-    /// A header is not percent-encoded UTF-8.
+    /// The `Content-Type` header is not UTF-8.
     pub const ATTRIBUTE_ENCODING: &str = "attribute-encoding";
     /// One value is longer than is kept.
     pub const ATTRIBUTE_TOO_LONG: &str = "attribute-too-long";

@@ -50,6 +50,13 @@ pub(super) struct Parsed {
     whole: Uri,
 }
 
+impl Address {
+    /// The path, as it would be asked for.
+    pub(super) fn path(&self) -> &str {
+        self.whole.path()
+    }
+}
+
 impl Parsed {
     pub(super) fn new(url: &str, ca_certs: Option<&str>) -> Result<Self, BadAddress> {
         if url.len() > URL_BYTES_MAX {

@@ -11,13 +11,14 @@
 //! [`policy`](super::policy).
 
 use std::collections::HashMap;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use heddle_api::duck::DeliveryFormat;
 use heddle_rt::net::dial::{Connect, Place};
+use heddle_rt::net::own::OwnListener;
 use heddle_rt::{Clock, OnError, Tasks};
 use http::header::{RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
@@ -32,12 +33,16 @@ use super::pool::{self, Answer, Body, Limits, Line, Means, Pool, Unanswered};
 use super::retry_after::retry_after;
 use crate::event::http as ce;
 use crate::event::{Event, Form};
+use crate::path::source::handshake;
 
 static PREFER: HeaderName = HeaderName::from_static("prefer");
 static REPLY: HeaderValue = HeaderValue::from_static("reply");
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// How many brokers the event may still pass, for a door of ours that it reaches on a way nobody can see through, such as a
+/// forwarder. It is no part of the event.
+pub(crate) static HOPS_LEFT: HeaderName = HeaderName::from_static("heddle-hops-left");
 static HEDDLE: HeaderValue = HeaderValue::from_static("heddle");
 
 /// What a courier works with.
@@ -74,6 +79,8 @@ pub struct Extra<'a> {
     pub tracestate: Option<&'a str>,
     /// What the publisher called its request.
     pub request_id: Option<&'a str>,
+    /// How many brokers the event may still pass.
+    pub hops_left: Option<u8>,
     /// Says that an event in the answer is welcome.
     pub prefer_reply: bool,
     /// Headers that belong to the destination, such as `WebHook-Request-Origin`.
@@ -106,6 +113,8 @@ pub enum Outcome {
     Gone,
     /// No answer, or none that could be understood: to be tried again.
     Failed { error: String },
+    /// The address is the events listener of this process. Nothing was sent, for there is a shorter way.
+    OwnListener,
 }
 
 /// What came with the success.
@@ -122,7 +131,7 @@ impl Outcome {
     #[must_use]
     pub fn answered(&self) -> bool {
         match self {
-            Self::Accepted { .. } | Self::Gone => true,
+            Self::Accepted { .. } | Self::Gone | Self::OwnListener => true,
             Self::Refused { retry, .. } => !retry,
             Self::Failed { .. } => false,
         }
@@ -195,7 +204,8 @@ impl Courier {
                 let left = timeout.saturating_sub(clock.monotonic().saturating_sub(start));
                 self.inner.judge(to, heard.answer, left).await
             }
-            Ok(Err(error)) => Outcome::Failed { error },
+            Ok(Err(Unsent::OwnListener)) => Outcome::OwnListener,
+            Ok(Err(Unsent::Failed(error))) => Outcome::Failed { error },
             Err(late) => Outcome::Failed {
                 error: format!("no answer within {:?}", late.0),
             },
@@ -217,7 +227,10 @@ impl Courier {
         };
         let asking = ask(to, Say::Options, &extra);
         let answer = match self.inner.means.clock.timeout(timeout, asking).await {
-            Ok(heard) => heard?.answer,
+            Ok(Ok(heard)) => heard.answer,
+            // We do consent to what we send ourselves.
+            Ok(Err(Unsent::OwnListener)) => return Ok((200, consent_to(headers))),
+            Ok(Err(Unsent::Failed(error))) => return Err(error),
             Err(late) => return Err(format!("no answer within {:?}", late.0)),
         };
         let reader = Reader::drain(answer.body);
@@ -233,10 +246,33 @@ enum Say<'a> {
     Options,
 }
 
+/// Why there is no answer.
+enum Unsent {
+    OwnListener,
+    Failed(String),
+}
+
+impl From<io::Error> for Unsent {
+    fn from(error: io::Error) -> Self {
+        if OwnListener::is_cause_of(&error) {
+            return Self::OwnListener;
+        }
+        Self::Failed(in_words(&error))
+    }
+}
+
+/// What our own door says to somebody who asks for its consent.
+fn consent_to(asked: &[(HeaderName, HeaderValue)]) -> HeaderMap {
+    handshake(&asked.iter().cloned().collect())
+        .into_parts()
+        .0
+        .headers
+}
+
 /// Says it and waits for the head of the answer.
-async fn ask<'a>(to: &'a Address, say: Say<'_>, extra: &Extra<'_>) -> Result<Heard<'a>, String> {
+async fn ask<'a>(to: &'a Address, say: Say<'_>, extra: &Extra<'_>) -> Result<Heard<'a>, Unsent> {
     let turn = to.pool.turn().await;
-    let mut line = to.pool.line().await.map_err(|error| in_words(&error))?;
+    let mut line = to.pool.line().await?;
     // A new connection is never stale, so this ends.
     loop {
         let answered = match line {
@@ -253,10 +289,8 @@ async fn ask<'a>(to: &'a Address, say: Say<'_>, extra: &Extra<'_>) -> Result<Hea
                     _turn: turn,
                 });
             }
-            Err(Unanswered::Failed(error)) => return Err(in_words(&error)),
-            Err(Unanswered::Stale) => {
-                line = to.pool.fresh().await.map_err(|error| in_words(&error))?;
-            }
+            Err(Unanswered::Failed(error)) => return Err(Unsent::Failed(in_words(&error))),
+            Err(Unanswered::Stale) => line = to.pool.fresh().await?,
         }
     }
 }
@@ -275,6 +309,9 @@ fn write(to: &Address, say: Say<'_>, extra: &Extra<'_>, head: &mut Vec<u8>) -> B
         Say::Options => Bytes::new(),
     };
     write!(head, "content-length: {}\r\n", body.len()).expect("a vector takes all bytes");
+    if let Some(hops_left) = extra.hops_left {
+        write!(head, "{HOPS_LEFT}: {hops_left}\r\n").expect("a vector takes all bytes");
+    }
     extra.each(|name, value| field(head, name.as_str(), value.as_bytes()));
     head.extend_from_slice(b"\r\n");
     body
@@ -299,6 +336,9 @@ fn request(to: &Address, say: Say<'_>, extra: &Extra<'_>) -> Request<Full<Bytes>
         Say::Options => (Method::OPTIONS, Bytes::new()),
     };
     headers.insert(USER_AGENT, HEDDLE.clone());
+    if let Some(hops_left) = extra.hops_left {
+        headers.insert(HOPS_LEFT.clone(), u16::from(hops_left).into());
+    }
     extra.each(|name, value| {
         headers.insert(name.clone(), value.clone());
     });
@@ -310,7 +350,7 @@ fn request(to: &Address, say: Say<'_>, extra: &Extra<'_>) -> Request<Full<Bytes>
 }
 
 impl Extra<'_> {
-    /// Everything as headers.
+    /// Everything but the hops as headers.
     fn each(&self, mut header: impl FnMut(&HeaderName, &HeaderValue)) {
         if self.prefer_reply {
             header(&PREFER, &REPLY);

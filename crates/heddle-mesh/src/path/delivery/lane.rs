@@ -4,6 +4,7 @@
 //! on nothing that is not written. Cancelling a lane drops the attempt under way: nothing is settled, the event is still
 //! the consumer's to deliver, and so shutting down is never a failed attempt.
 
+mod own;
 mod settle;
 
 use std::panic::AssertUnwindSafe;
@@ -312,6 +313,7 @@ impl Attempt<'_> {
                 answer,
             },
             Outcome::Failed { error } => Done::again(error),
+            Outcome::OwnListener => self.lead(address, event).await,
         }
     }
 
@@ -367,6 +369,7 @@ impl Attempt<'_> {
                     Outcome::Failed { error } => {
                         Done::again(format!("the reply could not be sent: {error}"))
                     }
+                    Outcome::OwnListener => self.lead(address, reply).await,
                 }
             }
         };
@@ -405,6 +408,7 @@ impl Attempt<'_> {
             traceparent: trace.map(|trace| &*trace.parent),
             tracestate: state.filter(|state| !state.is_empty()),
             request_id: self.envelope.request_id.as_deref(),
+            hops_left: Some(self.envelope.hops_left),
             prefer_reply,
             headers,
         }

@@ -47,6 +47,11 @@ impl Refusal {
         self
     }
 
+    /// The status and the message, for who needs no response.
+    pub(super) fn into_parts(self) -> (StatusCode, String) {
+        (self.status, self.body.message)
+    }
+
     pub(super) fn response(&self) -> Response<Full<Bytes>> {
         let body = serde_json::to_vec(&self.body).expect("a refusal is texts and numbers");
         let mut response = Response::new(Full::new(Bytes::from(body)));

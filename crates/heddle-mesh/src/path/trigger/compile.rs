@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use heddle_api::cesql::Expression;
 use heddle_api::filter::{Fault, Filter, FilterSource, Nested};
 
-use super::{Pair, Predicate, Term};
+use super::{Pair, Predicate, Term, cost_of_all};
 
 /// A filter that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,12 +27,13 @@ impl Predicate {
         if !faults.is_empty() {
             return Err(Invalid { faults });
         }
-        let terms = match source {
+        let terms: Vec<Term> = match source {
             FilterSource::Everything => Vec::new(),
             FilterSource::Attributes(attributes) => attributes.iter().map(by_value).collect(),
             FilterSource::Filters(filters) => filters.iter().flat_map(terms).collect(),
         };
-        Ok(Self { terms })
+        let cost = cost_of_all(&terms);
+        Ok(Self { terms, cost })
     }
 }
 

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use heddle_api::offer::Mode;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_api::{Application, Channel, HTTPSource};
 use heddle_apiserver::Tokens;
@@ -24,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::process::{self, Usage};
 use crate::client::{ClientArgs, FIELD_MANAGER, Remote};
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::terminal::Terminal;
@@ -122,7 +122,7 @@ async fn embedded_in(
     let (ground, start_empty) = open(dir, world).await?;
     let idle_rss_bytes = process::usage(None)?.rss_bytes;
     ground.start_janitor();
-    ground.start_controllers(world, None, None, Mode::default());
+    ground.start_controllers(world, None, None, &Config::default());
     let before = process::usage(None)?;
     let load = Load {
         client: ground.client(),

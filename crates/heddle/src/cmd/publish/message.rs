@@ -15,9 +15,9 @@ use crate::output::{count, harmless};
 use crate::wire::World;
 
 const STRUCTURED: HeaderValue =
-    HeaderValue::from_static("application/cloudevents+json; charset=UTF-8");
+    HeaderValue::from_static("application/cloudevents+json; charset=utf-8");
 const BATCHED: HeaderValue =
-    HeaderValue::from_static("application/cloudevents-batch+json; charset=UTF-8");
+    HeaderValue::from_static("application/cloudevents-batch+json; charset=utf-8");
 const SPECVERSION: &str = "1.0";
 const SOURCE_DEFAULT: &str = "/heddle/publish";
 

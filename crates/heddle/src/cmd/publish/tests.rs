@@ -88,7 +88,7 @@ async fn a_structured_event_keeps_json_data_as_it_was_written() {
     assert_eq!(asked[0].line, "POST /broker/team-a/default");
     assert_eq!(
         asked[0].header("content-type"),
-        "application/cloudevents+json; charset=UTF-8"
+        "application/cloudevents+json; charset=utf-8"
     );
     assert_eq!(
         &asked[0].body[..],
@@ -138,7 +138,7 @@ async fn a_file_with_events_is_sent_as_it_is() {
     .await;
     assert_eq!(
         asked[0].header("content-type"),
-        "application/cloudevents-batch+json; charset=UTF-8"
+        "application/cloudevents-batch+json; charset=utf-8"
     );
     assert_eq!(asked.len(), 3);
     assert_eq!(asked[2].json()[1]["id"], "a-3");

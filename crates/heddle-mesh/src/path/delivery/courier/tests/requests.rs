@@ -79,6 +79,7 @@ async fn trace_and_preferences_travel_and_text_that_is_no_header_does_not() {
     let extra = Extra {
         traceparent: Some(traceparent),
         request_id: Some("request-1"),
+        hops_left: Some(254),
         tracestate: Some("evil=1\r\nx-injected: yes"),
         prefer_reply: true,
         headers: &headers,
@@ -88,6 +89,7 @@ async fn trace_and_preferences_travel_and_text_that_is_no_header_does_not() {
     assert!(has(&format!("traceparent: {traceparent}")));
     assert!(has("x-request-id: request-1"));
     assert!(has("prefer: reply"));
+    assert!(has("heddle-hops-left: 254"));
     assert!(has("webhook-request-origin: mesh.example"));
     let all = seen.headers.join("\n");
     assert!(
