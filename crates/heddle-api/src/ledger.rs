@@ -13,11 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
 
-/// `GET /heddle/v1/trace?id=…[&source=…]`: every retained event with this id, oldest first.
+/// `GET /heddle/v1/trace?id=…&source=…`: every retained event of this source with this id, oldest first.
+///
+/// Without a source all retained events have to be looked through, the newest first, and one answer may not reach the
+/// oldest: `GET /heddle/v1/trace?id=…[&from=…][&before=…]` looks at a part of the log.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
     pub events: Vec<TracedEvent>,
+    /// Events before this place in the log were not looked at; ask again with `before`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older: Option<u64>,
+    /// Where the log ended when it was looked through: what comes from here on is newer than the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
 }
 
 /// One accepted event. Publishing the same source and id twice gives two of them.
@@ -201,7 +210,7 @@ pub struct ExplainRequest {
     pub entry: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<Filter>,
-    /// How many of the newest events to look at.
+    /// How many of the newest events to look at, of those that reach the entry.
     #[serde(default = "ExplainRequest::default_last")]
     pub last: u64,
 }
@@ -220,6 +229,10 @@ impl ExplainRequest {
 pub struct Explanation {
     pub examined: u64,
     pub matched: u64,
+    /// Set when fewer events were examined than asked for although there may be more: nothing before this place in the log
+    /// was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked_back_to: Option<u64>,
     /// The newest events that would have matched.
     pub matches: Vec<ExplainedEvent>,
     /// The newest events that would not, and why.

@@ -6,6 +6,7 @@
 mod accounts;
 mod dead_letters;
 mod explain;
+mod look_back;
 mod trace;
 
 use crate::log::Unavailable;

@@ -1,13 +1,15 @@
 //! The questions people and programs ask about events, over HTTP, below `/heddle/v1/`.
 //!
 //! ```text
-//!   GET  trace?id=[&source=]                   where is my event
+//!   GET  trace?id=[&source=][&from=&before=]   where is my event
 //!   GET  dead-letters[?consumer=…&limit=&after=]   what rests          GET dead-letters/{name}   one of them
 //!   POST dead-letters/redrive, …/discard       what becomes of it
 //!   POST explain                               what would this filter have done
 //!   GET  accounts[?verify=true]                is every event accounted for
 //! ```
 //! Who asks is decided before; whoever acts is named by the extension [`Asker`]. Bodies are `heddle_api::ledger`.
+
+use std::ops::Range;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -20,6 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::ledger::Error;
+use crate::log::Offset;
 use crate::mesh::Mesh;
 
 /// The longest question.
@@ -55,7 +58,10 @@ async fn trace(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response 
     };
     // What just happened is on its way to the journal; the answer should have it.
     mesh.settled().await;
-    answer(mesh.trace(&id, query.text("source").as_deref()))
+    answer(match query.text("source") {
+        Some(source) => mesh.trace(&id, &source),
+        None => mesh.trace_by_id(&id, query.offsets()).await,
+    })
 }
 
 async fn list(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response {
@@ -109,7 +115,10 @@ async fn discard(
 }
 
 async fn explain(State(mesh): State<Mesh>, body: Bytes) -> Response {
-    answer(read::<ExplainRequest>(&body).and_then(|request| mesh.explain(&request)))
+    answer(match read::<ExplainRequest>(&body) {
+        Ok(request) => mesh.explain(&request).await,
+        Err(error) => Err(error),
+    })
 }
 
 async fn accounts(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response {
@@ -125,6 +134,12 @@ struct Query(String);
 impl Query {
     fn of(query: Option<String>) -> Self {
         Self(query.unwrap_or_default())
+    }
+
+    /// The part of the log that is asked about: all of it, unless somebody says less.
+    fn offsets(&self) -> Range<Offset> {
+        let number = |key| self.text(key).and_then(|text| text.parse().ok());
+        number("from").unwrap_or(0)..number("before").unwrap_or(Offset::MAX)
     }
 
     /// The value of a key, unless it is empty.

@@ -1,14 +1,16 @@
 //! One event, from its acceptance to its end at every consumer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use heddle_api::ledger::{Attempt, Cause, EventState, Trace, TracedEvent, Verdict};
 use jiff::Timestamp;
 
 use super::Error;
-use crate::envelope::Envelope;
-use crate::event::key_of;
+use super::look_back::{LOOK_BYTES_MAX, Look};
+use crate::envelope::{self, Envelope};
+use crate::event::{Event, key_of};
 use crate::journal::line::ConsumerId;
 use crate::journal::{self, Attempted, Line};
 use crate::log::{Offset, Record};
@@ -16,66 +18,55 @@ use crate::mesh::Mesh;
 use crate::path::delivery::consumer::{Consumer, Reading, Revision, State};
 use crate::path::delivery::plan::Target;
 
-/// Events looked at when only an id is given: how far back, in records.
-const BY_ID_RECORDS_MAX: u64 = 200_000;
-/// Events with the same source and id that are shown.
+/// Events with the same source and id that are shown, and after how many with the same id no older ones are looked for.
 const EVENTS_MAX: usize = 100;
 /// Consumers that did not want the event and are shown all the same.
 const FILTERED_MAX: usize = 1000;
-const READ_BYTES: usize = 1 << 20;
 
 impl Mesh {
-    /// Every retained event with this id, of this source if one is given.
-    pub fn trace(&self, id: &str, source: Option<&str>) -> Result<Trace, Error> {
-        let records = match source {
-            Some(source) => self.by_key(source, id)?,
-            None => self.by_id(id)?,
-        };
-        let mut events = Vec::new();
-        for (record, envelope) in records {
-            events.push(self.traced(&record, &envelope)?);
-        }
-        Ok(Trace { events })
+    /// Every retained event of this source with this id.
+    pub fn trace(&self, id: &str, source: &str) -> Result<Trace, Error> {
+        let offsets = self.shared.log.find(key_of(source, id), EVENTS_MAX)?;
+        // Different names may share a key.
+        let is_it = |event: &Event| event.id() == id && event.source() == source;
+        Ok(Trace {
+            events: self.traced_all(offsets, is_it)?,
+            ..Trace::default()
+        })
     }
 
-    fn by_key(&self, source: &str, id: &str) -> Result<Vec<(Record, Envelope)>, Error> {
-        let mut found = Vec::new();
-        for offset in self.shared.log.find(key_of(source, id), EVENTS_MAX)? {
+    /// The newest retained events with this id, whatever their source. Without a source there is no index to ask, so the
+    /// events in a range of the log are looked through: as many as one look may, and the answer says how far that was.
+    pub async fn trace_by_id(&self, id: &str, range: Range<Offset>) -> Result<Trace, Error> {
+        let mut search = Search::new(id);
+        let end = self.shared.log.bounds().end;
+        let stopped = self.look_back(range, LOOK_BYTES_MAX, &mut search).await?;
+        Ok(Trace {
+            older: search.cut.or(stopped),
+            next: Some(end),
+            events: self.traced_all(search.found, |event| event.id() == id)?,
+        })
+    }
+
+    /// The events at these places that are the ones asked for.
+    fn traced_all(
+        &self,
+        offsets: impl IntoIterator<Item = Offset>,
+        is_asked_for: impl Fn(&Event) -> bool,
+    ) -> Result<Vec<TracedEvent>, Error> {
+        let mut events = Vec::new();
+        for offset in offsets {
             let Some(record) = self.shared.log.get(offset)?.found() else {
                 continue;
             };
             let Ok(envelope) = Envelope::decode(&record.payload) else {
                 continue;
             };
-            // Different names may share a key.
-            if envelope.event.id() == id && envelope.event.source() == source {
-                found.push((record, envelope));
+            if is_asked_for(&envelope.event) {
+                events.push(self.traced(&record, &envelope)?);
             }
         }
-        Ok(found)
-    }
-
-    /// Without a source there is no index to ask, so the newest events are looked through.
-    fn by_id(&self, id: &str) -> Result<Vec<(Record, Envelope)>, Error> {
-        let bounds = self.shared.log.bounds();
-        let mut next = bounds
-            .start
-            .max(bounds.end.saturating_sub(BY_ID_RECORDS_MAX));
-        let mut found = Vec::new();
-        while next < bounds.end && found.len() < EVENTS_MAX {
-            let batch = self.shared.log.read(next, READ_BYTES)?;
-            for record in batch.records {
-                let envelope = Envelope::decode(&record.payload).ok();
-                if let Some(envelope) = envelope.filter(|envelope| envelope.event.id() == id) {
-                    found.push((record, envelope));
-                }
-            }
-            if batch.next <= next {
-                break;
-            }
-            next = batch.next;
-        }
-        Ok(found)
+        Ok(events)
     }
 
     fn traced(&self, record: &Record, envelope: &Envelope) -> Result<TracedEvent, Error> {
@@ -155,6 +146,50 @@ impl Mesh {
             }
         }
         Ok(histories)
+    }
+}
+
+/// A search for events by their id alone.
+struct Search<'a> {
+    id: &'a str,
+    /// The newest so far, oldest first. No event is held: each may be as long as an event may be.
+    found: VecDeque<Offset>,
+    chunk: Vec<Offset>,
+    /// The oldest that is kept, when older ones were found and left out.
+    cut: Option<Offset>,
+}
+
+impl<'a> Search<'a> {
+    fn new(id: &'a str) -> Self {
+        Self {
+            id,
+            found: VecDeque::new(),
+            chunk: Vec::new(),
+            cut: None,
+        }
+    }
+}
+
+impl Look for Search<'_> {
+    fn record(&mut self, record: Record) {
+        let Ok((_, event)) = envelope::entry_and_event(&record.payload) else {
+            return;
+        };
+        if event.id() == self.id {
+            self.chunk.push(record.offset);
+        }
+    }
+
+    /// What a chunk brought is older than what was found before it.
+    fn chunk(&mut self) -> ControlFlow<()> {
+        for offset in self.chunk.drain(..).rev() {
+            if self.found.len() >= EVENTS_MAX {
+                self.cut = self.found.front().copied();
+                return ControlFlow::Break(());
+            }
+            self.found.push_front(offset);
+        }
+        ControlFlow::Continue(())
     }
 }
 

@@ -117,7 +117,7 @@ async fn a_filter_can_be_tried_before_it_is_used() {
         last: 1000,
     };
     let paid = question(json!([{"exact": {"type": "order.paid"}}]));
-    let answer = world.mesh.explain(&paid).unwrap();
+    let answer = world.mesh.explain(&paid).await.unwrap();
     assert_eq!((answer.examined, answer.matched), (3, 2));
     assert_eq!(answer.matches[0].id, "3", "the newest first");
     assert!(
@@ -125,12 +125,12 @@ async fn a_filter_can_be_tried_before_it_is_used() {
         "{answer:?}"
     );
     let bad = question(json!([{"cesql": "type ="}]));
-    assert!(world.mesh.explain(&bad).is_err());
+    assert!(world.mesh.explain(&bad).await.is_err());
     let nowhere = ExplainRequest {
         entry: "broker/ns/missing".to_owned(),
         ..paid
     };
-    let error = world.mesh.explain(&nowhere).unwrap_err();
+    let error = world.mesh.explain(&nowhere).await.unwrap_err();
     assert!(error.to_string().contains("broker/ns/missing"));
 }
 
@@ -222,5 +222,83 @@ async fn dead_letters_outlive_the_events_and_lines_around_them() {
         let mut late: Vec<_> = late.map(|delivery| delivery.body).collect();
         late.sort();
         assert_eq!(late, ["data of 101", "data of 333"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_found_however_many_events_came_after_it_and_denied_only_after_a_look_at_all() {
+    for mut world in World::each() {
+        world.broker("ns", "default");
+        world.route().await;
+        world.publish("wanted", &[]).await;
+        world.publish_many((0..3000).map(|n| format!("n{n}"))).await;
+        world.publish("wanted", &[]).await;
+        world.mesh.settled().await;
+        let trace = world.mesh.trace_by_id("wanted", 0..u64::MAX).await.unwrap();
+        let offsets: Vec<u64> = trace.events.iter().map(|event| event.offset).collect();
+        assert_eq!((offsets, trace.older), (vec![1, 3002], None));
+        assert_eq!(trace.next, Some(3003));
+        let trace = world.mesh.trace_by_id("wanted", 2..3002).await.unwrap();
+        assert_eq!((trace.events, trace.older), (Vec::new(), None));
+        let trace = world.mesh.trace_by_id("never", 0..u64::MAX).await.unwrap();
+        assert_eq!((trace.events, trace.older), (Vec::new(), None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_events_with_one_id_than_one_answer_has_are_all_found_page_by_page() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    world.route().await;
+    for _ in 0..1150 {
+        world.publish("same", &[]).await;
+    }
+    world.mesh.settled().await;
+    let (mut seen, mut before) = (Vec::new(), u64::MAX);
+    loop {
+        let page = world.mesh.trace_by_id("same", 0..before).await.unwrap();
+        assert!(page.events.len() <= 100);
+        seen.extend(page.events.iter().rev().map(|event| event.offset));
+        match page.older {
+            Some(older) => before = older,
+            None => break,
+        }
+    }
+    assert_eq!(seen, (1..=1150).rev().collect::<Vec<u64>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_is_judged_by_events_that_reach_its_broker_and_not_by_a_busy_neighbours() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "quiet");
+    world.broker("ns", "default");
+    world.route().await;
+    for (id, type_) in [
+        ("1", "order.paid"),
+        ("2", "order.created"),
+        ("3", "order.paid"),
+    ] {
+        world
+            .publish_at("/broker/ns/quiet", id, &[("type", type_)])
+            .await;
+        world
+            .publish_many((0..900).map(|n| format!("{id}-{n}")))
+            .await;
+    }
+    let question = |last| ExplainRequest {
+        entry: "broker/ns/quiet".to_owned(),
+        filters: serde_json::from_value(json!([{"exact": {"type": "order.paid"}}])).unwrap(),
+        last,
+    };
+    for (last, examined, matched) in [(0, 0, 0), (1, 1, 1), (2, 2, 1), (3, 3, 2), (1000, 3, 2)] {
+        let answer = world.mesh.explain(&question(last)).await.unwrap();
+        assert_eq!(
+            (answer.examined, answer.matched),
+            (examined, matched),
+            "{last}"
+        );
+        let shown = answer.matches.len() + answer.misses.len();
+        assert_eq!(shown as u64, examined, "{answer:?}");
+        assert_eq!(answer.looked_back_to, None, "all there is was looked at");
     }
 }

@@ -32,7 +32,7 @@ async fn a_reply_is_an_event_like_any_other_also_over_a_crash() {
             .await;
         assert_eq!(world.received("a"), ["1"], "the reply was safe");
         world.mesh.settled().await;
-        let trace = world.mesh.trace("1-r", Some("/replier")).unwrap();
+        let trace = world.mesh.trace("1-r", "/replier").unwrap();
         let cause = trace.events[0].cause.as_ref().unwrap();
         assert_eq!(
             (cause.offset, &*cause.consumer),

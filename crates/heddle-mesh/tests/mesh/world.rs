@@ -660,7 +660,7 @@ impl World {
 
     pub(crate) async fn trace(&self, id: &str) -> Trace {
         self.mesh.settled().await;
-        self.mesh.trace(id, Some("/test")).unwrap()
+        self.mesh.trace(id, "/test").unwrap()
     }
 }
 

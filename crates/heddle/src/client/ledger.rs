@@ -19,6 +19,9 @@ use crate::output::harmless;
 /// How many dead letters one answer holds.
 pub(crate) const PAGE_MAX: u64 = 500;
 
+/// With so many events of one id, older ones are not asked for.
+const TRACED_MAX: usize = 100;
+
 /// The server's record of events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ledger<'a> {
@@ -42,8 +45,45 @@ impl<'a> Ledger<'a> {
         Self { remote }
     }
 
+    /// Every retained event with this id, or the newest ones where that is very many.
     pub(crate) async fn trace(&self, id: &str, source: Option<&str>) -> anyhow::Result<Trace> {
-        let query = query(&[("id", Some(id)), ("source", source)]);
+        self.trace_from(id, source, 0).await
+    }
+
+    /// The same of those that came in at a place in the log or behind it. Without a source one answer may not have looked at
+    /// all of them, so it is asked for the rest.
+    pub(crate) async fn trace_from(
+        &self,
+        id: &str,
+        source: Option<&str>,
+        from: u64,
+    ) -> anyhow::Result<Trace> {
+        let mut trace = self.trace_part(id, source, from, None).await?;
+        while let Some(older) = trace.older
+            && trace.events.len() < TRACED_MAX
+        {
+            let mut part = self.trace_part(id, source, from, Some(older)).await?;
+            part.events.append(&mut trace.events);
+            (trace.events, trace.older) = (part.events, part.older);
+        }
+        Ok(trace)
+    }
+
+    async fn trace_part(
+        &self,
+        id: &str,
+        source: Option<&str>,
+        from: u64,
+        before: Option<u64>,
+    ) -> anyhow::Result<Trace> {
+        let from = (from > 0).then(|| from.to_string());
+        let before = before.map(|before| before.to_string());
+        let query = query(&[
+            ("id", Some(id)),
+            ("source", source),
+            ("from", from.as_deref()),
+            ("before", before.as_deref()),
+        ]);
         self.get(&format!("/heddle/v1/trace{query}"), &format!("event {id}"))
             .await
     }

@@ -124,8 +124,17 @@ pub(super) async fn follow(
 ) -> anyhow::Result<Trace> {
     let started = world.clock.monotonic();
     let (mut told, mut pause, mut noted) = (HashSet::new(), POLL_FIRST, false);
+    // What is not there yet can only come behind what was looked through.
+    let mut from = 0;
     loop {
-        let trace = Ledger::of(remote).trace(wanted.id, wanted.source).await?;
+        let ledger = Ledger::of(remote);
+        let trace = ledger.trace_from(wanted.id, wanted.source, from).await?;
+        if wanted.source.is_none() {
+            from = match trace.events.first() {
+                None => trace.next.unwrap_or(from),
+                Some(oldest) => oldest.offset,
+            };
+        }
         let mut news = false;
         for step in render::steps(&trace) {
             if told.insert(step.clone()) {

@@ -124,6 +124,7 @@ fn the_way_of_each_order_is_checked() {
         };
         Trace {
             events: vec![event],
+            ..Trace::default()
         }
     };
     use EventState::{DeadLettered, Delivered, Filtered};

@@ -30,13 +30,18 @@ pub(super) fn text(report: &Report, colour: bool) -> String {
         filters.join(" and ")
     };
     line(&format!("{} on {entry}", harmless(&filters)));
+    let so_far = explanation
+        .looked_back_to
+        .map_or_else(String::new, |place| {
+            format!(", as far as was looked: back to place {place} in the log")
+        });
     if explanation.examined == 0 {
-        line(&format!("no stored event has reached {entry}"));
+        line(&format!("no stored event has reached {entry}{so_far}"));
         return text;
     }
     let matched = paint(colour, Tone::Strong, &explanation.matched.to_string());
     line(&format!(
-        "would have matched {matched} of the newest {}",
+        "would have matched {matched} of the newest {}{so_far}",
         count(explanation.examined, "event")
     ));
     for (title, events) in [

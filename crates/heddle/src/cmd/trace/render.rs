@@ -14,7 +14,13 @@ pub(in crate::cmd) fn text(trace: &Trace, now: Timestamp, colour: bool) -> Strin
     let events: Vec<String> = (trace.events.iter())
         .map(|event| event_text(event, now, colour))
         .collect();
-    events.join("\n")
+    let mut text = events.join("\n");
+    if let Some(older) = trace.older {
+        text.push_str(&format!(
+            "\nthere may be more: events before place {older} in the log were not looked at; --source finds all of one source\n"
+        ));
+    }
+    text
 }
 
 fn event_text(event: &TracedEvent, now: Timestamp, colour: bool) -> String {

@@ -55,7 +55,10 @@ fn event(verdicts: Vec<Verdict>, summary: &str) -> TracedEvent {
 }
 
 fn trace(events: Vec<TracedEvent>) -> Trace {
-    Trace { events }
+    Trace {
+        events,
+        ..Trace::default()
+    }
 }
 
 fn retrying() -> TracedEvent {
