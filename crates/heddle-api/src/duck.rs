@@ -46,7 +46,7 @@ pub struct Destination {
     /// Certificates, in PEM, that the destination's TLS certificate is verified against in addition to the system's.
     #[serde(rename = "CACerts", default, skip_serializing_if = "Option::is_none")]
     pub ca_certs: Option<String>,
-    /// Audience of the token that is sent along.
+    /// Audience that the destination asks for in tokens. It is kept and shown for others to see; heddle sends no tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
 }
@@ -64,7 +64,7 @@ pub struct Addressable {
     /// Certificates, in PEM, that the address presents a certificate of.
     #[serde(rename = "CACerts", default, skip_serializing_if = "Option::is_none")]
     pub ca_certs: Option<String>,
-    /// Audience that a token sent to this address must have.
+    /// Audience that a token sent to this address must have. Addresses of heddle ask for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
 }

@@ -246,7 +246,7 @@ pub mod condition {
     /// A synthetic event came through.
     pub const HEARTBEAT_OK: ConditionType = ConditionType {
         name: "HeartbeatOK",
-        meaning: "A synthetic event passed the whole flow within three intervals.",
+        meaning: "A synthetic event passed the whole flow within three intervals. Nobody says so yet: there are no synthetic events.",
         reasons: &[reason::HEARTBEAT_MISSING],
     };
 }

@@ -113,7 +113,7 @@ pub struct TriggerStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub subscriber_ca_certs: Option<String>,
-    /// Audience of the token that is sent to that address.
+    /// Audience that the address asks for in tokens; heddle sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscriber_audience: Option<String>,
     /// Where undeliverable events go.
@@ -126,7 +126,7 @@ pub struct TriggerStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub dead_letter_sink_ca_certs: Option<String>,
-    /// Audience of the token that is sent to that address.
+    /// Audience that the address asks for in tokens; heddle sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_letter_sink_audience: Option<String>,
 }

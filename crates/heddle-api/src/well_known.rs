@@ -71,6 +71,8 @@ pub mod field_manager {
     pub const TRIGGER: &str = "heddle-trigger";
     /// The controller of EventPolicies.
     pub const EVENT_POLICY: &str = "heddle-event-policy";
+    /// The controller of EventActivations.
+    pub const EVENT_ACTIVATION: &str = "heddle-event-activation";
     /// The controller of EventFlows.
     pub const EVENT_FLOW: &str = "heddle-event-flow";
     /// The controller of what the flows of a namespace share: Broker, links, policies, projections.

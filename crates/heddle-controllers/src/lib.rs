@@ -26,6 +26,7 @@ mod bundle_revision;
 mod bundles;
 mod channel;
 mod dataplane;
+mod event_activation;
 mod event_flow;
 mod event_policy;
 mod eventing;
@@ -241,6 +242,7 @@ pub async fn run(client: Client, options: Options) {
     trigger::start(&start, &mut hubs, &mut parts);
     eventing::start(&start, &mut hubs, &mut parts);
     event_flow::start(&start, &mut hubs, &mut parts);
+    event_activation::start(&start, &mut hubs, &mut parts);
     service_instance::start(&start, &mut hubs, &mut parts);
     service_binding::start(&start, &mut hubs, &mut parts);
     registry::start(&start, &mut hubs, &mut parts);

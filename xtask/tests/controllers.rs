@@ -1,0 +1,142 @@
+//! What controllers promise and no compiler checks: every condition that a kind declares is set by somebody, and no round
+//! sleeps.
+//!
+//! As in `tidy.rs`, every rule is a function from text to findings, tried on the repository and on a planted fault.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a chore reads the working tree; no fault is injected here"
+)]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::path::{Path, PathBuf};
+
+/// Conditions that are declared and that nobody sets yet, each with what it waits for.
+const UNSET: &[(&str, &str)] = &[(
+    "event_flow::HEARTBEAT_OK",
+    "synthetic events through the whole flow do not exist yet",
+)];
+
+/// Files in which something waits that is no round: it has a task of its own.
+const SLEEPERS: &[&str] = &[
+    "bundle_revision/keep.rs",
+    "leader.rs",
+    "records.rs",
+    "watch.rs",
+];
+
+/// A file by its path below a folder, and its text without tests.
+type Source = (String, String);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+/// Every file below a folder that is no test.
+fn sources(folder: &str) -> Vec<Source> {
+    let top = root().join(folder);
+    let (mut found, mut folders) = (Vec::new(), vec![top.clone()]);
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(&top).unwrap().display().to_string();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !name.contains("tests") && name.ends_with(".rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+                found.push((name, text.to_owned()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The condition types that files of kinds declare, as `kind::NAME`.
+fn declared(kinds: &[Source]) -> Vec<String> {
+    let mut all = Vec::new();
+    for (file, text) in kinds {
+        let kind = file.trim_end_matches(".rs");
+        let names = text.lines().filter_map(|line| {
+            let rest = line.trim().strip_prefix("pub const ")?;
+            rest.strip_suffix(": ConditionType = ConditionType {")
+        });
+        all.extend(names.map(|name| format!("{kind}::{name}")));
+    }
+    all
+}
+
+/// Declared conditions that are set nowhere. Whoever sets one names it behind `condition::` in a file that imports from the
+/// kind, or behind the path of the kind.
+fn unset(declared: &[String], controllers: &[Source]) -> Vec<String> {
+    let sets = |condition: &&String| {
+        let (kind, name) = condition.split_once("::").unwrap();
+        let set = |(_, text): &Source| {
+            let imports = text.contains(&format!("heddle_api::{kind}::"));
+            let word = |prefix: &str| mentions(text, &format!("{prefix}condition::{name}"));
+            word(&format!("{kind}::")) || (imports && word(""))
+        };
+        controllers.iter().any(set)
+    };
+    let missing = declared.iter().filter(|condition| !sets(condition));
+    missing.cloned().collect()
+}
+
+/// Whether a word is there that does not go on, and that is not only looked up by its name.
+fn mentions(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let behind = &text[at + word.len()..];
+        let goes_on = behind.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+        !goes_on && !behind.starts_with(".name")
+    })
+}
+
+/// Files that sleep and are not known to.
+fn sleeps(controllers: &[Source]) -> Vec<&str> {
+    let sleeping = controllers
+        .iter()
+        .filter(|(file, text)| text.contains(".sleep(") && !SLEEPERS.contains(&file.as_str()));
+    sleeping.map(|(file, _)| file.as_str()).collect()
+}
+
+#[test]
+fn every_condition_that_is_declared_is_set_by_a_controller() {
+    let declared = declared(&sources("crates/heddle-api/src"));
+    assert!(declared.len() > 40, "{declared:?}");
+    let controllers = sources("crates/heddle-controllers/src");
+    let known: Vec<&str> = UNSET.iter().map(|(condition, _)| *condition).collect();
+    assert_eq!(unset(&declared, &controllers), known);
+}
+
+#[test]
+fn a_condition_that_nobody_sets_is_found() {
+    let controllers = sources("crates/heddle-controllers/src");
+    let planted = [
+        "broker::NEVER_SET".to_owned(),
+        "broker::INGRESS_READY".to_owned(),
+        "broker::INGRESS".to_owned(),
+    ];
+    assert_eq!(
+        unset(&planted, &controllers),
+        ["broker::NEVER_SET", "broker::INGRESS"]
+    );
+}
+
+#[test]
+fn no_round_sleeps() {
+    let controllers = sources("crates/heddle-controllers/src");
+    assert_eq!(sleeps(&controllers), Vec::<&str>::new());
+    for known in SLEEPERS {
+        let found = controllers.iter().find(|(file, _)| file == known);
+        assert!(
+            found.unwrap().1.contains(".sleep("),
+            "{known} no longer sleeps"
+        );
+    }
+    let planted = ("x/observe.rs".to_owned(), "clock.sleep(p).await".to_owned());
+    assert_eq!(sleeps(&[planted]), ["x/observe.rs"]);
+}
