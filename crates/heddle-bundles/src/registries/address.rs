@@ -28,6 +28,12 @@ impl Origin {
         }
     }
 
+    /// Whether it is an address of this machine, which no name server decides.
+    pub(super) fn is_loopback(&self) -> bool {
+        let address = self.host.parse::<std::net::IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+
     /// Where to connect to; `unverified` only for a registry whose settings say so.
     #[expect(
         clippy::disallowed_methods,
@@ -228,6 +234,19 @@ mod tests {
             here.clone().with("last", "a/b&c").path,
             "/base/v2/_catalog?n=1&last=a%2Fb%26c"
         );
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        let is = |text: &str| Address::configured(text).unwrap().origin.is_loopback();
+        assert!(is("http://127.0.0.1:5000") && is("http://[::1]") && is("http://localhost:1"));
+        for other in [
+            "http://127.0.0.1.example",
+            "http://localhost.example",
+            "http://10.0.0.1",
+        ] {
+            assert!(!is(other), "{other}");
+        }
     }
 
     #[test]

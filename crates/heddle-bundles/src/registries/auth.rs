@@ -1,8 +1,8 @@
 //! Proving to a registry who asks: what it wants, and what it is given.
 //!
 //! A registry answers 401 and says what it wants: a password, or a token that another server hands out for one repository.
-//! Secrets go to the registry itself and to the token server that it names, over TLS if the registry has TLS; never to
-//! where a redirect leads. Tokens are kept until they expire, each for its scope.
+//! Secrets go to the registry itself (its scheme, host and port) and to the token server that it names, over TLS unless that is
+//! on this machine or the registry itself; never to where a redirect leads, and never to whom such a place names. Tokens are kept until they expire, each for its scope.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -83,6 +83,8 @@ pub(super) struct Client {
 
 /// The head of an answer whose body is to be read.
 struct Opened {
+    /// Who answered: the server that was asked, or the one that a redirect led to.
+    origin: Origin,
     status: StatusCode,
     headers: HeaderMap,
     body: Incoming,
@@ -216,7 +218,9 @@ impl Client {
                 .await?;
         }
         let opened = self.followed(ask, header.as_ref()).await?;
-        if opened.status != StatusCode::UNAUTHORIZED {
+        // Only the registry itself may ask who we are and name a token server: where a redirect or a link leads, others
+        // answer, and a realm of theirs would be shown the password.
+        if opened.status != StatusCode::UNAUTHORIZED || opened.origin != self.home {
             return Ok(opened);
         }
         let wants = opened.headers.get_all(WWW_AUTHENTICATE).iter();
@@ -250,15 +254,16 @@ impl Client {
         Ok(opened)
     }
 
-    /// The token server that the registry names, if secrets may be sent there.
+    /// The token server that the registry names, if secrets may be sent there: over TLS, or to this machine, or to the
+    /// registry itself, which was configured to be asked as it is.
     fn realm(&self, asked: &Address, realm: &str) -> Result<Address, Failure> {
         let address = asked
             .follow(realm)
             .map_err(|why| Failure::Garbled(format!("the token server {why}")))?;
-        let safe = address.origin.tls
-            || address.origin.host == self.home.host
-            || self.auth.basic().is_none();
-        if (self.home.tls && !address.origin.tls) || !safe {
+        let origin = &address.origin;
+        let private = origin.tls || origin.is_loopback() || *origin == self.home;
+        let weaker = self.home.tls && !origin.tls;
+        if weaker || !(private || self.auth.basic().is_none()) {
             let text = format!("the registry sends to a token server without TLS: {address}");
             return Err(Failure::Garbled(text));
         }
@@ -311,9 +316,10 @@ impl Client {
     /// Asks, and asks again where the answer says it is.
     async fn followed(&self, ask: &Ask, secret: Option<&HeaderValue>) -> Result<Opened, Failure> {
         let mut address = ask.address.clone();
+        let mut secret = secret;
         for _ in 0..=REDIRECTS_MAX {
-            // Whoever a redirect leads to has no business with what opens the registry.
-            let secret = secret.filter(|_| address.origin == self.home);
+            // Whoever a redirect leads to has no business with what opens the registry, nor with where it is shown next.
+            secret = secret.filter(|_| address.origin == self.home);
             let opened = self.once(ask, &address, secret).await?;
             let moved = matches!(opened.status.as_u16(), 301 | 302 | 303 | 307 | 308);
             if !moved || !matches!(ask.method, Method::GET | Method::HEAD) {
@@ -380,6 +386,7 @@ impl Client {
                 Ok(Ok(response)) => {
                     let (head, body) = response.into_parts();
                     return Ok(Opened {
+                        origin: address.origin.clone(),
                         status: head.status,
                         headers: head.headers,
                         body,
@@ -415,6 +422,7 @@ impl Client {
             line,
             pool,
             turn,
+            origin: _,
         } = opened;
         let reading = async {
             let mut bytes = BytesMut::new();

@@ -288,6 +288,91 @@ async fn a_redirect_is_followed_three_times_and_shows_nobody_the_password() {
     );
 }
 
+/// What a stranger may answer to learn the password.
+fn lures(stranger: &str) -> Vec<Fault> {
+    let wants = |text: String| Fault::Answer(401, vec![("www-authenticate", text)], String::new());
+    vec![
+        wants("Basic realm=\"x\"".to_owned()),
+        wants(format!("Bearer realm=\"{stranger}/token\",service=\"s\"")),
+        wants("Bearer realm=\"/token\",service=\"s\"".to_owned()),
+    ]
+}
+
+#[tokio::test]
+async fn whoever_a_redirect_leads_to_cannot_ask_for_the_password_or_name_who_may() {
+    let (registry, reader) = (Registry::start().await, Reader::new());
+    let made = bundle("hello", "1.0.0");
+    registry.put("org/hello", "latest", &made).await;
+    let proxy = reader.proxy(&registry).await;
+    let stranger = reader.proxy(&registry).await;
+    let count = lures("").len();
+    // Every sort of question that a reading asks: the listing, a manifest, a blob.
+    for path in ["_catalog", "/manifests/", "/blobs/"] {
+        for lure in 0..count {
+            for credentials in [basic("secret"), Credentials::Token("secret".to_owned())] {
+                proxy.calm();
+                stranger.calm();
+                let away = vec![("location", format!("{}/v2/stolen", stranger.url()))];
+                let away = Fault::Answer(307, away, String::new());
+                proxy.fault(None, path, usize::MAX, away);
+                let answer = lures(&stranger.url()).swap_remove(lure);
+                stranger.fault(None, "/v2/stolen", usize::MAX, answer);
+                if matches!(credentials, Credentials::Basic { .. }) {
+                    // That a password is wanted is known by then.
+                    let wants = vec![("www-authenticate", "Basic realm=\"x\"".to_owned())];
+                    proxy.fault(None, "/v2/", 1, Fault::Answer(401, wants, String::new()));
+                }
+                let spec = json!({"url": proxy.url()});
+                let known = [known("org/hello:latest", "")];
+                let reading = reader.read_as(&spec, &known, credentials).await;
+                let seen = stranger.seen();
+                assert!(!seen.is_empty(), "{path}, {lure}: it was led there");
+                for seen in &seen {
+                    assert_eq!(seen.authorization, None, "{path}, {lure}: {seen:?}");
+                    assert!(
+                        seen.path.starts_with("/v2/stolen"),
+                        "{path}, {lure}: {seen:?}"
+                    );
+                }
+                // What a listing does not tell may be asked for by name.
+                if path != "_catalog" {
+                    assert_eq!(words(&reading), ["org/hello:latest unknown"]);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_is_sent_elsewhere_takes_no_password_along() {
+    let (registry, reader) = (Registry::start().await, Reader::new());
+    let proxy = reader.proxy(&registry).await;
+    let stranger = Proxy::start(&reader.tasks, None).await;
+    for answer in lures(&stranger.url()) {
+        proxy.calm();
+        stranger.calm();
+        let wants = vec![("www-authenticate", "Basic realm=\"x\"".to_owned())];
+        proxy.fault(None, "/v2/", 1, Fault::Answer(401, wants, String::new()));
+        let away = vec![("location", format!("{}/v2/stolen", stranger.url()))];
+        let away = Fault::Answer(202, away, String::new());
+        proxy.fault(Some(Method::POST), "/uploads/", usize::MAX, away);
+        stranger.fault(None, "/v2/stolen", usize::MAX, answer);
+        let to = Destination {
+            url: proxy.url(),
+            repository: "org/pushed".to_owned(),
+            tag: "v1".to_owned(),
+            credentials: basic("secret"),
+            skip_verify_tls: false,
+        };
+        let made = bundle("hello", "1.0.0");
+        let pushed = reader.registries.push_to(&to, &made.image()).await;
+        assert!(pushed.unwrap_err().to_string().contains("401"));
+        let seen = stranger.seen();
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        assert_eq!(seen[0].authorization, None);
+    }
+}
+
 #[tokio::test]
 async fn an_address_that_is_not_allowed_is_not_connected_to() {
     let reader = Reader::new();
