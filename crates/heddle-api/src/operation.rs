@@ -11,6 +11,13 @@ use serde_json::{Map, Value};
 use crate::action::Action;
 use crate::schema::{free_form, timestamp};
 
+/// How long something that only people can put right may be wrong before an operation fails for it: long enough for
+/// manifests that are applied in any order, short enough that nobody waits an hour for the news.
+pub const GRACE_SECONDS: i64 = 60;
+
+/// How many ended operations an instance or binding remembers besides the one that was accepted last.
+pub const EARLIER_OPERATIONS_MAX: usize = 8;
+
 /// An operation as it was accepted.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -28,6 +28,9 @@ pub struct Record {
     pub about: About,
     /// The namespace it was in.
     pub namespace: String,
+    /// The OSB front that it was asked for at, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub front: Option<String>,
     /// How its removal ended. Absent when somebody removed it without asking through OSB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationProgress>,

@@ -90,6 +90,10 @@ pub struct ServiceBindingSpec {
     /// The operation that was accepted last; absent for a binding that somebody wrote by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationRequest>,
+    /// How the operations before that one ended, the last first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub earlier_operations: Vec<OperationProgress>,
 }
 
 /// A ServiceInstance in the same namespace.
@@ -121,6 +125,9 @@ pub struct ServiceBindingStatus {
     /// The Secret that holds the credentials, in the same namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
+    /// Names of the Secrets that the credentials are taken from: of the binding's namespace, or else of the Applications'.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
     /// Network addresses that the credentials are for; complete if present.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endpoints: Vec<Endpoint>,
@@ -207,6 +214,7 @@ pub mod condition {
             reason::UNBINDING,
             reason::NOT_BINDABLE,
             reason::SECRET_TAKEN,
+            reason::CREDENTIALS_MISSING,
             reason::DEADLINE_REACHED,
             reason::EXPIRED,
             reason::ACTION_FAILED,
@@ -244,6 +252,11 @@ pub mod reason {
     pub const NOT_BINDABLE: Reason = Reason {
         name: "NotBindable",
         meaning: "The service has no API, so there are no credentials for it; remove the binding.",
+    };
+    /// What is to be handed on is not there.
+    pub const CREDENTIALS_MISSING: Reason = Reason {
+        name: "CredentialsMissing",
+        meaning: "The Application names a Secret with credentials that does not exist; create it. The binding follows it.",
     };
     /// The Secret's name belongs to somebody else.
     pub const SECRET_TAKEN: Reason = Reason {

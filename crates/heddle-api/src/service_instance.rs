@@ -97,6 +97,10 @@ pub struct ServiceInstanceSpec {
     /// The operation that was accepted last; absent for an instance that somebody wrote by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationRequest>,
+    /// How the operations before that one ended, the last first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub earlier_operations: Vec<OperationProgress>,
 }
 
 /// One service of one Application: what an instance stays pinned to, whatever becomes of the catalog.

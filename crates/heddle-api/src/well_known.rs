@@ -28,6 +28,10 @@ pub const RECORD_LABEL: &str = "heddle.dev/record";
 /// Annotation of an instance or binding: when its platform last asked about it. Coarse, so that polling writes nothing.
 pub const LAST_CONTACT_ANNOTATION: &str = "heddle.dev/last-contact";
 
+/// Annotation of an instance or binding: the path of the OSB front it was asked for at. Each front knows its own only; what
+/// has no such annotation was written by hand and is known to all.
+pub const OSB_FRONT_ANNOTATION: &str = "heddle.dev/osb-front";
+
 /// Label: the Registry that a Bundle, a BundleRevision or a SyncRun belongs to (see [`crate::names::registry_label`]).
 pub const REGISTRY_LABEL: &str = "heddle.dev/registry";
 

@@ -150,6 +150,8 @@ pub(crate) struct Hubs {
     secrets: Hub<Secret>,
     /// Of heddle's own namespace.
     system_secrets: Hub<Secret>,
+    /// Of all namespaces, by name only: what a Secret holds is read where it is needed and kept nowhere.
+    all_secrets: Hub<Secret>,
 }
 
 impl Hubs {
@@ -220,6 +222,7 @@ pub async fn run(client: Client, options: Options) {
         revisions: Hub::new(&client),
         secrets: Hub::within(&client, INTEGRATION_NAMESPACE),
         system_secrets: Hub::within(&client, SYSTEM_NAMESPACE),
+        all_secrets: Hub::new(&client).keeping(service_binding::gist),
     };
     let feed = options.data_plane.as_ref().map(|plane| {
         let (plane, clock) = (Arc::clone(plane), options.clock.clone());
@@ -270,7 +273,8 @@ pub async fn run(client: Client, options: Options) {
         hubs.bundles.run(options.clone()).boxed(),
         hubs.revisions.run(options.clone()).boxed(),
         hubs.secrets.run(options.clone()).boxed(),
-        hubs.system_secrets.run(options).boxed(),
+        hubs.system_secrets.run(options.clone()).boxed(),
+        hubs.all_secrets.run(options).boxed(),
     ]);
     future::join_all(parts).await;
 }

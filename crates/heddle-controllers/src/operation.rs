@@ -10,15 +10,16 @@
 use std::time::Duration;
 
 use heddle_api::conditions::{Condition, ConditionSet, Conditions, READY, Status};
-use heddle_api::operation::{OperationKind, OperationProgress, OperationRequest, OperationState};
+use heddle_api::operation::{
+    GRACE_SECONDS, OperationKind, OperationProgress, OperationRequest, OperationState,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use crate::machine::{Error, Ticket};
 
-/// How long something that only people can put right may be wrong before an operation fails for it: long enough for
-/// manifests that are applied in any order, short enough that nobody waits an hour for the news.
-pub(crate) const GRACE: SignedDuration = SignedDuration::from_secs(60);
+/// How long something that only people can put right may be wrong before an operation fails for it.
+pub(crate) const GRACE: SignedDuration = SignedDuration::from_secs(GRACE_SECONDS);
 
 /// A description is one line for people; some platforms keep no more than this.
 const DESCRIPTION_CHARS_MAX: usize = 1_000;

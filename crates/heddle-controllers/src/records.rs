@@ -9,11 +9,11 @@ use std::time::Duration;
 use heddle_api::operation::OperationRequest;
 use heddle_api::record::{About, KEPT_SECONDS, Record};
 use heddle_api::tombstone::{self, Tombstone};
-use heddle_api::well_known::{RECORD_LABEL, SYSTEM_NAMESPACE};
+use heddle_api::well_known::{OSB_FRONT_ANNOTATION, RECORD_LABEL, SYSTEM_NAMESPACE};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, Preconditions};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use crate::Options;
@@ -48,6 +48,11 @@ pub(crate) fn step(
     }
     let wanted = json!(record.to_config_map());
     Step::ensure::<ConfigMap>(ticket, wanted, None)
+}
+
+/// The OSB front that an object was asked for at.
+pub(crate) fn front(object: &impl ResourceExt) -> Option<String> {
+    object.annotations().get(OSB_FRONT_ANNOTATION).cloned()
 }
 
 /// Removes old records, until the future is dropped.

@@ -2,7 +2,8 @@
 //!
 //! Only a service with an API has something to hand out, and a bundle whose action says what (see `bundle`). The Secret is named like the binding, is owned by it, and has one
 //! key with the JSON object that OSB hands to the platform. Where the Application names a Secret with credentials for its
-//! API, what that holds is part of the object. Nothing of it is ever logged or written anywhere else.
+//! API, what that holds is part of the object, and without it there is none: the binding says which Secret is missing, and goes
+//! on when it comes. Nothing of it is ever logged or written anywhere else.
 
 mod bundle;
 mod credentials;
@@ -14,9 +15,10 @@ mod tests;
 
 use std::time::Duration;
 
-use heddle_api::well_known::field_manager;
+use heddle_api::well_known::{INTEGRATION_NAMESPACE, field_manager};
 use heddle_api::{BundleRevision, ServiceBinding, ServiceInstance};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -25,6 +27,7 @@ use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
 use crate::operation::Trouble;
 use crate::references::Target;
 use crate::service_instance::{offers, wanted};
+use crate::watch::name_of;
 use crate::{Hubs, Parts, Start};
 use observe::World;
 
@@ -39,7 +42,8 @@ pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
     let controller = Controller::new(Bindings, &mut hubs.bindings, targets)
         .follows_closely(&mut hubs.instances)
         .follows_by(&mut hubs.applications, offers)
-        .follows_closely(&mut hubs.revisions);
+        .follows_closely(&mut hubs.revisions)
+        .follows_closely(&mut hubs.all_secrets);
     start.add_with_runs(controller, bundle::is_under_way, parts);
 }
 
@@ -51,10 +55,25 @@ fn targets(binding: &ServiceBinding) -> Vec<Target> {
     let offer = wanted(&spec.service_id, &spec.plan_id);
     let revision = spec.revision_ref.as_ref();
     let revision = revision.map(|pinned| Target::of::<BundleRevision>("", &pinned.name));
+    let status = binding.status.as_ref();
+    let sources = status.into_iter().flat_map(|status| &status.sources);
+    let sources = sources.flat_map(|name| {
+        let places = [namespace.as_str(), INTEGRATION_NAMESPACE];
+        places.map(|place| Target::of::<Secret>(place, name))
+    });
     std::iter::once(instance)
         .chain(offer)
         .chain(revision)
+        .chain(sources)
         .collect()
+}
+
+/// What is kept of a Secret.
+pub(crate) fn gist(secret: &Secret) -> Secret {
+    Secret {
+        metadata: name_of(secret),
+        ..Secret::default()
+    }
 }
 
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 //!
 //! Platforms branch on status and word, and some of them badly: a 400 is final, a 5xx to a PUT is followed by a DELETE, and
 //! only `ConcurrencyError` is simply tried again. So whatever time alone will heal is refused with that word, and 5xx is kept
-//! for when it is not known whether something was written. People read the sentence: it names the thing and the remedy, and
+//! for when something was or may have been written and is not finished: no 4xx is ever answered while work that the request
+//! started goes on. People read the sentence: it names the thing and the remedy, and
 //! never a parameter's value or a credential.
 
 use http::StatusCode;
@@ -92,6 +93,10 @@ pub(crate) enum Refusal {
         instance_usable: Option<bool>,
         update_repeatable: Option<bool>,
     },
+    /// It was written and how it ends is not known yet. A 4xx would say that nothing was done, and the platform would leave
+    /// behind what is being made.
+    #[error("{0}; repeat the request to hear how it ends, or remove what was asked for")]
+    Unsettled(String),
     /// It is not known whether anything was written.
     #[error("the broker cannot reach its own records now; try again later")]
     Unavailable,
@@ -131,6 +136,7 @@ impl Refusal {
             | Self::NamespaceMissing { .. }
             | Self::NamespaceEnding { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unsettled(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Unavailable | Self::NotYet(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -164,15 +170,25 @@ impl Refusal {
             Self::NamespaceMissing { .. } => "NamespaceNotFound",
             Self::NamespaceEnding { .. } => "NamespaceTerminating",
             Self::Failed { .. } => "OperationFailed",
+            Self::Unsettled(_) => "OperationUnsettled",
             Self::Unavailable | Self::NotYet(_) => "Unavailable",
         }
     }
 
     fn retry_seconds(&self) -> Option<u32> {
         match self {
-            Self::Busy(_) | Self::Unavailable => Some(RETRY_SECONDS),
+            Self::Busy(_) | Self::Unsettled(_) | Self::Unavailable => Some(RETRY_SECONDS),
             Self::Crowded(_) | Self::NotYet(_) => Some(REGISTRY_SECONDS),
             _ => None,
+        }
+    }
+
+    /// The same refusal about something that exists already, or may: that it cannot be read now must not be mistaken for
+    /// "nothing was done".
+    pub(crate) fn about_existing(self) -> Self {
+        match self {
+            Self::Busy(_) => Self::Unavailable,
+            other => other,
         }
     }
 

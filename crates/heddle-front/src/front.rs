@@ -225,7 +225,7 @@ impl Front {
         let (desk, call) = (&*self.desk, &call);
         let body = match verb {
             Verb::Provision | Verb::Update | Verb::Bind => body::read(&parts.headers, body).await?,
-            _ => serde_json::Map::new(),
+            _ => body::Body::default(),
         };
         match (verb, &route.target) {
             (Verb::Provision, Target::Instance { instance }) => {

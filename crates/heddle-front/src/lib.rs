@@ -27,6 +27,7 @@ mod identity;
 mod metrics;
 mod objects;
 pub mod offers;
+mod ownership;
 mod parameters;
 mod places;
 mod route;

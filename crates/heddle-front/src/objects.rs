@@ -18,6 +18,7 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value};
 
 use crate::error::Refusal;
+use crate::ownership;
 use crate::places::Places;
 use crate::standing::{Provisioned, title};
 
@@ -63,10 +64,8 @@ impl Objects {
         scope: Option<&str>,
         id: &str,
     ) -> Result<Option<ServiceInstance>, Refusal> {
-        self.find(scope, &names::instance(id), |found: &ServiceInstance| {
-            found.spec.instance_id == id
-        })
-        .await
+        let is_it = |found: &ServiceInstance| found.spec.instance_id == id;
+        self.find(scope, scope, &names::instance(id), is_it).await
     }
 
     /// A binding by its id and its instance's.
@@ -76,40 +75,63 @@ impl Objects {
         instance: &str,
         id: &str,
     ) -> Result<Option<ServiceBinding>, Refusal> {
+        self.binding_in(scope, scope, instance, id).await
+    }
+
+    /// The same where the namespace is known besides the front that is asked.
+    pub(crate) async fn binding_in(
+        &self,
+        namespace: Option<&str>,
+        scope: Option<&str>,
+        instance: &str,
+        id: &str,
+    ) -> Result<Option<ServiceBinding>, Refusal> {
         let of = names::instance(instance);
         let is_it = |found: &ServiceBinding| {
             found.spec.binding_id == id && found.spec.instance_ref.name == of
         };
-        self.find(scope, &names::binding(id), is_it).await
+        let name = names::binding(id);
+        self.find(namespace, scope, &name, is_it).await
     }
 
+    /// A binding by its id, whichever instance it is of.
+    pub(crate) async fn any_binding(
+        &self,
+        scope: Option<&str>,
+        id: &str,
+    ) -> Result<Option<ServiceBinding>, Refusal> {
+        let is_it = |found: &ServiceBinding| found.spec.binding_id == id;
+        self.find(scope, scope, &names::binding(id), is_it).await
+    }
+
+    /// What is known at the front of `scope`, or at the front of all: in `namespace`, or wherever it is.
     async fn find<K: Provisioned>(
         &self,
+        namespace: Option<&str>,
         scope: Option<&str>,
         name: &str,
         is_it: impl Fn(&K) -> bool,
     ) -> Result<Option<K>, Refusal> {
+        let is_it = |found: &K| is_it(found) && ownership::is_known(found.meta(), scope);
         let recalled = self.places.recall(K::NOUN, name);
-        if let Some(namespace) = scope.or(recalled.as_deref()) {
-            let found = self
-                .api::<K>(namespace)
-                .get_opt(name)
-                .await
-                .map_err(unread)?;
+        if let Some(place) = namespace.or(recalled.as_deref()) {
+            let found = self.api::<K>(place).get_opt(name).await.map_err(unread)?;
             let found = found.filter(&is_it);
-            if found.is_some() || scope.is_some() {
+            if found.is_some() || namespace.is_some() {
                 return Ok(found);
             }
         }
         let everywhere = Api::<K>::all(self.client.clone());
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         let listed = everywhere.list(&named).await.map_err(unread)?;
-        // Two namespaces may know the same id through their own fronts; the first is as good as any, if it stays the same.
+        // What this front was asked for comes before what somebody wrote by hand; of those the first is as good as any, if it
+        // stays the same.
+        let by_hand = |found: &K| ownership::owner(found.meta()).is_none();
         let found = listed
             .items
             .into_iter()
             .filter(is_it)
-            .min_by_key(|found| found.namespace());
+            .min_by_key(|found| (by_hand(found), found.namespace()));
         if let Some(found) = &found {
             self.places
                 .remember(K::NOUN, name, &found.namespace().unwrap_or_default());
@@ -133,15 +155,9 @@ impl Objects {
                     .get_opt(&name)
                     .await
                     .map_err(|error| Unwritten::Refused(unread(error)))?;
-                match there {
-                    // Ids that look like the name of another's object are possible, if nobody's accident.
-                    Some(there) if there.id() != object.id() => {
-                        Err(Unwritten::Refused(Refusal::Conflict {
-                            what: format!("an object named {name}"),
-                            attribute: "id",
-                        }))
-                    }
-                    _ => Err(Unwritten::Overtaken),
+                match there.and_then(|there| in_the_way(&there, object)) {
+                    Some(refusal) => Err(Unwritten::Refused(refusal)),
+                    None => Err(Unwritten::Overtaken),
                 }
             }
             Err(kube::Error::Api(status)) if status.code == 404 => {
@@ -213,6 +229,7 @@ impl Objects {
                 .await
                 .map_err(unread)?;
             let record = kept.as_ref().and_then(Record::from_config_map);
+            let record = record.filter(|record| ownership::is_remembered(record, scope));
             if record.is_some() || scope.is_some() {
                 return Ok(record);
             }
@@ -222,6 +239,7 @@ impl Objects {
         let records = listed.items.iter().filter_map(Record::from_config_map);
         let found = records
             .filter(|record| record.about == *about)
+            .filter(|record| ownership::is_remembered(record, scope))
             .max_by_key(|record| record.gone_at.0);
         if let Some(found) = &found {
             self.places.remember(noun, &name, &found.namespace);
@@ -262,6 +280,26 @@ impl Objects {
             tracing::error!(secret = %reference.name, "a binding's Secret holds no JSON object under `credentials`");
             missing()
         })
+    }
+}
+
+/// Why an object of the same name is not the one that is asked for, and never will be.
+fn in_the_way<K: Provisioned>(there: &K, object: &K) -> Option<Refusal> {
+    let conflict = |what, attribute| Some(Refusal::Conflict { what, attribute });
+    let fronts = (
+        ownership::owner(there.meta()),
+        ownership::owner(object.meta()),
+    );
+    match fronts {
+        // Ids that look like the name of another's object are possible, if nobody's accident.
+        _ if there.id() != object.id() => {
+            conflict(format!("an object named {}", object.name_any()), "id")
+        }
+        (Some(theirs), Some(ours)) if theirs != ours => {
+            conflict(object.title(), "address of the broker")
+        }
+        _ if there.parent() != object.parent() => conflict(object.title(), "instance"),
+        _ => None,
     }
 }
 

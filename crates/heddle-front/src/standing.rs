@@ -6,7 +6,8 @@
 use std::fmt::Debug;
 
 use heddle_api::operation::{
-    OperationKind, OperationProgress, OperationRequest, OperationState, OriginatingIdentity,
+    EARLIER_OPERATIONS_MAX, OperationKind, OperationProgress, OperationRequest, OperationState,
+    OriginatingIdentity,
 };
 use heddle_api::service_binding::ServiceBinding;
 use heddle_api::service_instance::ServiceInstance;
@@ -44,6 +45,16 @@ pub(crate) trait Provisioned:
     /// Conditions, and the generation they are about.
     fn observed(&self) -> Option<(&Conditions, Option<i64>)>;
 
+    /// How operations before the last ended, the latest first.
+    fn earlier(&self) -> &[OperationProgress];
+    /// Remembers how one more has ended.
+    fn remember(&mut self, ended: OperationProgress);
+
+    /// The name of what it belongs to.
+    fn parent(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether nothing is known yet that it could be made from.
     fn is_unresolved(&self) -> bool {
         false
@@ -75,6 +86,11 @@ pub(crate) fn title<K: Provisioned>(id: &str) -> String {
     format!("{} {id}", K::NOUN)
 }
 
+fn push(earlier: &mut Vec<OperationProgress>, ended: OperationProgress) {
+    earlier.insert(0, ended);
+    earlier.truncate(EARLIER_OPERATIONS_MAX);
+}
+
 impl Provisioned for ServiceInstance {
     const NOUN: &'static str = "instance";
 
@@ -95,6 +111,12 @@ impl Provisioned for ServiceInstance {
         self.status
             .as_ref()
             .is_some_and(|status| status.applied.is_some())
+    }
+    fn earlier(&self) -> &[OperationProgress] {
+        &self.spec.earlier_operations
+    }
+    fn remember(&mut self, ended: OperationProgress) {
+        push(&mut self.spec.earlier_operations, ended);
     }
     fn is_unresolved(&self) -> bool {
         self.spec.application.is_none()
@@ -122,6 +144,15 @@ impl Provisioned for ServiceBinding {
     fn ask(&mut self, operation: OperationRequest, identity: Option<&OriginatingIdentity>) {
         self.spec.operation = Some(operation);
         self.spec.originating_identity = identity.cloned();
+    }
+    fn earlier(&self) -> &[OperationProgress] {
+        &self.spec.earlier_operations
+    }
+    fn remember(&mut self, ended: OperationProgress) {
+        push(&mut self.spec.earlier_operations, ended);
+    }
+    fn parent(&self) -> Option<&str> {
+        Some(&self.spec.instance_ref.name)
     }
     /// Nothing changes a binding, so it was never in force if its making failed.
     fn is_in_force(&self) -> bool {

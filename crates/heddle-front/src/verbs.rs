@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::operation::{
-    OperationKind, OperationProgress, OperationRequest, OriginatingIdentity,
+    OperationKind, OperationProgress, OperationRequest, OperationState, OriginatingIdentity,
 };
 use heddle_rt::{Chance, Clock, Tasks};
 use jiff::{SignedDuration, Timestamp};
@@ -108,6 +108,14 @@ pub(crate) enum Ended<K> {
     Overtaken(K),
 }
 
+/// An operation that a request has started or found under way, and how it ended while the platform waited.
+#[derive(Debug)]
+pub(crate) struct Settled<K> {
+    pub(crate) ended: Ended<K>,
+    operation: Option<String>,
+    asynchronous: bool,
+}
+
 /// What a new operation is made of.
 #[derive(Debug, Clone)]
 pub(crate) struct Fresh {
@@ -155,10 +163,33 @@ pub(crate) fn asked_anew<K: Provisioned>(
     operation: OperationRequest,
     identity: Option<&OriginatingIdentity>,
 ) -> Box<K> {
+    let ended = replaced(object, &operation);
     let mut object = Box::new(object.clone());
     contact::stamp(&mut *object, operation.accepted_at.0);
+    if let Some(ended) = ended {
+        object.remember(ended);
+    }
     object.ask(operation, identity);
     object
+}
+
+/// How the last operation ended when another takes its place. One that was under way has failed: it will not be carried out.
+fn replaced<K: Provisioned>(object: &K, by: &OperationRequest) -> Option<OperationProgress> {
+    let asked = object.asked()?;
+    let ends = [OperationState::Succeeded, OperationState::Failed];
+    let ended = object
+        .progress()
+        .filter(|progress| ends.contains(&progress.state));
+    Some(ended.cloned().unwrap_or_else(|| OperationProgress {
+        id: asked.id.clone(),
+        kind: asked.kind,
+        state: OperationState::Failed,
+        description: Some(format!("operation {} was asked for before it ended", by.id)),
+        attempts: None,
+        finished_at: Some(by.accepted_at.clone()),
+        instance_usable: None,
+        update_repeatable: None,
+    }))
 }
 
 /// A refusal because of what is going on.
@@ -215,7 +246,8 @@ impl Desk {
     }
 
     /// Waits for the operation that was asked last, as long as the platform can be kept waiting.
-    pub(crate) async fn settle<K: Provisioned>(&self, object: K, asynchronous: bool) -> Ended<K> {
+    pub(crate) async fn settle<K: Provisioned>(&self, object: K, asynchronous: bool) -> Settled<K> {
+        let operation = object.asked().map(|asked| asked.id.clone());
         let patience = if asynchronous {
             self.settings.fast_wait
         } else {
@@ -230,7 +262,11 @@ impl Desk {
             self.metrics
                 .told(object, &Report::of(object, self.clock.now()));
         }
-        ended
+        Settled {
+            ended,
+            operation,
+            asynchronous,
+        }
     }
 
     async fn watch<K: Provisioned>(&self, object: K, patience: Duration) -> Ended<K> {
@@ -269,34 +305,35 @@ fn outcome<K: Provisioned>(now: Option<&K>, asked: &K) -> Option<Ended<K>> {
     }
 }
 
-/// The answer about something that has not succeeded while the platform waited.
-pub(crate) fn unfinished<K: Provisioned>(
-    ended: Ended<K>,
-    asynchronous: bool,
-    what: &str,
-) -> Result<Answer, Refusal> {
-    match ended {
-        Ended::Running(object) if asynchronous => Ok(accepted(&object)),
-        Ended::Running(_) => Err(Refusal::Busy(format!("{what} has not ended yet"))),
-        // Platforms learn of it by asking, as they would have a moment later.
-        Ended::Failed(progress) if asynchronous => Ok(Answer::accepted(Some(&progress.id))),
-        Ended::Failed(progress) => {
-            let report = Report::of_progress(&progress);
-            Err(Refusal::Failed {
-                description: report
-                    .description
-                    .unwrap_or_else(|| format!("{what} failed")),
-                instance_usable: report.instance_usable,
-                update_repeatable: report.update_repeatable,
-            })
+impl<K> Settled<K> {
+    /// The answer about something that has not succeeded while the platform waited.
+    ///
+    /// The request has been written, so it is never refused with a 4xx: that says that nothing was done, and platforms then
+    /// leave behind what is still being made. Whoever asks again later is told what to ask about; whoever does not is told
+    /// what makes it remove the thing or repeat the request.
+    pub(crate) fn unfinished(self, what: &str) -> Result<Answer, Refusal> {
+        if self.asynchronous {
+            return Ok(Answer::accepted(self.operation.as_deref()));
         }
-        Ended::Gone | Ended::Overtaken(_) | Ended::Succeeded(_) => Err(Refusal::Busy(format!(
-            "something else was asked while {what} was under way"
-        ))),
+        Err(match self.ended {
+            Ended::Running(_) => Refusal::Unsettled(format!(
+                "{what} takes longer than a request may and goes on"
+            )),
+            Ended::Failed(progress) => failed(&progress, what),
+            Ended::Gone | Ended::Overtaken(_) | Ended::Succeeded(_) => Refusal::Unsettled(format!(
+                "something else was asked while {what} was under way"
+            )),
+        })
     }
 }
 
-/// 202, with the operation's id.
-pub(crate) fn accepted<K: Provisioned>(object: &K) -> Answer {
-    Answer::accepted(object.asked().map(|asked| asked.id.as_str()))
+fn failed(progress: &OperationProgress, what: &str) -> Refusal {
+    let report = Report::of_progress(progress);
+    Refusal::Failed {
+        description: report
+            .description
+            .unwrap_or_else(|| format!("{what} failed")),
+        instance_usable: report.instance_usable,
+        update_repeatable: report.update_repeatable,
+    }
 }

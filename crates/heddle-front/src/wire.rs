@@ -6,5 +6,6 @@
 pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod encoding;
+pub(crate) mod numbers;
 pub(crate) mod query;
 pub(crate) mod request;

@@ -124,6 +124,24 @@ impl World {
             .patch("shop", &params, &Patch::Apply(&shop))
             .await
             .unwrap();
+        self.keys().await;
+    }
+
+    /// The Secret that the API's credentials are taken from.
+    async fn keys(&self) {
+        let keys = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"password": "hush"},
+        });
+        let params = PatchParams::apply("user").force();
+        let secrets = self.integration_secrets();
+        secrets
+            .patch("keys", &params, &Patch::Apply(&keys))
+            .await
+            .unwrap();
+    }
+
+    fn integration_secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.users.clone(), "kyma-integration")
     }
 
     async fn mapping(&self) {
@@ -456,17 +474,59 @@ fn a_mapping_is_waited_for_a_minute_and_welcome_later() {
 }
 
 #[test]
+fn a_binding_waits_for_the_secret_that_it_hands_on_and_follows_it() {
+    tell(|world| async move {
+        world.shop(false).await;
+        world.mapping().await;
+        let keys = world.integration_secrets();
+        keys.delete("keys", &DeleteParams::default()).await.unwrap();
+        world.provision("i", "prices").await;
+        world.bind("b", "i").await;
+        world.clock.sleep(A_WHILE).await;
+        let bound = async || {
+            let binding: ServiceBinding = world.api().get("b").await.unwrap();
+            let status = binding.status.unwrap();
+            let bound = status.conditions.find("Bound").unwrap().clone();
+            let state = status.operation.unwrap().state;
+            (state, bound.reason.unwrap_or_default(), bound.message)
+        };
+        let (state, reason, message) = bound().await;
+        assert_eq!(
+            (state, reason.as_str()),
+            (OperationState::InProgress, "CredentialsMissing")
+        );
+        let message = message.unwrap();
+        assert!(
+            message.contains("Secret kyma-integration/keys"),
+            "{message}"
+        );
+        assert!(
+            world.all::<Secret>().await.is_empty(),
+            "nothing is handed out"
+        );
+        world.keys().await;
+        world.clock.sleep(A_WHILE).await;
+        assert_eq!(bound().await.0, OperationState::Succeeded);
+        // What comes into the team's own namespace is followed as well.
+        let own = json!({"metadata": {"name": "keys"}, "stringData": {"password": "own"}});
+        let own: Secret = serde_json::from_value(own).unwrap();
+        world
+            .api()
+            .create(&PostParams::default(), &own)
+            .await
+            .unwrap();
+        world.clock.sleep(A_WHILE).await;
+        let secret: Secret = world.api().get("b").await.unwrap();
+        let handed: Value = serde_json::from_slice(&secret.data.unwrap()["credentials"].0).unwrap();
+        assert_eq!(handed["password"], "own");
+    });
+}
+
+#[test]
 fn a_binding_hands_out_what_its_api_needs_and_takes_it_back() {
     tell(|world| async move {
         world.shop(false).await;
         world.mapping().await;
-        let keys = json!({"metadata": {"name": "keys"}, "stringData": {"password": "hush"}});
-        let keys: Secret = serde_json::from_value(keys).unwrap();
-        let integration = Api::<Secret>::namespaced(world.users.clone(), "kyma-integration");
-        integration
-            .create(&PostParams::default(), &keys)
-            .await
-            .unwrap();
         world.provision("i", "prices").await;
         world.bind("B/1", "i").await;
         world.clock.sleep(A_WHILE).await;
@@ -649,6 +709,7 @@ fn records_are_kept_for_a_week() {
         let gone = |id: &str, days: i64| Record {
             about: instance(id),
             namespace: TEAM.to_owned(),
+            front: None,
             operation: None,
             gone_at: Time(world.clock.now() - SignedDuration::from_hours(24 * days)),
         };

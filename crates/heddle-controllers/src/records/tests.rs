@@ -11,6 +11,7 @@ fn record(operation: Option<&str>, gone_at: i64) -> Record {
     Record {
         about: About::Instance("i".to_owned()),
         namespace: "team-a".to_owned(),
+        front: None,
         operation: operation.map(|id| OperationProgress {
             id: id.to_owned(),
             kind: OperationKind::Deprovision,

@@ -104,7 +104,7 @@ async fn service(ctx: &Ctx, instance: Option<&ServiceInstance>) -> Result<Option
 }
 
 /// The Secret that an API refers to: the namespace's own if it has one, which gives a team credentials of its own, else
-/// the one that lies with the Applications. An API whose Secret is nowhere is bound without: its gateway may know better.
+/// the one that lies with the Applications.
 async fn source(ctx: &Ctx, namespace: &str, name: &str) -> Result<Option<Secret>, Error> {
     match ctx.find(namespace, name).await? {
         Some(own) => Ok(Some(own)),
@@ -149,6 +149,13 @@ impl World {
                     status.conditions.is_ready() && status.observed_generation == meta.generation
                 })
         })
+    }
+
+    /// Names of the Secrets that the service's APIs refer to and that are nowhere.
+    pub(super) fn missing_sources(&self) -> Vec<&str> {
+        let names = self.service.iter().flat_map(secret_names);
+        let missing = names.filter(|name| !self.sources.0.contains_key(*name));
+        missing.collect()
     }
 
     pub(super) fn owns(&self, secret: &Secret) -> bool {

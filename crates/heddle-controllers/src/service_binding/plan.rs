@@ -44,9 +44,8 @@ pub(super) fn plan(world: &World) -> Vec<Step> {
 /// What is to be handed out. What was stays while it cannot be worked out anew.
 fn handed_out(world: &World) -> Option<Map<String, Value>> {
     let service = world.service.as_ref().filter(|service| service.has_api())?;
-    world
-        .is_instance_ready()
-        .then(|| credentials(service, &world.sources))
+    let complete = world.is_instance_ready() && world.missing_sources().is_empty();
+    complete.then(|| credentials(service, &world.sources))
 }
 
 fn secret_of(world: &World, credentials: Map<String, Value>) -> Option<Step> {
@@ -102,6 +101,7 @@ fn record(world: &World) -> Record {
     Record {
         about: world.about(),
         namespace: world.binding.namespace().unwrap_or_default(),
+        front: records::front(&world.binding),
         operation: request.map(|request| OperationProgress {
             id: request.id.clone(),
             kind: request.kind,

@@ -7,11 +7,12 @@ use heddle_api::operation::{OperationProgress, OperationState};
 use heddle_api::service_binding::{
     CONDITIONS, SecretReference, ServiceBindingStatus, condition, reason,
 };
+use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use super::bundle;
-use super::credentials::endpoints;
+use super::credentials::{endpoints, secret_names};
 use super::observe::World;
 use crate::operation::{Accepted, Damage, Standing, blocking, removes, since, with_trouble};
 
@@ -34,6 +35,10 @@ pub(super) fn status(world: &World, now: Timestamp) -> ServiceBindingStatus {
     status.secret_ref = secret.map(|secret| SecretReference {
         name: secret.name_any(),
     });
+    if let Some(service) = &world.service {
+        let names = secret_names(service).into_iter();
+        status.sources = names.map(str::to_owned).collect();
+    }
     match (secret, &world.service) {
         (None, _) => status.endpoints.clear(),
         (Some(_), Some(service)) => status.endpoints = endpoints(service),
@@ -111,6 +116,9 @@ fn bound(world: &World) -> Condition {
                 format!("{object} is not the binding's; delete it, or bind under another id");
             unmet(reason::SECRET_TAKEN, &message)
         }
+        _ if !world.missing_sources().is_empty() => {
+            unmet(reason::CREDENTIALS_MISSING, &missing(world, &namespace))
+        }
         Some(secret) if secret.metadata.deletion_timestamp.is_none() => {
             Condition::met(condition::BOUND)
         }
@@ -120,6 +128,19 @@ fn bound(world: &World) -> Condition {
             unmet(reason::IN_PROGRESS, &message)
         }
     }
+}
+
+/// Which Secrets are missing, and where they are looked for.
+fn missing(world: &World, namespace: &str) -> String {
+    let names = world.missing_sources();
+    let (first, more) = (names.first().copied().unwrap_or_default(), names.len() - 1);
+    let more = match more {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    format!(
+        "the Application hands on Secret {INTEGRATION_NAMESPACE}/{first}{more}, which does not exist; create it there, or as {namespace}/{first} for this namespace alone"
+    )
 }
 
 fn is_unbindable(world: &World) -> bool {

@@ -18,6 +18,7 @@ use super::credentials::{Sources, credentials, endpoints};
 use super::observe::World;
 use super::{plan, status};
 use crate::machine::Step;
+use crate::references::Target;
 
 const ACCEPTED: i64 = 1_000_000;
 const DEADLINE: i64 = ACCEPTED + 3_240;
@@ -185,6 +186,34 @@ fn a_binding_is_one_secret_of_its_own() {
     assert!(tickets(&world).is_empty());
     assert_eq!(look(&mut world, ACCEPTED + 5).0, OperationState::Succeeded);
     assert!(world.binding.status.as_ref().unwrap().secret_ref.is_some());
+}
+
+#[test]
+fn a_binding_is_not_ready_while_a_secret_that_it_hands_on_is_missing() {
+    let mut world = world();
+    let there = std::mem::take(&mut world.sources);
+    assert!(tickets(&world).is_empty(), "nothing is handed out");
+    let (state, ready) = look(&mut world, ACCEPTED);
+    assert_eq!(state, OperationState::InProgress);
+    assert_eq!(ready, "False:CredentialsMissing");
+    let status = world.binding.status.clone().unwrap();
+    let message = status.conditions.find("Bound").unwrap().message.clone();
+    let message = message.unwrap();
+    for place in ["Secret kyma-integration/keys", "team-a/keys"] {
+        assert!(message.contains(place), "{message}");
+    }
+    assert_eq!(status.sources, ["keys"]);
+    let targets = super::targets(&world.binding);
+    for place in ["kyma-integration", "team-a"] {
+        assert!(targets.contains(&Target::of::<Secret>(place, "keys")));
+    }
+    world.sources = there.clone();
+    settle(&mut world);
+    assert_eq!(look(&mut world, ACCEPTED).0, OperationState::Succeeded);
+    // What was handed out stays; that its source went is said nevertheless.
+    world.sources = Sources::default();
+    assert!(tickets(&world).is_empty() && world.secret.is_some());
+    assert_eq!(look(&mut world, ACCEPTED).1, "False:CredentialsMissing");
 }
 
 #[test]

@@ -139,6 +139,7 @@ fn record(world: &World) -> Record {
     Record {
         about: world.about(),
         namespace: instance.namespace().unwrap_or_default(),
+        front: records::front(instance),
         operation: farewell(instance, ended, world),
         gone_at: whole_seconds(world.now),
     }

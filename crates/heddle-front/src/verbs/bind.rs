@@ -14,16 +14,19 @@ use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
 
 use super::fetch_binding::described;
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy, unfinished};
+use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy};
 use crate::catalog::{Offering, Plan};
-use crate::compare::{hash, same};
+use crate::compare::{hash, same, same_object};
 use crate::contact;
 use crate::error::Refusal;
 use crate::offers::{Shelf, check_pace};
+use crate::ownership;
 use crate::parameters::Action;
 use crate::standing::{Provisioned as _, Standing, title};
 use crate::version::Version;
 use crate::wire::answer::Answer;
+use crate::wire::body::Body;
+use crate::wire::numbers::Exact;
 use crate::wire::request::Bind;
 
 /// Everything a decision hangs on besides what exists.
@@ -31,6 +34,8 @@ use crate::wire::request::Bind;
 pub(crate) struct Ask<'a> {
     pub(crate) instance: &'a str,
     pub(crate) id: &'a str,
+    /// The namespace whose front was asked.
+    pub(crate) scope: Option<&'a str>,
     pub(crate) request: &'a Bind,
     pub(crate) asynchronous: bool,
     pub(crate) identity: Option<&'a OriginatingIdentity>,
@@ -41,6 +46,8 @@ pub(crate) struct Ask<'a> {
 pub(crate) struct Live {
     pub(crate) instance: Option<ServiceInstance>,
     pub(crate) binding: Option<ServiceBinding>,
+    /// Whether another instance has a binding of that id.
+    pub(crate) is_taken: bool,
     /// The binding that is named as predecessor, if it is one of the instance.
     pub(crate) predecessor: Option<ServiceBinding>,
 }
@@ -50,12 +57,13 @@ pub(crate) async fn answer(
     call: &Call,
     instance: &str,
     id: &str,
-    body: &Map<String, Value>,
+    body: &Body,
 ) -> Result<Answer, Refusal> {
     let request = Bind::parse(body)?;
     let ask = Ask {
         instance,
         id,
+        scope: call.scope.as_deref(),
         request: &request,
         asynchronous: is_asynchronous(call),
         identity: call.identity.as_ref(),
@@ -63,7 +71,7 @@ pub(crate) async fn answer(
     let shelf = desk.shelf(call);
     let accepted = desk
         .write(
-            || read(desk, call, &ask),
+            || read(desk, &ask),
             |live, fresh| decide(live, &ask, &shelf, fresh),
         )
         .await?;
@@ -75,12 +83,13 @@ pub(crate) async fn answer(
         Accepted::Created(binding) | Accepted::Replaced(binding) => (binding, StatusCode::CREATED),
         Accepted::Pending(binding) => (binding, StatusCode::OK),
     };
-    match desk.settle(binding, ask.asynchronous).await {
+    let settled = desk.settle(binding, ask.asynchronous).await;
+    match settled.ended {
         Ended::Succeeded(binding) => Ok(Answer::new(
             status,
             described(desk, &binding, call.version).await?,
         )),
-        other => unfinished(other, ask.asynchronous, &format!("making binding {id}")),
+        _ => settled.unfinished(&format!("making binding {id}")),
     }
 }
 
@@ -89,21 +98,32 @@ pub(crate) fn is_asynchronous(call: &Call) -> bool {
     call.query.accepts_incomplete && call.version >= Version::V2_14
 }
 
-async fn read(desk: &Desk, call: &Call, ask: &Ask<'_>) -> Result<Live, Refusal> {
-    let instance = desk
-        .objects
-        .instance(call.scope.as_deref(), ask.instance)
-        .await?;
+/// Reads what a decision hangs on. There are platforms that take any refusal of a binding for final and clean up after a 5xx
+/// only, so where it cannot be read whether an earlier request has made the binding, that is what they get.
+async fn read(desk: &Desk, ask: &Ask<'_>) -> Result<Live, Refusal> {
+    let live = read_all(desk, ask).await;
+    live.map_err(Refusal::about_existing)
+}
+
+async fn read_all(desk: &Desk, ask: &Ask<'_>) -> Result<Live, Refusal> {
+    let (objects, scope) = (&desk.objects, ask.scope);
+    let instance = objects.instance(scope, ask.instance).await?;
     let namespace = instance.as_ref().and_then(|instance| instance.namespace());
-    let place = namespace.as_deref().or(call.scope.as_deref());
-    let binding = desk.objects.binding(place, ask.instance, ask.id).await?;
+    let place = namespace.as_deref().or(scope);
+    let binding = objects.binding_in(place, scope, ask.instance, ask.id);
+    let binding = binding.await?;
+    let is_taken = match &binding {
+        Some(_) => false,
+        None => objects.any_binding(scope, ask.id).await?.is_some(),
+    };
     let predecessor = match &ask.request.predecessor {
-        Some(id) => desk.objects.binding(place, ask.instance, id).await?,
+        Some(id) => objects.binding_in(place, scope, ask.instance, id).await?,
         None => None,
     };
     Ok(Live {
         instance,
         binding,
+        is_taken,
         predecessor,
     })
 }
@@ -116,6 +136,12 @@ pub(crate) fn decide(
 ) -> Result<Decision<ServiceBinding>, Refusal> {
     if let Some(binding) = &live.binding {
         return decide_again(binding, ask, shelf, fresh);
+    }
+    if live.is_taken {
+        return Err(Refusal::Conflict {
+            what: title::<ServiceBinding>(ask.id),
+            attribute: "instance",
+        });
     }
     let instance = live.instance.as_ref();
     let (service_id, plan_id) = ids(ask.request, instance);
@@ -180,7 +206,8 @@ fn decide_again(
         }
         Standing::MakeFailed => {
             paced()?;
-            let operation = fresh.operation(OperationKind::Bind, request_hash(&binding.spec), plan);
+            let hash = request_hash(&binding.spec, &ask.request.exact);
+            let operation = fresh.operation(OperationKind::Bind, hash, plan);
             Ok(Decision::Replace(asked_anew(
                 binding,
                 operation,
@@ -346,13 +373,16 @@ fn made(
         originating_identity: ask.identity.cloned(),
         revision_ref: revision_of(instance).cloned(),
         operation: None,
+        earlier_operations: Vec::new(),
     };
-    spec.operation = Some(fresh.operation(OperationKind::Bind, request_hash(&spec), plan));
+    let hash = request_hash(&spec, &request.exact);
+    spec.operation = Some(fresh.operation(OperationKind::Bind, hash, plan));
     let mut binding = ServiceBinding::new(&names::binding(ask.id), spec);
     binding.metadata.namespace = instance.namespace();
     binding.metadata.finalizers = Some(vec![well_known::FINALIZER.to_owned()]);
     let label = (well_known::INSTANCE_LABEL.to_owned(), instance.name_any());
     binding.metadata.labels = Some([label].into());
+    ownership::stamp(&mut binding.metadata, ask.scope);
     contact::stamp(&mut binding, fresh.now);
     binding
 }
@@ -363,14 +393,19 @@ fn difference(binding: &ServiceBinding, request: &Bind) -> Option<&'static str> 
     let other =
         |given: &Option<String>, has: &String| given.as_ref().is_some_and(|given| given != has);
     let rotated = request.predecessor.is_some();
-    let object = |map: &Map<String, Value>| Value::Object(map.clone());
+    let asked = binding
+        .asked()
+        .filter(|asked| asked.kind == OperationKind::Bind);
+    let told = asked.map(|asked| asked.request_hash == request_hash(spec, &request.exact));
+    let is_same = request.exact.matches(&spec.parameters, told)
+        && same_object(&spec.parameters, &request.parameters);
     if other(&request.service_id, &spec.service_id) {
         Some("service_id")
     } else if other(&request.plan_id, &spec.plan_id) {
         Some("plan_id")
     } else if request.predecessor != spec.predecessor_binding_id {
         Some("predecessor_binding_id")
-    } else if !rotated && !same(&object(&spec.parameters), &object(&request.parameters)) {
+    } else if !rotated && !is_same {
         Some("set of parameters")
     } else if !rotated
         && !same(
@@ -394,12 +429,12 @@ fn lasting(resource: &Map<String, Value>) -> Value {
         .collect()
 }
 
-fn request_hash(spec: &ServiceBindingSpec) -> String {
+fn request_hash(spec: &ServiceBindingSpec, exact: &Exact) -> String {
     hash(&json!([
         spec.instance_ref.name,
         spec.service_id,
         spec.plan_id,
-        spec.parameters,
+        exact.or(&spec.parameters),
         lasting(&spec.bind_resource),
         spec.predecessor_binding_id,
     ]))

@@ -7,7 +7,7 @@ use heddle_api::operation::{OperationKind, OriginatingIdentity};
 use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, json};
 
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy, unfinished};
+use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy};
 use crate::compare::hash;
 use crate::error::Refusal;
 use crate::offers::{Shelf, check_pace};
@@ -46,9 +46,10 @@ pub(crate) async fn answer(desk: &Desk, call: &Call, id: &str) -> Result<Answer,
             instance
         }
     };
-    match desk.settle(instance, asynchronous).await {
+    let settled = desk.settle(instance, asynchronous).await;
+    match settled.ended {
         Ended::Gone => Ok(Answer::ok(Map::new())),
-        other => unfinished(other, asynchronous, &format!("removing instance {id}")),
+        _ => settled.unfinished(&format!("removing instance {id}")),
     }
 }
 

@@ -23,11 +23,7 @@ pub(crate) async fn answer(
         .binding(call.scope.as_deref(), instance, id)
         .await?;
     let binding = visible(live.as_ref(), id)?;
-    let described = described(desk, binding, call.version).await;
-    let mut body = described.map_err(|refusal| match refusal {
-        Refusal::Busy(_) => Refusal::Unavailable,
-        other => other,
-    })?;
+    let mut body = described(desk, binding, call.version).await?;
     let parameters = parameters(binding, &desk.shelf(call));
     if !parameters.is_empty() {
         body.insert("parameters".to_owned(), Value::Object(parameters));
@@ -62,7 +58,8 @@ pub(crate) async fn described(
     binding: &ServiceBinding,
     version: Version,
 ) -> Result<Map<String, Value>, Refusal> {
-    let credentials = desk.objects.credentials(binding).await?;
+    let credentials = desk.objects.credentials(binding).await;
+    let credentials = credentials.map_err(Refusal::about_existing)?;
     Ok(shown(binding, credentials, version))
 }
 

@@ -1,10 +1,10 @@
 //! `GET last_operation`, of instances and bindings.
 //!
-//! A platform that asks with an operation nobody knows is told about the last one: refusing would make some platforms take
-//! the operation for failed. Only when the thing is gone does it matter which operation is meant: its making did not
+//! A platform that names an operation is told about that one, also after another was accepted. One that names an operation
+//! nobody knows is told about the last: refusing would make some platforms take the operation for failed. Only when the thing is gone does it matter which operation is meant: its making did not
 //! succeed, its removal did.
 
-use heddle_api::operation::OperationKind;
+use heddle_api::operation::{OperationKind, OperationProgress};
 use heddle_api::record::{About, Record};
 use heddle_api::service_binding::ServiceBinding;
 use heddle_api::service_instance::ServiceInstance;
@@ -48,7 +48,11 @@ async fn answer<K: Provisioned>(
     id: &str,
 ) -> Result<Answer, Refusal> {
     // Nothing was to be written, so nothing needs cleaning up: simply ask again.
-    if let Some(object) = live.map_err(unavailable)? {
+    if let Some(object) = live.map_err(Refusal::about_existing)? {
+        if let Some(ended) = earlier(&object, call.query.operation.as_deref()) {
+            desk.contacts.note(&object);
+            return Ok(shown(Report::of_progress(ended), call.version));
+        }
         let mut report = Report::of(&object, desk.clock.now());
         if object.is_unresolved() && object.progress().is_none() {
             report.description = waiting(desk.shelf(call).unread()).or(report.description);
@@ -61,7 +65,7 @@ async fn answer<K: Provisioned>(
         .objects
         .record(call.scope.as_deref(), &about)
         .await
-        .map_err(unavailable)?;
+        .map_err(Refusal::about_existing)?;
     let record = record.ok_or_else(|| Refusal::NotFound {
         what: title::<K>(id),
     })?;
@@ -76,16 +80,19 @@ async fn answer<K: Provisioned>(
     Ok(shown(report, call.version))
 }
 
+/// The operation that is asked about, if it is one before the last.
+fn earlier<'a, K: Provisioned>(
+    object: &'a K,
+    operation: Option<&str>,
+) -> Option<&'a OperationProgress> {
+    let id = operation?;
+    let mut earlier = object.earlier().iter();
+    earlier.find(|ended| ended.id == id)
+}
+
 /// What something waits for that no offering was found for yet, until its controller says it better.
 fn waiting(unread: &[String]) -> Option<String> {
     (!unread.is_empty()).then(|| format!("waiting for registry {} to be read", unread.join(", ")))
-}
-
-fn unavailable(refusal: Refusal) -> Refusal {
-    match refusal {
-        Refusal::Busy(_) => Refusal::Unavailable,
-        other => other,
-    }
 }
 
 /// What is told about something that is gone; `None` is 410.

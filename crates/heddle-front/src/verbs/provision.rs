@@ -10,29 +10,33 @@
 
 use heddle_api::bundle::{Bundle, BundlePhase};
 use heddle_api::operation::{
-    MaintenanceInfo, OperationKind, OriginatingIdentity, RevisionReference,
+    MaintenanceInfo, OperationKind, OperationRequest, OriginatingIdentity, RevisionReference,
 };
 use heddle_api::service_instance::{ApplicationService, ServiceInstance, ServiceInstanceSpec};
 use heddle_api::{names, well_known};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy, unfinished};
+use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy};
 use crate::catalog::{Backing, Plan};
 use crate::compare::{hash, same_object};
 use crate::contact;
 use crate::error::Refusal;
 use crate::offers::{Shelf, check_pace};
+use crate::ownership;
 use crate::parameters::Action;
 use crate::route::is_namespace;
 use crate::standing::{Provisioned as _, Standing, title};
 use crate::wire::answer::Answer;
+use crate::wire::body::Body;
 use crate::wire::request::Provision;
 
 /// Everything a decision hangs on besides what exists.
 #[derive(Debug)]
 pub(crate) struct Ask<'a> {
     pub(crate) id: &'a str,
+    /// The namespace whose front was asked.
+    pub(crate) scope: Option<&'a str>,
     /// Where a new instance goes.
     pub(crate) namespace: &'a str,
     pub(crate) request: &'a Provision,
@@ -54,7 +58,7 @@ pub(crate) async fn answer(
     desk: &Desk,
     call: &Call,
     id: &str,
-    body: &Map<String, Value>,
+    body: &Body,
 ) -> Result<Answer, Refusal> {
     let request = Provision::parse(body)?;
     let named = call.scope.as_deref().or_else(|| request.namespace());
@@ -67,6 +71,7 @@ pub(crate) async fn answer(
     let asynchronous = call.query.accepts_incomplete;
     let ask = Ask {
         id,
+        scope: call.scope.as_deref(),
         namespace,
         request: &request,
         asynchronous,
@@ -99,9 +104,10 @@ pub(crate) async fn answer(
         }
         Accepted::Pending(instance) => (instance, StatusCode::OK),
     };
-    match desk.settle(instance, asynchronous).await {
+    let settled = desk.settle(instance, asynchronous).await;
+    match settled.ended {
         Ended::Succeeded(instance) => Ok(Answer::new(status, described(&instance))),
-        other => unfinished(other, asynchronous, &format!("making instance {id}")),
+        _ => settled.unfinished(&format!("making instance {id}")),
     }
 }
 
@@ -282,6 +288,7 @@ fn made(ask: &Ask<'_>, plan: Option<&Plan>, fresh: &Fresh) -> ServiceInstance {
     let mut instance = ServiceInstance::new(&names::instance(ask.id), spec);
     instance.metadata.namespace = Some(ask.namespace.to_owned());
     instance.metadata.finalizers = Some(vec![well_known::FINALIZER.to_owned()]);
+    ownership::stamp(&mut instance.metadata, ask.scope);
     contact::stamp(&mut instance, fresh.now);
     instance
 }
@@ -294,6 +301,11 @@ fn difference(instance: &ServiceInstance, request: &Provision) -> Option<&'stati
         .status
         .as_ref()
         .and_then(|status| status.applied.as_ref());
+    // What a float cannot hold was lost when the instance was written, but not for the hash of the request.
+    let is_provision = |asked: &&OperationRequest| asked.kind == OperationKind::Provision;
+    let asked = instance.asked().filter(is_provision);
+    let told = asked.map(|asked| asked.request_hash == request_hash(request));
+    let is_exact = |known: &Map<String, Value>| request.exact.matches(known, told);
     let wanted = (&spec.plan_id, &spec.parameters);
     let in_force = applied.map(|applied| (&applied.plan_id, &applied.parameters));
     let mut states = std::iter::once(wanted).chain(in_force);
@@ -306,7 +318,9 @@ fn difference(instance: &ServiceInstance, request: &Provision) -> Option<&'stati
     } else if guid(&spec.space_guid, &request.space_guid) {
         Some("space_guid")
     } else if states.any(|(plan, parameters)| {
-        *plan == request.plan_id && same_object(parameters, &request.parameters)
+        *plan == request.plan_id
+            && same_object(parameters, &request.parameters)
+            && is_exact(parameters)
     }) {
         None
     } else if spec.plan_id != request.plan_id {
@@ -341,7 +355,7 @@ fn request_hash(request: &Provision) -> String {
         request.plan_id,
         request.organization_guid,
         request.space_guid,
-        request.parameters,
+        request.exact.or(&request.parameters),
     ]))
 }
 

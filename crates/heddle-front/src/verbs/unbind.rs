@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 
 use super::bind::is_asynchronous;
 use super::deprovision::required_ids;
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, unfinished};
+use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew};
 use crate::compare::hash;
 use crate::error::Refusal;
 use crate::offers::{Shelf, check_pace};
@@ -47,9 +47,10 @@ pub(crate) async fn answer(
     | Accepted::Pending(binding)
     | Accepted::Created(binding)
     | Accepted::Replaced(binding)) = accepted;
-    match desk.settle(binding, ask.asynchronous).await {
+    let settled = desk.settle(binding, ask.asynchronous).await;
+    match settled.ended {
         Ended::Gone => Ok(Answer::ok(Map::new())),
-        other => unfinished(other, ask.asynchronous, &format!("removing binding {id}")),
+        _ => settled.unfinished(&format!("removing binding {id}")),
     }
 }
 

@@ -13,7 +13,7 @@ use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, Value, json};
 
 use super::provision::check_maintenance;
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy, unfinished};
+use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy};
 use crate::catalog::{Backing, Offering, Plan};
 use crate::compare::{hash, same_object};
 use crate::contact;
@@ -22,6 +22,7 @@ use crate::offers::{Shelf, check_pace};
 use crate::parameters::{Action, merged};
 use crate::standing::{Provisioned as _, Standing, title};
 use crate::wire::answer::Answer;
+use crate::wire::body::Body;
 use crate::wire::request::Update;
 
 /// Everything a decision hangs on besides what exists.
@@ -37,7 +38,7 @@ pub(crate) async fn answer(
     desk: &Desk,
     call: &Call,
     id: &str,
-    body: &Map<String, Value>,
+    body: &Body,
 ) -> Result<Answer, Refusal> {
     let request = Update::parse(body)?;
     let asynchronous = call.query.accepts_incomplete;
@@ -63,9 +64,10 @@ pub(crate) async fn answer(
         | Accepted::Replaced(instance)
         | Accepted::Pending(instance) => instance,
     };
-    match desk.settle(instance, asynchronous).await {
+    let settled = desk.settle(instance, asynchronous).await;
+    match settled.ended {
         Ended::Succeeded(_) => Ok(Answer::ok(Map::new())),
-        other => unfinished(other, asynchronous, &format!("changing instance {id}")),
+        _ => settled.unfinished(&format!("changing instance {id}")),
     }
 }
 
@@ -148,7 +150,9 @@ pub(crate) fn decide(
         Standing::Ready | Standing::MakeFailed | Standing::ChangeFailed => {}
     }
     let after = shape_after(&before, request, plan);
-    if standing == Standing::Ready && after.is(&before) {
+    let told = instance.asked().map(|asked| asked.request_hash == hash);
+    let is_exact = request.exact.is_plain() || told == Some(true);
+    if standing == Standing::Ready && is_exact && after.is(&before) {
         let allowed = target.is_some_and(|(offering, _)| offering.allow_context_updates);
         return Ok(unchanged(
             instance,
@@ -302,7 +306,10 @@ fn unchanged(
 fn request_hash(request: &Update) -> String {
     hash(&json!([
         request.plan_id,
-        request.parameters,
+        request
+            .parameters
+            .as_ref()
+            .map(|parameters| request.exact.or(parameters)),
         request.maintenance_version
     ]))
 }

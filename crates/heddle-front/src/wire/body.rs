@@ -5,13 +5,40 @@ use http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde_json::{Map, Value};
 
+use super::numbers::{self, Exact};
 use crate::error::Refusal;
 
 /// The longest body. An object that keeps it must fit into one request to an API server.
 pub(crate) const BYTES_MAX: usize = 1 << 20;
 
+/// What was sent.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Body {
+    pub(crate) members: Map<String, Value>,
+    /// The same with numbers as they were written, where a float cannot hold one of them.
+    written: Option<Map<String, Value>>,
+}
+
+impl From<Map<String, Value>> for Body {
+    fn from(members: Map<String, Value>) -> Self {
+        Self {
+            members,
+            written: None,
+        }
+    }
+}
+
+impl Body {
+    /// One member, if a number in it is more than a float can hold.
+    pub(crate) fn exact(&self, member: &str) -> Exact {
+        let written = self.written.as_ref().and_then(|all| all.get(member));
+        let plain = self.members.get(member);
+        Exact::new(written.filter(|written| Some(*written) != plain))
+    }
+}
+
 /// Reads all of it.
-pub(crate) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Map<String, Value>, Refusal>
+pub(crate) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Body, Refusal>
 where
     B: hyper::body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -52,9 +79,12 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     ))
 }
 
-fn parse(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
+fn parse(bytes: &[u8]) -> Result<Body, Refusal> {
     match serde_json::from_slice(bytes) {
-        Ok(Value::Object(members)) => Ok(members),
+        Ok(Value::Object(members)) => Ok(Body {
+            members,
+            written: numbers::written(bytes),
+        }),
         Ok(_) => Err(Refusal::Invalid("the body is not a JSON object".to_owned())),
         // The parser's own text names a place and never quotes what stands there.
         Err(error) => Err(Refusal::Invalid(format!(

@@ -1,9 +1,12 @@
 //! The three bodies that platforms send.
 //!
-//! `null` counts as absent: there are clients that print every member they know. So does an empty `maintenance_info`.
+//! `null` counts as absent: there are clients that print every member they know. So does an empty `maintenance_info`. An empty
+//! `predecessor_binding_id` does not: taken for absent, a rotation would become a binding like any other.
 
 use serde_json::{Map, Value};
 
+use super::body::Body;
+use super::numbers::Exact;
 use crate::error::Refusal;
 
 type Object = Map<String, Value>;
@@ -18,11 +21,16 @@ pub(crate) struct Provision {
     pub(crate) parameters: Object,
     pub(crate) context: Object,
     pub(crate) maintenance_version: Option<String>,
+    /// The parameters with numbers as they were written.
+    pub(crate) exact: Exact,
 }
 
 impl Provision {
-    pub(crate) fn parse(body: &Object) -> Result<Self, Refusal> {
+    pub(crate) fn parse(body: &Body) -> Result<Self, Refusal> {
+        let exact = body.exact("parameters");
+        let body = &body.members;
         Ok(Self {
+            exact,
             service_id: required(body, "service_id")?,
             plan_id: required(body, "plan_id")?,
             organization_guid: required(body, "organization_guid")?,
@@ -50,12 +58,17 @@ pub(crate) struct Update {
     pub(crate) parameters: Option<Object>,
     pub(crate) context: Option<Object>,
     pub(crate) maintenance_version: Option<String>,
+    /// The parameters with numbers as they were written.
+    pub(crate) exact: Exact,
 }
 
 impl Update {
     /// `previous_values` is a hint that is not needed: what was before is known here better.
-    pub(crate) fn parse(body: &Object) -> Result<Self, Refusal> {
+    pub(crate) fn parse(body: &Body) -> Result<Self, Refusal> {
+        let exact = body.exact("parameters");
+        let body = &body.members;
         Ok(Self {
+            exact,
             service_id: required(body, "service_id")?,
             plan_id: optional(body, "plan_id")?,
             parameters: object(body, "parameters")?,
@@ -76,11 +89,19 @@ pub(crate) struct Bind {
     pub(crate) context: Object,
     pub(crate) bind_resource: Object,
     pub(crate) predecessor: Option<String>,
+    /// The parameters with numbers as they were written.
+    pub(crate) exact: Exact,
 }
 
 impl Bind {
-    pub(crate) fn parse(body: &Object) -> Result<Self, Refusal> {
+    pub(crate) fn parse(body: &Body) -> Result<Self, Refusal> {
+        let exact = body.exact("parameters");
+        let body = &body.members;
         let predecessor = optional(body, "predecessor_binding_id")?;
+        if body.get("predecessor_binding_id") == Some(&Value::from("")) {
+            let text = "predecessor_binding_id is empty; name a binding, or leave it out";
+            return Err(Refusal::Invalid(text.to_owned()));
+        }
         let id = |field| match predecessor {
             Some(_) => optional(body, field),
             None => required(body, field).map(Some),
@@ -99,6 +120,7 @@ impl Bind {
             context: object(body, "context")?.unwrap_or_default(),
             bind_resource,
             predecessor,
+            exact,
         })
     }
 }
@@ -138,9 +160,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn members(value: Value) -> Object {
+    fn members(value: Value) -> Body {
         match value {
-            Value::Object(members) => members,
+            Value::Object(members) => Body::from(members),
             _ => unreachable!("the test gives objects"),
         }
     }
@@ -159,8 +181,9 @@ mod tests {
                 Some(json!({})),
             ] {
                 let mut body = members(whole.clone());
-                body.remove(field);
-                body.extend(bad.clone().map(|bad| (field.to_owned(), bad)));
+                body.members.remove(field);
+                body.members
+                    .extend(bad.clone().map(|bad| (field.to_owned(), bad)));
                 let refusal = Provision::parse(&body).unwrap_err();
                 assert_eq!(refusal.status(), 400);
                 assert!(refusal.to_string().contains(field), "{refusal}");
@@ -185,7 +208,7 @@ mod tests {
             ("maintenance_info", json!({"version": 1})),
         ] {
             let mut body = body.clone();
-            body.insert(field.to_owned(), bad);
+            body.members.insert(field.to_owned(), bad);
             assert_eq!(
                 Provision::parse(&body).unwrap_err().status(),
                 400,
@@ -204,6 +227,16 @@ mod tests {
                 .status(),
             400
         );
+        for (predecessor, is_taken) in [(json!(null), true), (json!(""), false), (json!(1), false)]
+        {
+            let whole =
+                json!({"service_id": "s", "plan_id": "p", "predecessor_binding_id": predecessor});
+            assert_eq!(
+                Bind::parse(&members(whole)).is_ok(),
+                is_taken,
+                "{predecessor}"
+            );
+        }
         let old = Bind::parse(&members(
             json!({"service_id": "s", "plan_id": "p", "app_guid": "a"}),
         ))

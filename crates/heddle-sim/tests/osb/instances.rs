@@ -192,11 +192,15 @@ fn a_removal_wins_over_the_making_that_runs() {
         let removal = world.delete(&format!("{I}?{IDS}")).await;
         assert_eq!(removal.status, 202);
         assert_ne!(removal.operation(), making);
-        for operation in [removal.operation(), &making, ""] {
+        for (operation, state) in [
+            (removal.operation(), "in progress"),
+            (&making, "failed"),
+            ("", "in progress"),
+        ] {
             let poll = world
                 .get(&format!("{I}/last_operation?operation={operation}"))
                 .await;
-            assert_eq!(poll.body["state"], "in progress");
+            assert_eq!(poll.body["state"], state, "{operation}");
         }
         let late = world
             .put(
@@ -218,7 +222,7 @@ fn a_platform_that_cannot_ask_again_is_kept_waiting_for_what_is_prompt() {
         let slow = world.put(I, body.clone()).await;
         assert_eq!(
             (slow.status, &slow.body["error"]),
-            (422, &json!("ConcurrencyError")),
+            (504, &json!("OperationUnsettled")),
             "nobody made it in time"
         );
         let version = world.instance("team-a", "i").await.resource_version();

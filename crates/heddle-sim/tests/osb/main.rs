@@ -8,6 +8,8 @@
 mod bindings;
 mod bundles;
 mod door;
+mod identity;
 mod instances;
+mod patience;
 mod races;
 mod world;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use heddle_api::names;
 use heddle_api::record::{About, Record};
+use heddle_api::well_known::OSB_FRONT_ANNOTATION;
 use heddle_api::{ServiceBinding, ServiceInstance};
 use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, Identity};
 use heddle_front::catalog::{Backing, Catalog, Coding, Document, Offering, Pace, Plan, Schemas};
@@ -266,6 +267,16 @@ impl World {
         self.patch_status(&api, &binding.name_any(), status).await;
     }
 
+    /// Removes the Secret with a binding's credentials.
+    pub(crate) async fn drop_secret(&self, namespace: &str, id: &str) {
+        let secrets: Api<Secret> = Api::namespaced(self.users.clone(), namespace);
+        let name = names::binding(id);
+        secrets
+            .delete(&name, &kube::api::DeleteParams::default())
+            .await
+            .unwrap();
+    }
+
     async fn patch_status<K>(&self, api: &Api<K>, name: &str, status: Value)
     where
         K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
@@ -284,6 +295,7 @@ impl World {
         self.keep(&Record {
             about: About::Instance(id.to_owned()),
             namespace: namespace.to_owned(),
+            front: instance.annotations().get(OSB_FRONT_ANNOTATION).cloned(),
             operation: serde_json::from_value(progress).unwrap(),
             gone_at: Time(self.clock.now()),
         })

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use heddle_api::well_known::OSB_FRONT_ANNOTATION;
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
 
@@ -65,6 +66,16 @@ impl<'a> Osb<'a> {
             base: format!("/osb/{namespace}/v2"),
             namespace: Some(namespace.to_owned()),
         }
+    }
+
+    /// The front that an existing instance was asked for at, which is the only one that knows it.
+    pub(crate) fn of_instance(remote: &'a Remote, instance: &Value, namespace: &str) -> Self {
+        let front = &instance["metadata"]["annotations"][OSB_FRONT_ANNOTATION];
+        let mut osb = Self::of_namespace(remote, namespace);
+        if front.as_str() == Some("/v2") {
+            osb.base = "/v2".to_owned();
+        }
+        osb
     }
 
     /// The front that offers everything.

@@ -58,8 +58,9 @@ async fn bind(
 ) -> anyhow::Result<()> {
     let parameters = args.parameters.value()?;
     let (instance, namespace) = (&args.instance_id, args.instance.namespace(remote)?);
-    let choice = choice_of(&fetch(instance, &namespace, remote).await?)?;
-    let osb = Osb::of_namespace(remote, &namespace);
+    let object = fetch(instance, &namespace, remote).await?;
+    let choice = choice_of(&object)?;
+    let osb = Osb::of_instance(remote, &object, &namespace);
     let id = args.id.clone();
     let id = id.unwrap_or_else(|| format!("{instance}-{}", world.chance.suffix(5)));
     let mut binding = match osb.bind(instance, &id, &choice, &parameters).await? {

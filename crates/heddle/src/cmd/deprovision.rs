@@ -49,8 +49,9 @@ async fn deprovision(
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
     let (id, namespace) = (&args.id, args.instance.namespace(remote)?);
-    let choice = choice_of(&fetch(id, &namespace, remote).await?)?;
-    let osb = Osb::of_namespace(remote, &namespace);
+    let object = fetch(id, &namespace, remote).await?;
+    let choice = choice_of(&object)?;
+    let osb = Osb::of_instance(remote, &object, &namespace);
     let mut note = String::new();
     let state = match osb.deprovision(id, &choice).await? {
         Reply::Done(_) => "gone",

@@ -43,8 +43,9 @@ async fn unbind(
 ) -> anyhow::Result<()> {
     let (instance, binding) = (&args.instance_id, &args.binding_id);
     let namespace = args.instance.namespace(remote)?;
-    let choice = choice_of(&fetch(instance, &namespace, remote).await?)?;
-    let osb = Osb::of_namespace(remote, &namespace);
+    let object = fetch(instance, &namespace, remote).await?;
+    let choice = choice_of(&object)?;
+    let osb = Osb::of_instance(remote, &object, &namespace);
     if let Reply::Accepted(operation) = osb.unbind(instance, binding, &choice).await? {
         let awaited = Awaited {
             id: instance,

@@ -25,6 +25,7 @@ fn decided(
     let ask = Ask {
         instance: "i",
         id: "b",
+        scope: None,
         request,
         asynchronous,
         identity: None,
@@ -305,6 +306,7 @@ fn a_binding_has_the_revision_in_force_and_its_schema() {
         let ask = Ask {
             instance: "i",
             id: "b",
+            scope: None,
             request: &request,
             asynchronous: true,
             identity: None,

@@ -19,6 +19,7 @@ fn record(by_platform: bool) -> Record {
     Record {
         about: About::Instance("i".to_owned()),
         namespace: "team-a".to_owned(),
+        front: None,
         operation: by_platform.then_some(operation),
         gone_at: Time(Timestamp::UNIX_EPOCH),
     }

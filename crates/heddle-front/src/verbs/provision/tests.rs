@@ -28,6 +28,7 @@ fn decided(
 ) -> Result<Decision<ServiceInstance>, Refusal> {
     let ask = Ask {
         id: "i",
+        scope: None,
         namespace: "team-a",
         request,
         asynchronous,
@@ -204,6 +205,7 @@ fn nothing_is_called_unknown_before_the_catalog_was_read() {
     };
     let ask = Ask {
         id: "i",
+        scope: None,
         namespace: "team-a",
         request: &request,
         asynchronous: true,
@@ -229,6 +231,7 @@ fn a_new_instance_carries_everything_that_later_requests_and_controllers_need() 
     metadata:
       annotations:
         heddle.dev/last-contact: "2027-01-15T08:00:00Z"
+        heddle.dev/osb-front: /v2
       finalizers:
         - heddle.dev/broker
       name: i
@@ -265,6 +268,7 @@ fn on_bundle(
 ) -> Result<Decision<ServiceInstance>, Refusal> {
     let ask = Ask {
         id: "i",
+        scope: None,
         namespace: "team-a",
         request,
         asynchronous,
@@ -452,6 +456,7 @@ fn a_repeated_request_is_answered_from_the_instance_whatever_became_of_the_bundl
             };
             let ask = Ask {
                 id: "i",
+                scope: None,
                 namespace: "team-a",
                 request: &request,
                 asynchronous: true,
