@@ -8,19 +8,21 @@ mod flows;
 
 use heddle_api::conditions::READY;
 use heddle_api::{
-    Application, Broker, Channel, Condition, EventFlow, ServiceInstance, Subscription, Trigger,
+    Application, Broker, Channel, Condition, EventFlow, EventPolicy, Registry, ServiceBinding,
+    ServiceInstance, Subscription, Trigger,
 };
 use http::{Request, StatusCode};
+use jiff::Timestamp;
 use kube::Resource;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use self::findings::{Facts, Finding, Level, Unready};
-use self::flows::Flows;
+use self::flows::{Flows, MOMENT};
 use crate::client::ledger::Ledger;
 use crate::client::{ClientArgs, Remote, objects};
 use crate::failure::{Failure, exit_code};
-use crate::output::{ReportFormat, count, harmless};
+use crate::output::{ReportFormat, age, count, harmless};
 use crate::terminal::{Terminal, Tone, paint};
 use crate::wire::World;
 
@@ -55,8 +57,9 @@ async fn examine(
     world: &World,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    let facts = gather(remote).await?;
-    let findings = findings::of(&facts, world.clock.now());
+    let now = world.clock.now();
+    let facts = gather(remote, now).await?;
+    let findings = findings::of(&facts, now);
     let report = json!({"findings": findings.iter().map(Finding::to_json).collect::<Vec<_>>()});
     let colour = terminal.colour_out;
     let text = output.render(&report, |_| text(&findings, colour));
@@ -71,7 +74,7 @@ async fn examine(
     }
 }
 
-async fn gather(remote: &Remote) -> anyhow::Result<Facts> {
+async fn gather(remote: &Remote, now: Timestamp) -> anyhow::Result<Facts> {
     let answer = remote
         .send(Request::get("/readyz").body(Vec::new())?)
         .await?;
@@ -94,12 +97,18 @@ async fn gather(remote: &Remote) -> anyhow::Result<Facts> {
         kind::<Broker>("broker"),
         kind::<Trigger>("trigger"),
         kind::<EventFlow>("eventflow"),
+        kind::<EventPolicy>("eventpolicy"),
         kind::<ServiceInstance>("serviceinstance"),
+        kind::<ServiceBinding>("servicebinding"),
+        kind::<Registry>("registry"),
     ];
     for (kind, path) in kinds {
         let list = objects::below(remote, &path, kind).await?;
         looked_at += list.len() as u64;
-        unready.extend(list.iter().filter_map(|object| unready_of(kind, object)));
+        unready.extend(
+            list.iter()
+                .filter_map(|object| unready_of(kind, object, now)),
+        );
     }
     Ok(Facts {
         unready_because,
@@ -122,7 +131,7 @@ fn kind<K: Resource<DynamicType = ()>>(name: &'static str) -> (&'static str, Str
 }
 
 /// Why an object is not ready, unless it is.
-fn unready_of(kind: &str, object: &Value) -> Option<Unready> {
+fn unready_of(kind: &str, object: &Value, now: Timestamp) -> Option<Unready> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
     let object_name = match metadata["namespace"].as_str() {
@@ -134,10 +143,39 @@ fn unready_of(kind: &str, object: &Value) -> Option<Unready> {
         .into_iter()
         .flatten();
     let mut conditions = conditions.filter_map(|condition| Condition::deserialize(condition).ok());
-    Unready::unless_true(
-        object_name,
-        conditions.find(|condition| condition.type_ == READY),
-    )
+    let ready = conditions.find(|condition| condition.type_ == READY);
+    let unready = Unready::unless_true(object_name, ready)?;
+    Some(Unready {
+        settling: is_settling(object, now),
+        explained_by: explained_by(kind, object),
+        ..unready
+    })
+}
+
+/// Whether controllers have not had their moment yet: it was just made, or something was just asked of it.
+fn is_settling(object: &Value, now: Timestamp) -> bool {
+    let operation = &object["spec"]["operation"];
+    let progress = &object["status"]["operation"];
+    let has_failed = progress["id"] == operation["id"] && progress["state"] == "failed";
+    let accepted = Some(&operation["acceptedAt"]).filter(|_| !has_failed);
+    let times = [Some(&object["metadata"]["creationTimestamp"]), accepted];
+    let times = times.into_iter().flatten().filter_map(Value::as_str);
+    let mut times = times.filter_map(|time| time.parse::<Timestamp>().ok());
+    times.any(|time| age(time, now) <= MOMENT)
+}
+
+/// The command that says more than the object does, where there is one.
+fn explained_by(kind: &str, object: &Value) -> Option<String> {
+    let namespace = object["metadata"]["namespace"].as_str()?;
+    let name = object["metadata"]["name"].as_str()?;
+    match kind {
+        "serviceinstance" => {
+            let id = object["spec"]["instanceID"].as_str().unwrap_or(name);
+            Some(format!("heddle explain instance {id} -n {namespace}"))
+        }
+        "trigger" => Some(format!("heddle explain trigger {namespace}/{name}")),
+        _ => None,
+    }
 }
 
 fn text(findings: &[Finding], colour: bool) -> String {

@@ -38,6 +38,10 @@ pub(super) struct Unready {
     /// Whether it is certain, or only not known to be ready.
     pub(super) certain: bool,
     pub(super) reason: String,
+    /// Whether it is too early to hold that against anybody.
+    pub(super) settling: bool,
+    /// The command that says more, where there is one.
+    pub(super) explained_by: Option<String>,
 }
 
 impl Unready {
@@ -55,6 +59,8 @@ impl Unready {
             object,
             certain: ready.status == Status::False,
             reason: words.into_iter().flatten().collect::<Vec<_>>().join(": "),
+            settling: false,
+            explained_by: None,
         })
     }
 }
@@ -285,8 +291,14 @@ fn dead_letters_command(consumer: &str) -> String {
 }
 
 fn objects(facts: &Facts) -> Vec<Finding> {
-    if facts.unready.is_empty() {
-        let what = format!("{} ready", count(facts.objects, "object"));
+    let settling = facts.unready.iter().filter(|unready| unready.settling);
+    let settling = settling.count() as u64;
+    if facts.unready.len() as u64 == settling {
+        let ready = facts.objects.saturating_sub(settling);
+        let mut what = format!("{} ready", count(ready, "object"));
+        if settling > 0 {
+            what.push_str(&format!(", {} under way for less than a minute", settling));
+        }
         return vec![Finding::ok("resources", what)];
     }
     let finding = |unready: &Unready| {
@@ -296,9 +308,12 @@ fn objects(facts: &Facts) -> Vec<Finding> {
             Level::Warn
         };
         let what = format!("not ready: {}", unready.reason);
-        Finding::new(level, &unready.object, what, get_command(&unready.object))
+        let explained = unready.explained_by.clone();
+        let remedy = explained.unwrap_or_else(|| get_command(&unready.object));
+        Finding::new(level, &unready.object, what, remedy)
     };
-    facts.unready.iter().map(finding).collect()
+    let ripe = facts.unready.iter().filter(|unready| !unready.settling);
+    ripe.map(finding).collect()
 }
 
 /// `trigger/team-a/orders` as what `heddle get` shows it with.

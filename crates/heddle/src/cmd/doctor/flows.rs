@@ -24,7 +24,7 @@ use super::findings::{Finding, Level};
 use crate::output::{age, count, span};
 
 /// What a controller may need before its absence is a fault.
-const MOMENT: Duration = Duration::from_secs(60);
+pub(super) const MOMENT: Duration = Duration::from_secs(60);
 
 /// The objects that flows concern.
 #[derive(Debug, Default)]
@@ -44,13 +44,24 @@ pub(super) fn of(world: &Flows, now: Timestamp) -> Vec<Finding> {
     leftovers(world, now, &mut faults);
     operations(world, now, &mut faults);
     if faults.is_empty() && !world.flows.is_empty() {
-        let what = format!(
-            "{} with all they need",
-            count(world.flows.len() as u64, "flow")
-        );
+        let what = with_all_they_need(&world.flows);
         return vec![Finding::new(Level::Ok, "flows", what, "")];
     }
     faults
+}
+
+/// How many flows have all they need; those that are not ready have findings of their own.
+fn with_all_they_need(flows: &[EventFlow]) -> String {
+    let is_ready = |flow: &&EventFlow| {
+        let status = flow.status.as_ref();
+        status.is_some_and(|status| status.conditions.is_ready())
+    };
+    let (all, ready) = (flows.len(), flows.iter().filter(is_ready).count());
+    let flows = count(all as u64, "flow");
+    match all - ready {
+        0 => format!("{flows} with all they need"),
+        _ => format!("{ready} of {flows} with all they need"),
+    }
 }
 
 fn brokers(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
@@ -170,12 +181,12 @@ fn operations(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
                     request.id,
                     span(overdue)
                 );
-                faults.push(fault(
-                    "serviceinstance",
-                    instance,
-                    what,
-                    "are the controllers running? see `heddle explain instance`",
-                ));
+                let remedy = format!(
+                    "are the controllers running? `heddle explain instance {} -n {}`",
+                    instance.spec.instance_id,
+                    instance.namespace().unwrap_or_default()
+                );
+                faults.push(fault("serviceinstance", instance, what, &remedy));
             }
         }
         let seen = status.and_then(|status| status.observed_generation);

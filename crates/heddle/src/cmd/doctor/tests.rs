@@ -155,6 +155,8 @@ fn every_ill_is_found_with_its_level() {
         object: "trigger/team-a/orders".to_owned(),
         certain,
         reason: "BrokerNotFound: no broker".to_owned(),
+        settling: false,
+        explained_by: None,
     };
     assert_eq!(
         complaints(|facts| facts.unready = vec![unready(false), unready(true)])
@@ -175,6 +177,8 @@ fn every_complaint_names_a_remedy() {
             object: object.to_owned(),
             certain: true,
             reason: "Some: reason".to_owned(),
+            settling: false,
+            explained_by: None,
         })
         .to_vec();
     let all = accounts(&mut facts);
@@ -224,7 +228,8 @@ fn every_complaint_names_a_remedy() {
 fn an_object_is_unready_until_its_condition_says_otherwise() {
     let object = |conditions: Value| json!({"metadata": {"name": "b", "namespace": "a"}, "status": {"conditions": conditions}});
     let reason = |conditions: Value| {
-        unready_of("trigger", &object(conditions)).map(|unready| (unready.certain, unready.reason))
+        unready_of("trigger", &object(conditions), now())
+            .map(|unready| (unready.certain, unready.reason))
     };
     assert_eq!(
         reason(json!([{"type": "X", "status": "False"}, {"type": "Ready", "status": "True"}])),
@@ -238,8 +243,43 @@ fn an_object_is_unready_until_its_condition_says_otherwise() {
         reason(json!([])),
         Some((false, "no controller has looked at it yet".to_owned()))
     );
-    let cluster = unready_of("application", &json!({"metadata": {"name": "shop"}})).unwrap();
+    let cluster = json!({"metadata": {"name": "shop"}});
+    let cluster = unready_of("application", &cluster, now()).unwrap();
     assert_eq!(cluster.object, "application/shop");
+}
+
+#[test]
+fn what_was_just_asked_for_is_not_held_against_anybody() {
+    let instance = |created: &str, accepted: &str, state: &str| {
+        json!({
+            "metadata": {"name": "x", "namespace": "a", "creationTimestamp": created},
+            "spec": {"instanceID": "X", "operation": {"id": "o", "acceptedAt": accepted}},
+            "status": {
+                "operation": {"id": "o", "state": state},
+                "conditions": [{"type": "Ready", "status": "False", "reason": "R"}],
+            },
+        })
+    };
+    let (old, new) = ("2026-01-01T10:00:00Z", "2026-01-01T11:59:59Z");
+    for (created, accepted, state, settling) in [
+        (new, new, "inProgress", true),
+        (old, new, "inProgress", true),
+        (old, new, "failed", false),
+        (old, old, "inProgress", false),
+    ] {
+        let object = instance(created, accepted, state);
+        let unready = unready_of("serviceinstance", &object, now()).unwrap();
+        assert_eq!(unready.settling, settling, "{object}");
+        let told = complaints(|facts| facts.unready = vec![unready.clone()]);
+        assert_eq!(told.is_empty(), settling, "{told:?}");
+        let mut facts = healthy();
+        facts.unready = vec![unready];
+        let text = text(&findings::of(&facts, now()), false);
+        let summary = "resources: 5 objects ready, 1 under way for less than a minute";
+        assert_eq!(text.contains(summary), settling, "{text}");
+        let remedy = "heddle explain instance X -n a";
+        assert_eq!(text.contains(remedy), !settling, "{text}");
+    }
 }
 
 const LISTS: [&str; 5] = [
@@ -251,7 +291,9 @@ const LISTS: [&str; 5] = [
 ];
 
 /// What only the promises of flows are about.
-const FLOW_LISTS: [&str; 4] = [
+const FLOW_LISTS: [&str; 6] = [
+    "/apis/heddle.dev/v1alpha1/registries",
+    "/apis/heddle.dev/v1alpha1/servicebindings",
     "/apis/heddle.dev/v1alpha1/eventflows",
     "/apis/heddle.dev/v1alpha1/serviceinstances",
     "/apis/applicationconnector.kyma-project.io/v1alpha1/eventactivations",

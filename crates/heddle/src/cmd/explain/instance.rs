@@ -4,14 +4,16 @@
 //! order in which a person asks.
 
 use heddle_api::conditions::{Condition, Conditions, READY, Reason, Status};
-use heddle_api::operation::{OperationKind, OperationRequest, OperationState};
-use heddle_api::{EventFlow, ServiceInstance, event_flow, names, service_instance};
-use jiff::Timestamp;
+use heddle_api::operation::{GRACE_SECONDS, OperationKind, OperationRequest, OperationState};
+use heddle_api::{
+    Application, BundleRevision, EventFlow, ServiceInstance, event_flow, names, service_instance,
+};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource as _;
 use kube::core::params::GetParams;
 use serde::Deserialize as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::Remote;
 use crate::cmd::osb::{InstanceArgs, fetch};
@@ -60,17 +62,20 @@ pub(super) async fn explain(
     let instance = ServiceInstance::deserialize(fetch(&args.id, &namespace, remote).await?)?;
     let flow = flow_of(&args.id, &namespace, remote).await?;
     let waits = waits(&instance, flow.as_ref());
+    let offering = offering_of(&instance, remote).await?;
     let status = instance.status.clone().unwrap_or_default();
     let report = json!({
         "instance": args.id,
         "namespace": namespace,
+        "offering": offering,
         "phase": status.phase,
         "operation": status.operation,
         "accepted": instance.spec.operation,
+        "failsAt": fails_at(&instance).map(|at| at.to_string()),
         "waitsFor": waits.iter().map(Wait::to_json).collect::<Vec<_>>(),
     });
     let (now, colour) = (world.clock.now(), terminal.colour_out);
-    let text = (args.output).render(&report, |_| text(&instance, &waits, now, colour));
+    let text = (args.output).render(&report, |_| text(&instance, &offering, &waits, now, colour));
     terminal.out.write_all(text.as_bytes())?;
     Ok(terminal.out.flush()?)
 }
@@ -86,6 +91,79 @@ async fn flow_of(id: &str, namespace: &str, remote: &Remote) -> anyhow::Result<O
     }
     Ok(Some(EventFlow::deserialize(answer.ok("event flow")?)?))
 }
+
+/// What the instance is one of, as the catalog calls it; its id where nobody knows the name any more.
+async fn offering_of(instance: &ServiceInstance, remote: &Remote) -> anyhow::Result<String> {
+    let spec = &instance.spec;
+    if let Some(pin) = &spec.application {
+        let path = Application::url_path(&(), None);
+        let application = lookup(remote, path, &pin.name, "application").await?;
+        let services = application["spec"]["services"].as_array();
+        let mut services = services.into_iter().flatten();
+        let service = services.find(|service| service["id"] == json!(pin.service_id));
+        let name = service.and_then(|service| service["name"].as_str());
+        let name = name.unwrap_or(&pin.service_id);
+        return Ok(format!("{name} of application {}", pin.name));
+    }
+    let Some(pin) = &spec.revision_ref else {
+        return Ok(spec.service_id.clone());
+    };
+    let path = BundleRevision::url_path(&(), None);
+    let revision = lookup(remote, path, &pin.name, "bundle revision").await?;
+    let name = revision["spec"]["description"]["name"].as_str();
+    let registry = revision["spec"]["registry"].as_str();
+    Ok(match (name, registry) {
+        (Some(name), Some(registry)) => format!("{name} of registry {registry}"),
+        _ => spec.service_id.clone(),
+    })
+}
+
+/// An object of the server's, or `null`.
+async fn lookup(remote: &Remote, path: String, name: &str, what: &str) -> anyhow::Result<Value> {
+    let request = kube::core::Request::new(path).get(name, &GetParams::default())?;
+    let answer = remote.send(request).await?;
+    if answer.code == http::StatusCode::NOT_FOUND {
+        return Ok(Value::Null);
+    }
+    answer.ok(what)
+}
+
+/// When the platform is told that the operation failed, if nothing changes: what only people can put right is waited for
+/// much shorter than all else.
+fn fails_at(instance: &ServiceInstance) -> Option<Timestamp> {
+    let request = instance.spec.operation.as_ref()?;
+    let status = instance.status.as_ref();
+    let refusals = [
+        service_instance::condition::OFFERING_RESOLVED,
+        service_instance::condition::ALLOWED,
+    ];
+    let refused = refusals.iter().filter_map(|refusal| {
+        let condition = status?.conditions.find(refusal.name)?;
+        let since = condition.last_transition_time.as_ref()?;
+        (condition.status == Status::False).then_some(since.0)
+    });
+    let refused = refused.min().and_then(|since| {
+        let since = since.max(request.accepted_at.0);
+        since
+            .checked_add(SignedDuration::from_secs(GRACE_SECONDS))
+            .ok()
+    });
+    let deadline = request.deadline.as_ref().map(|deadline| deadline.0);
+    [refused, deadline].into_iter().flatten().min()
+}
+
+/// Reasons that stay until somebody acts.
+const FOR_PEOPLE: [Reason; 9] = [
+    service_instance::reason::SERVICE_UNKNOWN,
+    service_instance::reason::SERVICE_WITHDRAWN,
+    service_instance::reason::PLAN_WITHDRAWN,
+    service_instance::reason::REVISION_MISSING,
+    service_instance::reason::MAPPING_MISSING,
+    service_instance::reason::SERVICE_NOT_ENABLED,
+    service_instance::reason::FLOW_TAKEN,
+    service_instance::reason::ACTION_FAILED,
+    event_flow::reason::INJECTION_DISABLED,
+];
 
 /// What does not hold: of the flow first, since the instance only repeats it.
 fn waits(instance: &ServiceInstance, flow: Option<&EventFlow>) -> Vec<Wait> {
@@ -122,6 +200,11 @@ fn waits(instance: &ServiceInstance, flow: Option<&EventFlow>) -> Vec<Wait> {
             },
         );
     }
+    // That something is under way is no news beside what it waits for.
+    let under_way = |wait: &Wait| wait.reason == service_instance::reason::IN_PROGRESS.name;
+    if !waits.iter().all(under_way) {
+        waits.retain(|wait| !under_way(wait));
+    }
     waits
 }
 
@@ -136,6 +219,10 @@ fn open(
     };
     for condition in conditions.into_iter().flatten().filter(failing) {
         let reason = condition.reason.clone().unwrap_or_default();
+        let message = condition.message.as_deref().unwrap_or_default();
+        if waits.iter().any(|wait| repeats(message, &wait.message)) {
+            continue;
+        }
         waits.push(Wait {
             object: object.to_owned(),
             condition: condition.type_.clone(),
@@ -147,8 +234,14 @@ fn open(
     }
 }
 
+/// Whether a message tells nothing that another has not told.
+fn repeats(message: &str, other: &str) -> bool {
+    let told = !message.is_empty() && !other.is_empty();
+    told && (message.contains(other) || other.contains(message))
+}
+
 impl Wait {
-    fn to_json(&self) -> serde_json::Value {
+    fn to_json(&self) -> Value {
         json!({
             "object": self.object, "condition": self.condition, "since": self.since.map(|at| at.to_string()),
             "reason": self.reason, "message": self.message, "meaning": self.meaning,
@@ -156,7 +249,13 @@ impl Wait {
     }
 }
 
-fn text(instance: &ServiceInstance, waits: &[Wait], now: Timestamp, colour: bool) -> String {
+fn text(
+    instance: &ServiceInstance,
+    offering: &str,
+    waits: &[Wait],
+    now: Timestamp,
+    colour: bool,
+) -> String {
     let (spec, status) = (&instance.spec, instance.status.clone().unwrap_or_default());
     let id = harmless(&spec.instance_id);
     let phase = (status.phase).map_or_else(
@@ -167,15 +266,13 @@ fn text(instance: &ServiceInstance, waits: &[Wait], now: Timestamp, colour: bool
     let mut line = |name: &str, value: &str| {
         text.push_str(&format!("  {name:10} {}\n", harmless(value)));
     };
-    match &spec.application {
-        Some(service) => line(
-            "service",
-            &format!("{} of application {}", service.service_id, service.name),
-        ),
-        None => line("service", &spec.service_id),
-    }
+    line("service", offering);
     if let Some(request) = &spec.operation {
-        line("operation", &operation_text(request, &status, now));
+        let fails_at = fails_at(instance);
+        line(
+            "operation",
+            &operation_text(request, &status, waits, fails_at, now),
+        );
     }
     for wait in waits {
         let since = wait
@@ -185,15 +282,23 @@ fn text(instance: &ServiceInstance, waits: &[Wait], now: Timestamp, colour: bool
             "waits for",
             &format!("{} of {}{since}", wait.condition, wait.object),
         );
-        line("", &format!("{}: {}", wait.reason, wait.message));
-        if !wait.meaning.is_empty() && wait.meaning != wait.message {
-            line("", wait.meaning);
-        }
+        let said = match wait.message.as_str() {
+            "" => wait.meaning,
+            message => message,
+        };
+        line("", &format!("{}: {said}", wait.reason));
     }
-    if waits.is_empty() {
-        line("waits for", "nothing");
-    } else {
-        line("", "it goes on by itself as soon as that changes");
+    let acts = |wait: &&Wait| FOR_PEOPLE.iter().any(|reason| reason.name == wait.reason);
+    match waits.iter().find(acts) {
+        _ if waits.is_empty() => line("waits for", "nothing"),
+        Some(wait) => line(
+            "",
+            &format!(
+                "somebody has to act first: {} does not go away by itself",
+                wait.reason
+            ),
+        ),
+        None => line("", "it goes on by itself as soon as that changes"),
     }
     text
 }
@@ -201,6 +306,8 @@ fn text(instance: &ServiceInstance, waits: &[Wait], now: Timestamp, colour: bool
 fn operation_text(
     request: &OperationRequest,
     status: &service_instance::ServiceInstanceStatus,
+    waits: &[Wait],
+    fails_at: Option<Timestamp>,
     now: Timestamp,
 ) -> String {
     let kind = match request.kind {
@@ -225,14 +332,20 @@ fn operation_text(
         "{kind} {state}, asked for {} ago",
         span(age(*accepted, now))
     );
-    if let Some(said) = progress.and_then(|progress| progress.description.as_deref()) {
+    let said = progress.and_then(|progress| progress.description.as_deref());
+    // What is waited for is told below, once.
+    let is_below = |said: &&str| {
+        let mut waits = waits.iter();
+        waits.any(|wait| !wait.message.is_empty() && said.contains(&wait.message))
+    };
+    if let Some(said) = said.filter(|said| !is_below(said)) {
         text.push_str(&format!(": {said}"));
     }
     let running = !matches!(state, "succeeded" | "failed");
-    if let Some(Time(deadline)) = request.deadline.as_ref().filter(|_| running) {
+    if let Some(at) = fails_at.filter(|_| running) {
         text.push_str(&format!(
             "; the platform is told it failed at {}",
-            moment(*deadline)
+            moment(at)
         ));
     }
     text

@@ -128,3 +128,15 @@ fn controllers_have_a_moment() {
     world.flows[0].metadata.creation_timestamp = Some(young);
     assert_eq!(found(&world), [""; 0]);
 }
+
+#[test]
+fn flows_that_are_not_ready_are_not_counted_as_having_all_they_need() {
+    let mut world = world();
+    let waits = json!({"conditions": [{"type": "Ready", "status": "False"}]});
+    let spec = json!({"application": "shop", "serviceID": "t"});
+    let second = object("other", json!({}), spec, waits);
+    world.flows.push(second);
+    let findings = of(&world, NOW.parse().unwrap());
+    let told: Vec<_> = findings.iter().map(|found| found.what.as_str()).collect();
+    assert_eq!(told, ["1 of 2 flows with all they need"]);
+}
