@@ -68,6 +68,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("clap", &["heddle"]),
     ("fuser", &["heddle"]),
     ("nix", &["heddle-bundles"]),
+    ("seccompiler", &["heddle-bundles"]),
     ("tar", &["heddle-bundles"]),
     ("turmoil", &["heddle-sim"]),
     ("rcgen", &["heddle", "heddle-rt"]),

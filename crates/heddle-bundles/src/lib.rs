@@ -12,5 +12,6 @@
 pub mod images;
 pub mod pack;
 pub mod registries;
+mod removal;
 pub mod sandbox;
 pub mod workshop;

@@ -54,6 +54,10 @@ pub struct Options {
     pub logs_count_max: usize,
     /// Bytes of all logs of forgotten runs.
     pub logs_bytes_max: u64,
+    /// Archives of instances that are gone.
+    pub archives_count_max: usize,
+    /// Bytes of all of them, as files occupy them.
+    pub archives_bytes_max: u64,
 }
 
 impl Options {
@@ -66,6 +70,8 @@ impl Options {
             cgroups: true,
             logs_count_max: 500,
             logs_bytes_max: 64 << 20,
+            archives_count_max: 200,
+            archives_bytes_max: 16 << 30,
         }
     }
 }

@@ -23,6 +23,9 @@ use super::{Digest, Error, doing, tree};
 
 /// Long names and attributes that stand before an entry. No sound archive needs more, and they are read into memory.
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
+
+/// How deep directories of an image may lie in each other.
+const DEPTH_MAX: usize = 128;
 const WHITEOUT: &[u8] = b".wh.";
 /// Of the names that begin like this only the next one means anything.
 const WHITEOUT_META: &[u8] = b".wh..wh.";
@@ -399,6 +402,11 @@ fn inside(name: &[u8]) -> Result<Option<PathBuf>, Error> {
             Component::CurDir | Component::RootDir => {}
             _ => return refused(format!("{} leads out of the image", path.display())),
         }
+    }
+    if below.components().count() > DEPTH_MAX {
+        return refused(format!(
+            "an entry lies more than {DEPTH_MAX} directories deep"
+        ));
     }
     Ok((below != Path::new("")).then_some(below))
 }

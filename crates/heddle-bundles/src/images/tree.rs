@@ -5,13 +5,16 @@
     reason = "trees with modes and symlinks, which the port to files knows nothing of"
 )]
 
+use std::collections::HashSet;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use bytes::Bytes;
+
+pub(crate) use crate::removal::remove;
 
 /// The names in a directory.
 pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
@@ -23,9 +26,10 @@ pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Bytes of all files of a tree, or of one file. Links are not followed.
+/// Bytes of all files of a tree, or of one file. Links are not followed, and a file with several names counts once.
 pub(crate) fn size(path: &Path) -> io::Result<u64> {
     let mut bytes = 0;
+    let mut linked = HashSet::new();
     let mut left = vec![path.to_owned()];
     while let Some(path) = left.pop() {
         let metadata = fs::symlink_metadata(&path)?;
@@ -33,30 +37,20 @@ pub(crate) fn size(path: &Path) -> io::Result<u64> {
             for entry in fs::read_dir(&path)? {
                 left.push(entry?.path());
             }
-        } else {
+        } else if metadata.nlink() < 2 || linked.insert((metadata.dev(), metadata.ino())) {
             bytes += metadata.len();
         }
     }
     Ok(bytes)
 }
 
-/// Removes a file or a tree. One that is not there is removed.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
-
-/// Removes everything in a directory.
+/// Removes everything in a directory that can be removed, and tells of what cannot.
 pub(crate) fn empty(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
-        remove(&entry?.path())?;
+        let path = entry?.path();
+        if let Err(error) = remove(&path) {
+            tracing::warn!(path = %path.display(), %error, "something unfinished cannot be removed; it is tried again at the next start");
+        }
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 //! Counted is what files occupy, not how long they claim to be; a file with two names counts once. Not counted is what was
 //! deleted and is still open: it is gone when the run is.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 use std::os::fd::AsRawFd as _;
@@ -110,6 +111,17 @@ pub(super) fn refusal(
     Bound::of(limits, action).weigh(directory, || true)
 }
 
+/// What a tree occupies. One that is deeper than instances may make them counts as far as it was counted.
+pub(super) fn bytes_below(directory: &Path) -> std::io::Result<u64> {
+    let used = Cell::new(Used::default());
+    let boundless = Bound {
+        bytes: u64::MAX,
+        files: u64::MAX,
+    };
+    boundless.count(directory, &used, || true)?;
+    Ok(used.get().bytes)
+}
+
 impl Bound {
     /// While something is taken away there may be twice as much: what is to be removed, and an archive of it.
     pub(super) fn of(limits: Limits, action: Action) -> Self {
@@ -137,6 +149,16 @@ impl Bound {
         directory: &Path,
         is_wanted: impl Fn() -> bool,
     ) -> nix::Result<Option<Excess>> {
+        self.count(directory, &Cell::default(), is_wanted)
+    }
+
+    /// The same, and tells how far it has counted.
+    fn count(
+        self,
+        directory: &Path,
+        counted: &Cell<Used>,
+        is_wanted: impl Fn() -> bool,
+    ) -> nix::Result<Option<Excess>> {
         let mut used = Used::default();
         let mut linked = HashSet::new();
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -162,6 +184,7 @@ impl Bound {
             {
                 used.bytes += u64::try_from(found.st_blocks).unwrap_or_default() * BLOCK_BYTES;
             }
+            counted.set(used);
             if let Some(excess) = self.exceeded_by(used) {
                 return Ok(Some(excess));
             }

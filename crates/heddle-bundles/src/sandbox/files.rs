@@ -8,10 +8,10 @@
     reason = "shared with other processes and other users: modes, locks and links matter, and faults come from killing them"
 )]
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -279,30 +279,6 @@ pub(super) fn names(directory: &Path) -> io::Result<Vec<String>> {
 
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
-}
-
-/// Removes a tree that a program may have made hard to remove. Links are removed, never followed.
-pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path)?;
-            fs::remove_dir_all(path)
-        }
-        removed => removed,
-    }
-}
-
-/// Gives the owner back what it needs to remove its directories.
-fn open_up(path: &Path) -> io::Result<()> {
-    if !fs::symlink_metadata(path)?.is_dir() {
-        return Ok(());
-    }
-    fs::set_permissions(path, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(path)? {
-        open_up(&entry?.path())?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -72,7 +72,8 @@ impl Runner {
             watch: Watch::default(),
             able: Mutex::new(None),
         };
-        runner.empty_trash()?;
+        runner.empty_trash();
+        runner.bound_archives();
         for id in files::names(&runner.place("runs")).map_err(Refusal::io("list runs"))? {
             // One that cannot be read keeps nobody from the others; whoever looks at it is told.
             if let Err(error) = runner.look(&id) {

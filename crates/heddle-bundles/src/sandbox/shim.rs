@@ -13,6 +13,7 @@ mod probe;
 mod program;
 mod report;
 mod supervise;
+mod syscalls;
 mod user;
 mod verdict;
 mod weigh;

@@ -17,7 +17,58 @@ pub(crate) const PROMISES: &[Promise] = promises![
     what_fills_the_disk_with_files_is_killed_told_of_and_can_be_removed,
     what_fills_the_disk_with_bytes_is_killed_and_told_of_wherever_it_hides,
     one_endless_file_ends_at_the_bound,
+    however_deep_a_tree_is_it_is_removed_and_a_server_starts_above_it,
+    archives_are_bounded_and_the_oldest_go_first,
 ];
+
+/// Deeper than a path may be long, or a stack would last.
+fn dig(at: &std::path::Path) {
+    use nix::dir::Dir;
+    use nix::fcntl::OFlag;
+    use nix::sys::stat::{Mode, mkdirat};
+    use std::os::fd::AsRawFd as _;
+
+    let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    std::fs::create_dir_all(at).unwrap();
+    let mut here = Dir::open(at, flags, Mode::empty()).unwrap();
+    for _ in 0..3_000 {
+        let fd = here.as_raw_fd();
+        mkdirat(Some(fd), "d", Mode::S_IRWXU).unwrap();
+        here = Dir::openat(Some(fd), "d", flags, Mode::empty()).unwrap();
+    }
+}
+
+fn however_deep_a_tree_is_it_is_removed_and_a_server_starts_above_it() {
+    let stage = Stage::with("exit 0");
+    dig(&stage.data("deep"));
+    stage.runner.forget_instance("instance").unwrap();
+    assert!(!stage.data("deep").exists());
+    let sandbox = stage.directory.path().join("sandbox");
+    dig(&sandbox.join("trash/left"));
+    // As a crash leaves it, with something that is in the way of whoever tidies up.
+    std::fs::write(sandbox.join("trash/file"), "x").unwrap();
+    crate::stage::open(crate::stage::options(&sandbox));
+    assert_eq!(std::fs::read_dir(sandbox.join("trash")).unwrap().count(), 0);
+}
+
+fn archives_are_bounded_and_the_oldest_go_first() {
+    let stage = Stage::with_options("exit 0", |options| options.archives_count_max = 2);
+    let archives = stage.directory.path().join("sandbox/archives");
+    for (number, instance) in ["first", "second", "third"].into_iter().enumerate() {
+        let archive = stage.directory.path().join("sandbox/data");
+        let archive = archive.join(instance).join("archive");
+        std::fs::create_dir_all(&archive).unwrap();
+        std::fs::write(archive.join("dump"), "x").unwrap();
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(number as u64);
+        let opened = std::fs::File::open(&archive).unwrap();
+        opened.set_modified(time).unwrap();
+        stage.runner.forget_instance(instance).unwrap();
+    }
+    let kept = std::fs::read_dir(archives).unwrap();
+    let mut kept: Vec<_> = kept.map(|entry| entry.unwrap().file_name()).collect();
+    kept.sort();
+    assert_eq!(kept, ["second", "third"]);
+}
 
 /// Doubles a text for as long as it can; says so if nothing stops it at four times what it may use.
 const MEMORY_BOMB: &str = r#"x=0123456789abcdef; i=0

@@ -33,7 +33,8 @@ fn exit_codes_become_outcomes() {
 fn parameters_arrive_as_argument_as_document_and_as_files() {
     let stage = Stage::with(
         r#"[ "$1 $2" = "bind --extra-vars" ] || exit 1
-        [ "$3" = "$(cat /run/bundle/variables.json)" ] || exit 2
+        [ "$3" = "@/run/bundle/variables.json" ] || exit 2
+        ! tr '\\0' ' ' < /proc/self/cmdline | grep -q 'two words' || exit 7
         [ "$(cat /run/bundle/variables/name)" = "two words" ] || exit 3
         [ "$(cat /run/bundle/variables/list)" = "[1,true]" ] || exit 4
         [ $# = 3 ] || exit 5
@@ -140,7 +141,7 @@ fn what_an_instance_archives_outlives_it() {
 fn the_log_is_kept_without_secrets_also_when_the_run_is_forgotten() {
     let stage = Stage::with(
         r#"echo "password is $(cat /run/bundle/variables/db_password)" >&2
-        echo "all: $3"
+        echo "all: $(cat /run/bundle/variables.json)"
         echo '{"token": "made-just-now"}' > /out/credentials.json
         echo token made-just-now; echo plain"#,
     );

@@ -15,6 +15,8 @@ pub(crate) const PROMISES: &[Promise] = promises![
     a_program_runs_as_a_user_of_its_own,
     files_that_the_server_has_open_are_not_inherited,
     an_image_whose_mount_point_is_a_link_is_refused,
+    system_calls_that_no_action_needs_are_refused,
+    what_a_program_is_told_is_in_no_list_of_processes,
 ];
 
 fn the_root_cannot_be_written_and_what_is_its_own_can() {
@@ -95,6 +97,42 @@ fn a_program_has_no_capabilities_and_gains_none() {
     let values: Vec<&str> = status.split_whitespace().skip(1).step_by(2).collect();
     let none = "0000000000000000";
     assert_eq!(values, [none, none, none, none, "1"], "{status}");
+}
+
+/// Two filters are in force, and what programs do every day works: processes, threads of busybox, pipes, sockets.
+fn system_calls_that_no_action_needs_are_refused() {
+    let stage = Stage::with(
+        r#"grep -E '^Seccomp' /proc/self/status > /data/seccomp
+        unshare -n true 2>/dev/null && exit 1
+        unshare -m true 2>/dev/null && exit 2
+        mount -t tmpfs none /tmp 2>/dev/null && exit 3
+        chroot / true 2>/dev/null && exit 4
+        hostname elsewhere 2>/dev/null && exit 5
+        (echo a; echo b) | sort | wc -l | grep -q 2 || exit 6
+        sleep 0.01 & wait $! || exit 7
+        exit 0"#,
+    );
+    succeeded(&stage.run(&run()));
+    let status = std::fs::read_to_string(stage.data("seccomp")).unwrap();
+    let values: Vec<&str> = status.split_whitespace().skip(1).step_by(2).collect();
+    assert_eq!(values.first(), Some(&"2"), "it is filtered: {status}");
+    let filters: usize = values.get(1).map_or(2, |count| count.parse().unwrap());
+    assert!(filters >= 2, "{status}");
+}
+
+/// Everybody on the machine can read the arguments of a process.
+fn what_a_program_is_told_is_in_no_list_of_processes() {
+    let stage = Stage::with(
+        r#"[ "$(cat /run/bundle/variables/password)" = SHOWN-TO-NOBODY ] || exit 1
+        touch /data/begun; while [ ! -e /data/go ]; do sleep 0.01; done"#,
+    );
+    let asked = stage::run_with(serde_json::json!({"password": "SHOWN-TO-NOBODY"}));
+    stage.start(&asked);
+    stage::until("the program", || stage.data("begun").exists());
+    let shown = stage::processes_with("SHOWN-TO-NOBODY");
+    std::fs::write(stage.data("go"), "").unwrap();
+    succeeded(&stage.end(&asked.id));
+    assert_eq!(shown, Vec::<String>::new());
 }
 
 fn a_program_runs_as_a_user_of_its_own() {

@@ -17,7 +17,7 @@ use crate::registry::Registry;
 use crate::{Bundle, TEAM, deprovision, instance, provision, shop, until_offered};
 
 /// Writes down what it is asked for.
-const RUNNER: &str = r#"echo "$1 $3" >> /data/log; echo "{\"log\": \"$BUNDLE_DATA_PATH/log\"}" > /out/credentials.json"#;
+const RUNNER: &str = r#"echo "$1 $(cat /run/bundle/variables.json)" >> /data/log; echo "{\"log\": \"$BUNDLE_DATA_PATH/log\"}" > /out/credentials.json"#;
 
 /// Serves an index that can be changed.
 struct Charts {

@@ -309,3 +309,30 @@ fn an_archive_that_ends_too_early_or_is_none_is_an_error() {
         .unwrap_err();
     assert!(zstd.to_string().contains("zstd"), "{zstd}");
 }
+
+#[test]
+fn directories_may_lie_so_deep_in_each_other_and_no_deeper() {
+    let deep = |parts: usize| {
+        let name = vec!["d"; parts].join("/") + "\0";
+        Layer::default()
+            .entry(
+                EntryType::GNULongName,
+                b"././@LongLink",
+                b"",
+                0,
+                name.as_bytes(),
+            )
+            .dir("short")
+    };
+    Root::new().apply(deep(DEPTH_MAX)).unwrap();
+    let refused = Root::new().apply(deep(DEPTH_MAX + 1)).unwrap_err();
+    assert!(refused.to_string().contains("deep"), "{refused}");
+}
+
+#[test]
+fn a_file_with_two_names_counts_once() {
+    let root = Root::new();
+    fs::write(root.path("one"), [0; 1000]).unwrap();
+    fs::hard_link(root.path("one"), root.path("two")).unwrap();
+    assert_eq!(tree::size(&root.path("")).unwrap(), 1000);
+}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Called as: entrypoint ACTION --extra-vars JSON. Each variable is a file in /run/bundle/variables too.
+# Called as: entrypoint ACTION --extra-vars @/run/bundle/variables.json. Each variable is a file in /run/bundle/variables too.
 # /data is the instance's own from provision to deprovision. What is handed out goes to /out.
 # Exit 0: done. Exit 8: nothing to do for this action. Anything else: failed, and /out/message says why.
 set -eu

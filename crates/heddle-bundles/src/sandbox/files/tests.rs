@@ -72,14 +72,3 @@ fn what_is_too_large_or_a_link_is_not_read() {
     std::os::unix::fs::symlink(files.log(), &link).unwrap();
     assert!(read_bounded(&link, 11).is_err());
 }
-
-#[test]
-fn a_tree_with_closed_directories_is_removed() {
-    let (directory, _files) = run();
-    let tree = directory.path().join("tree");
-    make_private(&tree.join("a/b")).unwrap();
-    fs::set_permissions(tree.join("a"), Permissions::from_mode(0o000)).unwrap();
-    remove_tree(&tree).unwrap();
-    assert!(!tree.exists());
-    remove_tree(&tree).unwrap();
-}

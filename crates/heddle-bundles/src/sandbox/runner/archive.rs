@@ -1,4 +1,4 @@
-//! What outlives runs and instances: logs for a while, archives until somebody removes them.
+//! What outlives runs and instances: logs and archives, both bounded in number and bytes; the oldest go first.
 
 #![expect(
     clippy::disallowed_methods,
@@ -9,9 +9,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::super::Refusal;
 use super::super::files::{self, RunFiles};
+use super::super::{Options, Refusal, disk};
 use super::Runner;
+use crate::removal;
 
 impl Runner {
     /// Moves the log out of a run that is about to be forgotten, and lets the oldest ones go.
@@ -27,6 +28,8 @@ impl Runner {
             &logs,
             self.options.logs_count_max,
             self.options.logs_bytes_max,
+            |log| Ok(fs::symlink_metadata(log)?.len()),
+            |log| fs::remove_file(log),
         )
         .map_err(Refusal::io("let old logs go"))
     }
@@ -44,7 +47,29 @@ impl Runner {
             let name = format!("{instance}.{}", self.chance.suffix(6));
             target = self.place("archives").join(name);
         }
-        fs::rename(&archive, &target).map_err(Refusal::io(what()))
+        fs::rename(&archive, &target).map_err(Refusal::io(what()))?;
+        self.bound_archives();
+        Ok(())
+    }
+
+    /// Lets the oldest archives go until what is left is within bounds. What fails is tried with the next one.
+    pub(super) fn bound_archives(&self) {
+        let Options {
+            archives_count_max: count_max,
+            archives_bytes_max: bytes_max,
+            ..
+        } = self.options;
+        let archives = self.place("archives");
+        let remove = |path: &Path| {
+            tracing::warn!(archive = %path.display(), count_max, bytes_max, "the oldest archive is removed: there are more than may be kept");
+            self.discard(path)
+        };
+        let pruned = prune(&archives, count_max, bytes_max, disk::bytes_below, |path| {
+            remove(path).map_err(io::Error::other)
+        });
+        if let Err(error) = pruned {
+            tracing::warn!(%error, "old archives cannot be removed; it is tried again with the next");
+        }
     }
 
     /// A directory leaves its place in one step; a crash while it is removed leaves nothing that could be misread.
@@ -55,35 +80,47 @@ impl Runner {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             renamed => renamed.map_err(Refusal::io(what()))?,
         }
-        files::remove_tree(&trash).map_err(Refusal::io(what()))
+        removal::remove(&trash).map_err(Refusal::io(what()))
     }
 
-    pub(super) fn empty_trash(&self) -> Result<(), Refusal> {
+    /// Removes what a crash left on its way out. What cannot be removed takes room and harms nobody, so the server starts.
+    pub(super) fn empty_trash(&self) {
         let trash = self.place("trash");
-        let names = files::names(&trash).map_err(Refusal::io("list the trash"))?;
+        let names = files::names(&trash).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the trash cannot be listed");
+            Vec::new()
+        });
         for name in names {
-            files::remove_tree(&trash.join(name)).map_err(Refusal::io("empty the trash"))?;
+            let path = trash.join(name);
+            if let Err(error) = removal::remove(&path) {
+                tracing::warn!(path = %path.display(), %error, "trash cannot be removed; it is tried again at the next start");
+            }
         }
-        Ok(())
     }
 }
 
-/// Removes the oldest files until what is left is within bounds.
-fn prune(directory: &Path, count_max: usize, bytes_max: u64) -> io::Result<()> {
-    let mut logs = Vec::new();
+/// Removes the oldest entries of a directory until what is left is within bounds.
+fn prune(
+    directory: &Path,
+    count_max: usize,
+    bytes_max: u64,
+    size: impl Fn(&Path) -> io::Result<u64>,
+    remove: impl Fn(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut entries = Vec::new();
     for name in files::names(directory)? {
         let path = directory.join(name);
-        let metadata = fs::symlink_metadata(&path)?;
-        logs.push((metadata.modified()?, metadata.len(), path));
+        let modified = fs::symlink_metadata(&path)?.modified()?;
+        entries.push((modified, size(&path)?, path));
     }
-    logs.sort();
-    let mut count = logs.len();
-    let mut bytes: u64 = logs.iter().map(|(_, len, _)| len).sum();
-    for (_, len, path) in logs {
+    entries.sort();
+    let mut count = entries.len();
+    let mut bytes: u64 = entries.iter().map(|(_, len, _)| len).sum();
+    for (_, len, path) in entries {
         if count <= count_max && bytes <= bytes_max {
             break;
         }
-        fs::remove_file(path)?;
+        remove(&path)?;
         count -= 1;
         bytes -= len;
     }
@@ -103,12 +140,17 @@ mod tests {
             let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(index);
             fs::File::open(&path).unwrap().set_modified(time).unwrap();
         }
-        prune(directory.path(), 4, 1000).unwrap();
+        let bound = |bytes_max| {
+            let size = |path: &Path| Ok(fs::symlink_metadata(path)?.len());
+            let remove = |path: &Path| fs::remove_file(path);
+            prune(directory.path(), 4, bytes_max, size, remove).unwrap();
+        };
+        bound(1000);
         assert_eq!(
             files::names(directory.path()).unwrap(),
             ["log-2", "log-3", "log-4", "log-5"]
         );
-        prune(directory.path(), 4, 25).unwrap();
+        bound(25);
         assert_eq!(files::names(directory.path()).unwrap(), ["log-4", "log-5"]);
     }
 }

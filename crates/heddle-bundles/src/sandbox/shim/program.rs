@@ -10,14 +10,13 @@ use heddle_api::action::Run;
 use nix::sys::prctl::{set_no_new_privs, set_thp_disable};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::stat::{Mode, umask};
-use serde_json::Value;
 
 use super::super::cgroup;
 use super::super::disk::Bound;
 use super::super::files::{RunFiles, read_bounded};
 use super::super::order::Order;
 use super::report::{Report, Reporter};
-use super::{is_dedicated, mounts, user};
+use super::{is_dedicated, mounts, syscalls, user};
 
 /// Open files of one process.
 const FILES_MAX: u64 = 1024;
@@ -25,8 +24,9 @@ const FILES_MAX: u64 = 1024;
 /// One file may have so many bytes even where an instance may keep fewer: it may be one in `/tmp`.
 const FILE_BYTES_MIN: u64 = 64 << 20;
 
-/// The kernel takes at most 128 KiB for one argument. More is told by the name of a file, which Ansible understands.
-const ARGUMENT_BYTES_MAX: usize = 120 << 10;
+/// Where the variables are, as Ansible wants to be told. Their values are no arguments: those can be read by everybody on the
+/// machine for as long as the program runs.
+const VARIABLES: &str = "@/run/bundle/variables.json";
 
 /// Where programs are looked for when the image does not say.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -61,6 +61,7 @@ fn become_program(
         .map_err(|error| format!("cannot enter a user namespace: {error}"))?;
     limit(&order.run, grouped).map_err(|error| format!("cannot set limits: {error}"))?;
     set_no_new_privs().map_err(|error| format!("cannot give up privileges for good: {error}"))?;
+    syscalls::restrict()?;
     umask(Mode::from_bits_truncate(0o022));
     // The server does without huge pages, and what it starts inherits that; the program has the choice again.
     set_thp_disable(false).ok();
@@ -129,7 +130,7 @@ fn command(order: &Order) -> Result<Command, String> {
         .args(more)
         .arg(order.run.action.word())
         .arg("--extra-vars")
-        .arg(extra_vars(order))
+        .arg(VARIABLES)
         .env_clear()
         .envs(environment(order))
         .current_dir(if program.working_dir.is_empty() {
@@ -139,15 +140,6 @@ fn command(order: &Order) -> Result<Command, String> {
         })
         .stdin(Stdio::null());
     Ok(command)
-}
-
-fn extra_vars(order: &Order) -> String {
-    let text = Value::Object(order.run.variables.clone()).to_string();
-    if text.len() > ARGUMENT_BYTES_MAX {
-        "@/run/bundle/variables.json".to_owned()
-    } else {
-        text
-    }
 }
 
 /// What the contract promises wins over what the image says, except for where programs are looked for.
