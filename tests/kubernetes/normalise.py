@@ -45,6 +45,27 @@ MANAGED_FIELDS = re.compile(r"( *)(managedFields|Managed Fields):")
 MEMBER_MASKS = {"resourceVersion": "RESOURCE_VERSION", "continue": "CONTINUE"}
 
 
+# What heddle adds to every Trigger, as Knative's webhook does where there is one.
+BROKER_LABEL = "eventing.knative.dev/broker"
+LABEL_LINE = re.compile(rf"\s+{re.escape(BROKER_LABEL)}: .*")
+LABEL_PAIR = re.compile(rf"{re.escape(BROKER_LABEL)}=[^,\s]*,?")
+
+
+def without_broker_label(lines):
+    """Lines of YAML, tables or descriptions without that label, and without a heading that is empty without it."""
+    kept = []
+    for line in lines:
+        if LABEL_LINE.fullmatch(line):
+            continue
+        if kept and kept[-1].strip() == "labels:" and not line.startswith(kept[-1].replace("labels:", "  ")):
+            kept.pop()
+        pruned = LABEL_PAIR.sub("", line)
+        if pruned != line and (not pruned.strip() or pruned.rstrip().endswith("Labels:") or pruned != pruned.rstrip()):
+            pruned = pruned.rstrip() + "  <none>"
+        kept.append(pruned)
+    return kept
+
+
 def mask_text(line):
     line = UID.sub(lambda m: m[0] if FIXED_UID.match(m[0]) else "UID", line)
     line = MOMENT.sub(lambda m: m[0] if m[0].startswith(FIXED_MOMENT) else "TIME", line)
@@ -59,6 +80,10 @@ def mask_json(value):
         for name, member in value.items():
             if name in MEMBER_MASKS and isinstance(member, str) and member:
                 masked[name] = MEMBER_MASKS[name]
+            elif name == "labels" and isinstance(member, dict) and BROKER_LABEL in member:
+                others = {label: value for label, value in member.items() if label != BROKER_LABEL}
+                if others:
+                    masked[name] = mask_json(others)
             else:
                 masked[name] = mask_json(member)
         if isinstance(masked.get("managedFields"), list):
@@ -91,7 +116,7 @@ def as_json(text):
 
 def as_text(text):
     """The masked lines of any other text. Managed fields are put in order, as in JSON."""
-    lines = [mask_text(line) for line in text.splitlines()]
+    lines = [mask_text(line) for line in without_broker_label(text.splitlines())]
     ordered = []
     while lines:
         line = lines.pop(0)

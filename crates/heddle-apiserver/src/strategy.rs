@@ -185,7 +185,7 @@ pub(crate) fn create(ctx: &Context<'_>, mut object: Value, ownership: Ownership)
             .remove("status");
     }
     builtin::on_create(ctx.resource, &mut object)?;
-    fill_in(ctx.resource, &mut object);
+    ctx.resource.schema.default(&mut object);
     if ownership == Ownership::Track {
         apply::track_update(
             None,
@@ -196,13 +196,13 @@ pub(crate) fn create(ctx: &Context<'_>, mut object: Value, ownership: Ownership)
         );
     }
     builtin::begin(ctx.resource, &mut object);
+    fill_in(ctx.resource, &mut object);
     validate(ctx, &object, None)?;
     Ok(object)
 }
 
-/// What the object leaves open.
+/// What follows from the rest of the object. It belongs to no manager of fields: nobody sent it.
 fn fill_in(resource: &Resource, object: &mut Value) {
-    resource.schema.default(object);
     if let Some(defaults) = resource.defaults {
         defaults(object);
     }
@@ -237,7 +237,7 @@ pub(crate) fn update(
     keep_metadata(old, &mut new, part);
     keep_other_part(ctx.resource, old, &mut new, part);
     builtin::on_update(ctx.resource, old, &mut new, &name)?;
-    fill_in(ctx.resource, &mut new);
+    ctx.resource.schema.default(&mut new);
     count_generation(ctx.resource, old, &mut new);
     if part == Part::Main {
         guard_finalizers(ctx.resource, old, &new, &name)?;
@@ -251,6 +251,7 @@ pub(crate) fn update(
             ctx.now,
         );
     }
+    fill_in(ctx.resource, &mut new);
     if same_but_for_bookkeeping(old, &new) {
         return Ok(None);
     }

@@ -204,6 +204,18 @@ macro_rules! group {
 }
 pub(crate) use group;
 
+/// The labels of an object without the one that heddle gives every Trigger, as Knative's webhook does.
+pub(crate) fn own_labels(object: &serde_json::Value) -> serde_json::Value {
+    let mut labels = object["metadata"]["labels"].clone();
+    if let Some(fields) = labels.as_object_mut() {
+        fields.remove("eventing.knative.dev/broker");
+        if fields.is_empty() {
+            return serde_json::Value::Null;
+        }
+    }
+    labels
+}
+
 /// Fails the check, with both values, unless they are equal.
 macro_rules! ensure_eq {
     ($left:expr, $right:expr $(,)?) => {

@@ -183,7 +183,7 @@ impl<'a> Walk<'a> {
         for (index, child) in children.into_iter().enumerate() {
             let below = index.checked_sub(1).map(|before| keys[before].clone());
             // A bound that could not be read bounds nothing.
-            let above = below.map_or_else(|| within.above.clone(), |key| key);
+            let above = below.unwrap_or_else(|| within.above.clone());
             let up_to = keys
                 .get(index)
                 .map_or_else(|| within.up_to.clone(), Clone::clone);

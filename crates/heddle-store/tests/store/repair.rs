@@ -32,17 +32,23 @@ async fn filled(vfs: &MemoryVfs) -> Store {
     for n in 0..120 {
         one(&store, create(&format!("many{n:03}"), &"x".repeat(300)))
             .await
-            .unwrap();
+            .expect("it works on a sound disk");
     }
     for n in (0..120).step_by(3) {
-        let object = store.get(&key(&format!("many{n:03}"))).unwrap();
+        let object = store
+            .get(&key(&format!("many{n:03}")))
+            .expect("it works on a sound disk");
         one(&store, update(&object, &format!("changed{n}")))
             .await
-            .unwrap();
+            .expect("it works on a sound disk");
     }
     for n in (0..120).step_by(7) {
-        let object = store.get(&key(&format!("many{n:03}"))).unwrap();
-        one(&store, remove(&object)).await.unwrap();
+        let object = store
+            .get(&key(&format!("many{n:03}")))
+            .expect("it works on a sound disk");
+        one(&store, remove(&object))
+            .await
+            .expect("it works on a sound disk");
     }
     store
 }
@@ -63,12 +69,12 @@ fn judge(vfs: &MemoryVfs, before: &Contents, last: ResourceVersion, what: &str) 
     let plan = plan(vfs)?;
     let older: BTreeMap<Key, ResourceVersion> = plan.older.iter().cloned().collect();
     let (lost, unnamed) = (plan.lost.clone(), plan.unnamed_count);
-    let damaged = vfs.read(database()).unwrap();
+    let damaged = vfs.read(database()).expect("it works on a sound disk");
     let kept = plan
         .carry_out()
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(
-        vfs.read(&kept).unwrap(),
+        vfs.read(&kept).expect("it works on a sound disk"),
         damaged,
         "{what}: the damaged file is kept"
     );
@@ -95,7 +101,7 @@ fn judge(vfs: &MemoryVfs, before: &Contents, last: ResourceVersion, what: &str) 
     for key in after.keys().filter(|key| !before.contains_key(key)) {
         assert!(older.contains_key(key), "{what}: {key} came back unsaid");
     }
-    Some(older.len() + lost.len() + usize::try_from(unnamed).unwrap())
+    Some(older.len() + lost.len() + usize::try_from(unnamed).expect("there are few"))
 }
 
 /// Bytes that matter, all kinds of them: the header, and an even share of the rest.

@@ -98,8 +98,18 @@ impl Writer {
         })
     }
 
-    /// Gives the directory its name.
-    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
+    /// Gives the directory its name if `made` says that all went well, and leaves nothing behind otherwise.
+    pub(crate) fn end<T>(self, made: anyhow::Result<T>) -> anyhow::Result<T> {
+        match made {
+            Ok(made) => self.finish().map(|()| made),
+            Err(error) => {
+                remove_all(&self.unfinished).unwrap_or_default();
+                Err(error)
+            }
+        }
+    }
+
+    fn finish(mut self) -> anyhow::Result<()> {
         // Inner ones first, for an outer one may not let us in any more.
         for (path, mode) in std::mem::take(&mut self.closed).into_iter().rev() {
             self.vfs.sync_dir(&path)?;
@@ -114,11 +124,6 @@ impl Writer {
             .rename(&self.unfinished, &self.wanted)
             .and_then(|()| self.vfs.sync_dir(parent))
             .with_context(|| format!("cannot name {}", self.wanted.display()))
-    }
-
-    /// Leaves nothing behind.
-    pub(crate) fn give_up(self) {
-        remove_all(&self.unfinished).unwrap_or_default();
     }
 
     fn parents(&self, path: &Path) -> anyhow::Result<()> {

@@ -62,14 +62,7 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
     let Making {
         writer, manifest, ..
     } = making;
-    let objects = match made {
-        Ok(objects) => objects,
-        Err(error) => {
-            writer.give_up();
-            return Err(error);
-        }
-    };
-    writer.finish()?;
+    let objects = writer.end(made)?;
     terminal.say(&format!(
         "{} holds {} files and {objects} objects, verified",
         args.dest.display(),

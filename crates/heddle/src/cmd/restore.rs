@@ -46,14 +46,7 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
         Ok(()) => check(writer.dir(), world).await,
         Err(error) => Err(error),
     };
-    let objects = match restored {
-        Ok(objects) => objects,
-        Err(error) => {
-            writer.give_up();
-            return Err(error);
-        }
-    };
-    writer.finish()?;
+    let objects = writer.end(restored)?;
     terminal.say(&format!(
         "restored {objects} objects and {} MiB in all from {}; start it with `heddle serve --data-dir {}`",
         bytes.div_ceil(1 << 20),

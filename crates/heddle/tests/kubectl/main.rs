@@ -421,7 +421,7 @@ async fn waiting_for_conditions_and_for_deletion_works() {
 #[tokio::test]
 async fn what_is_wrong_is_refused_in_the_servers_words() {
     for kubectl in Kubectl::all().await {
-        kubectl.refused(&["get", "pods"], "", &["pods"]);
+        kubectl.refused(&["get", "nodes"], "", &["nodes"]);
         kubectl.refused(
             &["apply", "-f", "-"],
             &TRIGGER.replace("uri: http", "uri: [http]\n    x: http"),

@@ -71,14 +71,14 @@ async fn ordinary_writes_are_recorded_as_updates(client: Client, scope: Scope) -
         &client,
         &format!("{one}?fieldManager=patcher"),
         MERGE,
-        &json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {"delivery": {"retry": 3}}}),
+        &json!({"metadata": {"annotations": {"heddle.dev/tier": "gold"}}, "spec": {"delivery": {"retry": 3}}}),
     )
     .await?
     .accepted(200)?;
     ensure_eq!(
         manager(&patched, "patcher")?["fieldsV1"],
         json!({
-            "f:metadata": {"f:labels": {".": {}, "f:tier": {}}},
+            "f:metadata": {"f:annotations": {".": {}, "f:heddle.dev/tier": {}}},
             "f:spec": {"f:delivery": {".": {}, "f:retry": {}}},
         }),
     );

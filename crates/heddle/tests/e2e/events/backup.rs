@@ -132,7 +132,11 @@ async fn what_is_not_as_it_was_written_is_not_restored() {
         .as_array()
         .unwrap()
         .iter()
-        .filter_map(|entry| entry["sha256"].as_str().and(entry["name"].as_str()))
+        .filter_map(|entry| {
+            entry["sha256"]
+                .as_str()
+                .and_then(|_| entry["name"].as_str())
+        })
         .collect();
     assert!(names.contains(&"store/resources.redb"), "{names:?}");
     assert!(
