@@ -11,7 +11,7 @@ pub mod line;
 pub mod positions;
 mod snapshot;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use line::{Attempted, Dead, Line, Mark, Marked, Routed};
 pub use snapshot::{Snapshot, SnapshotError};

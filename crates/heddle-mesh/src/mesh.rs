@@ -14,6 +14,7 @@ use crate::housekeeping::{self, Keeper, Retention};
 use crate::log::Log;
 use crate::observer::Observer;
 use crate::path::broker::{Request, Scanner};
+use crate::path::dead_letter;
 use crate::path::delivery::courier::Courier;
 use crate::path::delivery::timer::{self, Due, What};
 use crate::path::source::Source;
@@ -123,6 +124,7 @@ impl Mesh {
             observer: options.observer,
         }));
         schedule(&shared);
+        dead_letter::look_for_room(&shared);
         let tasks = options.tasks.child("mesh");
         let scanner = Scanner::new(Arc::clone(&shared), requested, refills_asked);
         tasks.spawn("scanner", OnError::EndProcess, scanner.run());
@@ -205,7 +207,8 @@ impl Mesh {
         let state = in_force.consumers.get(index as usize)?.lock();
         let gone = state.held.clone().map(Held::Gone);
         let unconsented = state.plan.unconsented().map(Held::NoConsent);
-        let (starving, over_quota) = (state.starving(), state.over_quota());
+        let starving = state.dead_full.clone().or_else(|| state.starving());
+        let over_quota = state.over_quota();
         drop(state);
         let held = gone.or(unconsented);
         let held = held.or_else(|| self.forgets().or(starving).map(Held::NoRoom));

@@ -9,6 +9,7 @@
 //! Records that the journal lost leave doubt, which [`doubt`] turns into work: what may not have ended is done again.
 
 mod doubt;
+mod short;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -18,6 +19,7 @@ use jiff::Timestamp;
 use super::line::{ConsumerId, Dead, Line, Marked, Routed};
 use crate::log::Offset;
 pub use doubt::Doubt;
+pub use short::short;
 
 /// Everything the journal says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -116,7 +118,7 @@ impl Tally {
     }
 }
 
-/// A dead letter, without its bytes.
+/// A dead letter, without its bytes. Its texts are [`short`]: whole ones are in its record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rest {
     pub consumer: ConsumerId,
@@ -185,7 +187,7 @@ impl Positions {
                 rest.sink = if (200..300).contains(status) {
                     Sink::Sent
                 } else {
-                    Sink::Failed(error.to_string())
+                    Sink::Failed(short(error))
                 };
             }
             other => self.about_consumer(journal, other),
@@ -412,7 +414,7 @@ impl Rest {
         let part = |of: fn(&crate::event::Event) -> &str| {
             event
                 .as_ref()
-                .map(|(_, event)| of(event).to_owned())
+                .map(|(_, event)| short(of(event)))
                 .unwrap_or_default()
         };
         Self {
@@ -421,7 +423,7 @@ impl Rest {
             journal,
             at: dead.attempted.at,
             accepted_at: dead.accepted_at,
-            reason: dead.reason.clone(),
+            reason: short(&dead.reason),
             status: dead.attempted.status,
             attempts: dead.attempted.number,
             redrives: dead.redrives,
@@ -429,7 +431,7 @@ impl Rest {
             left: false,
             entry: event
                 .as_ref()
-                .map(|(entry, _)| (*entry).to_owned())
+                .map(|(entry, _)| short(entry))
                 .unwrap_or_default(),
             source: part(crate::event::Event::source),
             id: part(crate::event::Event::id),

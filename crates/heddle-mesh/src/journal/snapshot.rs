@@ -9,7 +9,7 @@
 use jiff::Timestamp;
 
 use super::line::ConsumerId;
-use super::positions::{Position, Positions, Rest, Retry, Revision, Sink, Tally};
+use super::positions::{Position, Positions, Rest, Retry, Revision, Sink, Tally, short};
 use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
 
@@ -299,15 +299,16 @@ fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, Rest), Unreadable
         0 => Sink::None,
         1 => Sink::Waiting,
         2 => Sink::Sent,
-        3 => Sink::Failed(error),
+        3 => Sink::Failed(short(&error)),
         _ => return Err(Unreadable("a dead letter in an unknown state")),
     };
-    rest.reason = take.string()?;
-    rest.source = take.string()?;
-    rest.id = take.string()?;
-    rest.type_ = take.string()?;
+    // Older releases kept them whole.
+    rest.reason = short(take.str()?);
+    rest.source = short(take.str()?);
+    rest.id = short(take.str()?);
+    rest.type_ = short(take.str()?);
     if layout >= 2 {
-        rest.entry = take.string()?;
+        rest.entry = short(take.str()?);
     }
     Ok((name, rest))
 }

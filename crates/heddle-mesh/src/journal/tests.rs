@@ -23,7 +23,7 @@ fn attempted(offset: Offset, number: u32, status: u16) -> Attempted {
     }
 }
 
-fn payload(id: &str) -> bytes::Bytes {
+pub(crate) fn payload(id: &str) -> bytes::Bytes {
     let mut builder = Builder::new(Form::Binary);
     for (name, value) in [("type", "t"), ("source", "/s"), ("id", id)] {
         builder.push(name, Value::Text(value));

@@ -53,7 +53,7 @@ impl Mesh {
     pub fn dead_letter(&self, name: &str) -> Result<DeadLetterDetail, Error> {
         let missing = || Error::NotFound(format!("there is no dead letter {name}"));
         let number: u64 = name.parse().map_err(|_| missing())?;
-        let summary = {
+        let mut summary = {
             let consumers = self.shared.consumers.read();
             let letters = self.shared.dead.lock();
             let rest = letters.get(number).ok_or_else(missing)?;
@@ -68,7 +68,12 @@ impl Mesh {
         let mut text = Vec::new();
         if let Ok((_, event)) = envelope::entry_and_event(&dead.record) {
             crate::event::json::write(&event, &mut text);
+            // A list has them short.
+            summary.source = event.source().to_owned();
+            summary.id = event.id().to_owned();
+            summary.type_ = event.type_().to_owned();
         }
+        summary.reason.clone_from(&dead.reason);
         let answer = String::from_utf8_lossy(&dead.answer).into_owned();
         Ok(DeadLetterDetail {
             summary,

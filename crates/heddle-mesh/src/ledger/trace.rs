@@ -357,7 +357,7 @@ pub(super) fn held(state: &State) -> Option<String> {
     if spec.settings.paused {
         return Some("it is paused".to_owned());
     }
-    if let Some(reason) = &state.held {
+    if let Some(reason) = state.held.as_ref().or(state.dead_full.as_ref()) {
         return Some(reason.clone());
     }
     match &state.plan.target {

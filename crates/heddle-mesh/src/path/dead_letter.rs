@@ -1,7 +1,8 @@
 //! Hop 7: where an event rests when delivery gives up, with the reason.
 //!
 //! The bytes of a dead letter are in the journal, so the log may forget the event. What is kept in memory is what a list
-//! shows. Leaving is an act of a named person, or of a trigger that asked for it: sent on its way again, or thrown away.
+//! shows, with long texts cut. There is room for so many: a consumer that has [`CONSUMER_MAX`] is sent nothing more until
+//! somebody decides about some, so that none has to go without a decision. Leaving is an act of a named person, or of a trigger that asked for it: sent on its way again, or thrown away.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,16 +10,25 @@ use std::sync::Arc;
 use heddle_api::ledger::DeadLetterSelection;
 
 use crate::journal::line::ConsumerId;
-use crate::journal::positions::{Rest, Retry, Sink};
+use crate::journal::positions::{Rest, Retry, Sink, short};
 use crate::journal::{self, Attempted, Dead, Line};
 use crate::log::{Lookup, Offset, Unavailable};
 use crate::path::delivery::consumer::{Consumer, Job, JobKind, State, note};
 use crate::shared::Shared;
 
+/// Dead letters of one consumer.
+const CONSUMER_MAX: u64 = 10_000;
+/// Dead letters in all. Beyond it, whoever has more than [`SHARE_MIN`] waits.
+const ALL_MAX: u64 = 100_000;
+/// A consumer with fewer goes on, whatever others have.
+const SHARE_MIN: u64 = 1_000;
+
 /// All dead letters, by name.
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetters {
     rests: BTreeMap<u64, Rest>,
+    /// How many of each consumer rest. Those on their way again are not among them, or none could be sent to make room.
+    counts: HashMap<ConsumerId, u64>,
     name_last: u64,
     /// Those whose line is not yet safe, and therefore cannot be read back.
     unsaved: HashMap<u64, Arc<Dead>>,
@@ -26,8 +36,13 @@ pub(crate) struct DeadLetters {
 
 impl DeadLetters {
     pub(crate) fn restored(rests: BTreeMap<u64, Rest>, name_last: u64) -> Self {
+        let mut counts = HashMap::new();
+        for rest in rests.values().filter(|rest| !rest.left) {
+            *counts.entry(rest.consumer).or_default() += 1;
+        }
         Self {
             rests,
+            counts,
             name_last,
             unsaved: HashMap::new(),
         }
@@ -40,6 +55,7 @@ impl DeadLetters {
 
     pub(crate) fn rest(&mut self, dead: Dead) {
         self.rests.insert(dead.name, Rest::new(0, &dead));
+        *self.counts.entry(dead.attempted.consumer).or_default() += 1;
         self.unsaved.insert(dead.name, Arc::new(dead));
     }
 
@@ -52,8 +68,31 @@ impl DeadLetters {
     }
 
     pub(crate) fn forget(&mut self, name: u64) {
+        self.leave(name);
         self.rests.remove(&name);
         self.unsaved.remove(&name);
+    }
+
+    /// It no longer rests; its record is still needed. Gives the event it is about, unless it had left already.
+    fn leave(&mut self, name: u64) -> Option<Offset> {
+        let rest = self.rests.get_mut(&name).filter(|rest| !rest.left)?;
+        rest.left = true;
+        if let Some(count) = self.counts.get_mut(&rest.consumer) {
+            *count = count.saturating_sub(1);
+        }
+        Some(rest.offset)
+    }
+
+    /// Why a consumer may have no more of them, if so.
+    pub(crate) fn full(&self, consumer: ConsumerId) -> Option<String> {
+        let count = self.counts.get(&consumer).copied().unwrap_or_default();
+        let all: u64 = self.counts.values().sum();
+        let full = count >= CONSUMER_MAX || (all >= ALL_MAX && count >= SHARE_MIN);
+        full.then(|| {
+            format!(
+                "it has {count} dead letters, {all} with those of all others, and there is room for no more; redrive or discard some"
+            )
+        })
     }
 
     pub(crate) fn redrives(&self, name: u64) -> u32 {
@@ -71,7 +110,7 @@ impl DeadLetters {
             rest.sink = if (200..300).contains(&status) {
                 Sink::Sent
             } else {
-                Sink::Failed(error.to_owned())
+                Sink::Failed(short(error))
             };
         }
     }
@@ -165,7 +204,15 @@ fn dead_in(payload: &[u8], name: u64) -> Option<Arc<Dead>> {
 /// An event of the consumer's own ends here: counted, written down, and on its way to the external sink if there is one.
 pub(crate) fn lay_to_rest(shared: &Shared, state: &mut State, dead: Dead) {
     state.tally.dead += 1;
-    shared.dead.lock().rest(dead.clone());
+    let full = {
+        let mut letters = shared.dead.lock();
+        letters.rest(dead.clone());
+        letters.full(dead.attempted.consumer)
+    };
+    if full.is_some() && state.dead_full.is_none() {
+        shared.announce();
+    }
+    state.dead_full = full;
     if dead.sink {
         state.again.push_back(Job {
             offset: dead.attempted.offset,
@@ -218,15 +265,36 @@ pub(crate) async fn take(
         taken += u64::from(done);
     }
     if taken > 0 {
+        look_for_room(shared);
         shared.settled().await;
     }
     taken
+}
+
+/// Whether each consumer may have more dead letters; those that may go on.
+pub(crate) fn look_for_room(shared: &Arc<Shared>) {
+    let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
+    for consumer in consumers {
+        let mut state = consumer.lock();
+        let full = shared.dead.lock().full(consumer.id);
+        let goes_on = state.dead_full.is_some() && full.is_none();
+        state.dead_full = full;
+        if goes_on {
+            consumer.wake(shared, &mut state);
+            consumer.ask(shared, &mut state);
+            shared.announce();
+        }
+    }
 }
 
 /// Whether a selection means this dead letter.
 pub(crate) fn selects(selection: &DeadLetterSelection, name: u64, rest: &Rest, key: &str) -> bool {
     let same =
         |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+    // Texts of a dead letter are kept short.
+    let stands_for = |wanted: &Option<String>, found: &str| {
+        wanted.as_ref().is_none_or(|wanted| short(wanted) == found)
+    };
     let namespace = key.split('/').nth(1).unwrap_or_default();
     let something = selection.all
         || !selection.names.is_empty()
@@ -243,9 +311,9 @@ pub(crate) fn selects(selection: &DeadLetterSelection, name: u64, rest: &Rest, k
                 .any(|wanted| *wanted == name.to_string()))
         && same(&selection.consumer, key)
         && same(&selection.namespace, namespace)
-        && same(&selection.type_, &rest.type_)
-        && same(&selection.source, &rest.source)
-        && same(&selection.id, &rest.id)
+        && stands_for(&selection.type_, &rest.type_)
+        && stands_for(&selection.source, &rest.source)
+        && stands_for(&selection.id, &rest.id)
 }
 
 /// Sends one on its way again.
@@ -258,15 +326,15 @@ fn redrive(
 ) -> bool {
     let offset = {
         let mut letters = shared.dead.lock();
-        let Some(rest) = letters.rests.get_mut(&name).filter(|rest| !rest.left) else {
-            return false;
-        };
         // The same event may have been redelivered by a second dead letter: one of them is enough at a time.
-        if state.retrying.contains_key(&rest.offset) {
+        let again = letters.get(name).map(|rest| rest.offset);
+        if again.is_none_or(|offset| state.retrying.contains_key(&offset)) {
             return false;
         }
-        rest.left = true;
-        rest.offset
+        match letters.leave(name) {
+            Some(offset) => offset,
+            None => return false,
+        }
     };
     let at = shared.clock.now();
     state.tally.dead -= 1;
@@ -348,3 +416,6 @@ pub(crate) fn redrive_one_of(
         redrive(shared, consumer, state, name, "auto-redrive");
     }
 }
+
+#[cfg(test)]
+mod tests;

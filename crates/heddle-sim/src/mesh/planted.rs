@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_mesh::journal::{self, Line};
+use heddle_mesh::journal::{self, Line, Mark};
 use heddle_mesh::log::{
     Answer, Batch, Draft, Journal, Log, Lookup, Offset, Refused, Room, Stretch, Unavailable,
 };
@@ -221,10 +221,15 @@ impl Log for Wrong {
 }
 
 impl Wrong {
-    /// As many records as there were, so that every other line is where the mesh believes it to be.
+    /// As many records as there were, so that every other line is where the mesh believes it to be. None is empty: a mesh
+    /// takes such a one for lost, and makes up for it.
     fn payload(&self, draft: &Draft<'_>) -> Vec<u8> {
         let lines = journal::decode(&draft.parts.concat()).expect("the mesh wrote it");
-        let records = journal::encode(&(self.rewrite)(lines));
+        let mut lines = (self.rewrite)(lines);
+        if lines.is_empty() {
+            lines.push(Line::Mark(Mark::default()));
+        }
+        let records = journal::encode(&lines);
         records
             .into_iter()
             .flat_map(|record| record.payload)

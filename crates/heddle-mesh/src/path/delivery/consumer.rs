@@ -110,6 +110,8 @@ pub(crate) struct State {
     called: u32,
     pub(crate) breaker: Breaker,
     pub(crate) held: Option<String>,
+    /// Why it may have no more dead letters, and is sent nothing.
+    pub(crate) dead_full: Option<String>,
     overflow: Overflow,
     starved: Starved,
     turn: Turn,
@@ -141,6 +143,7 @@ impl Consumer {
             called: 0,
             breaker: Breaker::default(),
             held: None,
+            dead_full: None,
             overflow: Overflow::default(),
             starved: Starved::default(),
             turn: Turn::default(),
@@ -431,6 +434,7 @@ impl State {
     pub(crate) fn may_send(&self) -> bool {
         self.spec.as_ref().is_some_and(|spec| !spec.settings.paused)
             && self.held.is_none()
+            && self.dead_full.is_none()
             && self.plan.has_target()
             && self.plan.has_consent()
             && self.turn != Turn::Awaited
