@@ -39,7 +39,7 @@ async fn a_trace_tells_where_an_event_is_until_it_has_ended() {
     ]);
     let followed = parsed(&followed.ok());
     let asked = server.heddle(&["trace", "order-17", "--source", "/test", "-o", "json"]);
-    assert_eq!(parsed(&asked.ok()), followed);
+    assert_eq!(parsed(&asked.ok())["events"], followed["events"]);
     assert_eq!(
         server.question::<Value>("trace?id=order-17").await,
         followed

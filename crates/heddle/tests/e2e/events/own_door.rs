@@ -64,7 +64,9 @@ async fn publish_each(server: &Server, addresses: &[String]) {
 async fn no_spelling_of_our_own_listener_leads_into_a_namespace_that_lets_nothing_in() {
     let server = stage::with_broker().await;
     let elsewhere = r#"
-{apiVersion: v1, kind: Namespace, metadata: {name: team-b}}
+apiVersion: v1
+kind: Namespace
+metadata: {name: team-b}
 ---
 {apiVersion: eventing.knative.dev/v1, kind: Broker, metadata: {name: default, namespace: team-b}}
 "#;
