@@ -107,8 +107,9 @@ impl Mesh {
         let way = Way { channel, broker };
         let mut pending = 0;
         for consumer in self.consumers_in_order() {
+            let redriven = consumer.redriven(&self.shared, way);
+            pending += redriven.map_or(1, |redriven| redriven.len() as u64);
             let Some(backlog) = consumer.backlog(way, self.shared.scanned()) else {
-                pending += consumer.redriven(&self.shared, way).len() as u64;
                 continue;
             };
             let counted = self.walk(backlog, |records| {
@@ -118,7 +119,6 @@ impl Mesh {
             if counted.is_err() {
                 pending += 1;
             }
-            pending += consumer.redriven(&self.shared, way).len() as u64;
         }
         pending
     }
@@ -239,9 +239,9 @@ async fn walk_once(
     count: &mut u64,
 ) -> Result<Walked, GiveUpError> {
     let mut flying = 0;
-    let redriven = consumer.redriven(shared, way);
+    let redriven = consumer.redriven(shared, way)?;
     if !redriven.is_empty() && shared.sends() {
-        let found = consumer.give_up_redriven(shared, ending, &redriven);
+        let found = consumer.give_up_redriven(shared, ending, redriven);
         *count += found.waiting;
         flying += found.flying;
     }

@@ -107,6 +107,9 @@ pub enum Refused {
     /// When there is room again.
     #[error("there is no room left for events")]
     Full,
+    /// Soon: the system had too little of something else.
+    #[error("the log cannot be written for now: {0}")]
+    Exhausted(String),
     /// When there is more room than what is already accepted may come to need.
     #[error("there is too little room for events: {0}")]
     Low(Box<Room>),

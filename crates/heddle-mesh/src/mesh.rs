@@ -106,8 +106,6 @@ impl Mesh {
                 .insert(Arc::clone(&consumer.key), Arc::clone(&consumer));
             consumers.by_id.insert(*id, consumer);
         }
-        let (refills, refills_asked) = mpsc::unbounded_channel();
-        let (retries, retries_added) = mpsc::unbounded_channel();
         let (requests, requested) = mpsc::channel(REQUESTS_MAX);
         let shared = Arc::new(Shared::new(Parts {
             clock: options.clock,
@@ -119,20 +117,18 @@ impl Mesh {
             consumers,
             dead: recovery::dead(positions),
             scanned,
-            refills,
-            retries,
             observer: options.observer,
         }));
         schedule(&shared);
         dead_letter::look_for_room(&shared);
         let tasks = options.tasks.child("mesh");
-        let scanner = Scanner::new(Arc::clone(&shared), requested, refills_asked);
+        let scanner = Scanner::new(Arc::clone(&shared), requested);
         tasks.spawn("scanner", OnError::EndProcess, scanner.run());
         let weak = Arc::downgrade(&shared);
         tasks.spawn(
             "retries",
             OnError::EndProcess,
-            timer::run(weak, retries_added),
+            timer::run(weak, Arc::clone(&shared.retries)),
         );
         let keeper = Keeper::new(
             Arc::clone(&shared),
@@ -207,7 +203,8 @@ impl Mesh {
         let state = in_force.consumers.get(index as usize)?.lock();
         let gone = state.held.clone().map(Held::Gone);
         let unconsented = state.plan.unconsented().map(Held::NoConsent);
-        let starving = state.dead_full.clone().or_else(|| state.starving());
+        let starving = state.unreadable().or_else(|| state.dead_full.clone());
+        let starving = starving.or_else(|| state.starving());
         let over_quota = state.over_quota();
         drop(state);
         let held = gone.or(unconsented);
@@ -242,6 +239,7 @@ impl Mesh {
                 Ok(())
             }
             Health::Full => Err("there is no room left for events".to_owned()),
+            Health::Exhausted(reason) => Err(format!("events cannot be written for now: {reason}")),
             Health::Poisoned(reason) => Err(format!("the disk failed: {reason}")),
         }
     }
@@ -328,18 +326,18 @@ impl Mesh {
 
 /// Everything on record waits for its time again.
 fn schedule(shared: &Arc<Shared>) {
+    let now = shared.clock.now();
     let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
     for consumer in consumers {
         let retries: Vec<_> = {
             let state = consumer.lock();
-            state
-                .retrying
-                .iter()
-                .map(|(offset, retry)| (*offset, retry.next_at))
+            let waits = state.retrying.iter();
+            waits
+                .map(|(offset, retry)| (*offset, retry.wait(now)))
                 .collect()
         };
-        for (offset, next_at) in retries {
-            consumer.schedule(shared, What::Event(offset), next_at);
+        for (offset, wait) in retries {
+            consumer.schedule(shared, What::Event(offset), wait);
         }
     }
     let now = shared.clock.monotonic();
@@ -349,6 +347,6 @@ fn schedule(shared: &Arc<Shared>) {
             consumer,
             what: What::Sink(name, 0),
         };
-        shared.retries.send(due).ok();
+        shared.retries.add(due);
     }
 }

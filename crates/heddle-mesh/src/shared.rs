@@ -10,18 +10,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use arc_swap::ArcSwap;
 use heddle_rt::{Chance, Clock, Tasks};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 
 use crate::journal::Line;
 use crate::journal::line::ConsumerId;
 use crate::log::{Log, Offset};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
+use crate::path::broker::refills::Refills;
 use crate::path::dead_letter::DeadLetters;
 use crate::path::delivery::consent::Consents;
 use crate::path::delivery::consumer::Consumer;
 use crate::path::delivery::courier::Courier;
-use crate::path::delivery::timer::Due;
+use crate::path::delivery::timer::Timer;
 use crate::routes::Table;
 
 /// Bytes of events that waiting deliveries may hold in memory; beyond that they are read again when their turn comes.
@@ -75,8 +76,8 @@ pub(crate) struct Shared {
     pub(crate) begun: AtomicU64,
     pub(crate) safe: watch::Sender<u64>,
     /// Consumers that fell behind and have room again.
-    pub(crate) refills: mpsc::UnboundedSender<ConsumerId>,
-    pub(crate) retries: mpsc::UnboundedSender<Due>,
+    pub(crate) refills: Refills,
+    pub(crate) retries: Arc<Timer>,
     /// Nothing new is sent: the mesh is closing.
     pub(crate) closing: AtomicBool,
     /// Nothing new is sent: what was done cannot be remembered.
@@ -99,8 +100,6 @@ pub(crate) struct Parts {
     pub(crate) consumers: Consumers,
     pub(crate) dead: DeadLetters,
     pub(crate) scanned: Offset,
-    pub(crate) refills: mpsc::UnboundedSender<ConsumerId>,
-    pub(crate) retries: mpsc::UnboundedSender<Due>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
@@ -127,8 +126,8 @@ impl Shared {
             flush: Notify::new(),
             begun: AtomicU64::new(0),
             safe: watch::Sender::new(0),
-            refills: parts.refills,
-            retries: parts.retries,
+            refills: Refills::default(),
+            retries: Arc::default(),
             closing: AtomicBool::new(false),
             forgetful: AtomicBool::new(false),
             held_bytes: AtomicUsize::new(0),
@@ -205,5 +204,12 @@ impl Shared {
 
     pub(crate) fn announce(&self) {
         self.changes.send_modify(|mark| *mark += 1);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The timer's task holds no mesh while it waits.
+        self.retries.wake();
     }
 }

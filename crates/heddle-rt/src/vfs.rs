@@ -14,6 +14,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 pub use disk::DiskVfs;
 pub use memory::{Fault, MemoryVfs, PowerLoss};
 
@@ -158,6 +160,25 @@ impl Debug for Lock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Lock")
     }
+}
+
+/// Whether an operation was refused because there is no room where it should write.
+#[must_use]
+pub fn is_no_room(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
+/// Whether an operation was refused for want of something that comes back: room, descriptors, memory, an undisturbed
+/// moment. It says nothing about the device, and had no effect.
+#[must_use]
+pub fn is_exhausted(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory};
+    let descriptors = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    let out_of_descriptors = error
+        .raw_os_error()
+        .is_some_and(|number| descriptors.contains(&number));
+    is_no_room(error) || out_of_descriptors || matches!(error.kind(), Interrupted | OutOfMemory)
 }
 
 /// The directory a path is in; `.` for a bare name.

@@ -287,6 +287,7 @@ impl EventLog {
             spares: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             full: AtomicBool::new(false),
+            short_of: Mutex::new(None),
             lock: Mutex::new(Some(lock)),
             dir,
         });

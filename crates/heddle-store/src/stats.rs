@@ -10,6 +10,8 @@ pub enum Health {
     Serving,
     /// No room on the disk. Goes on by itself when there is.
     Full,
+    /// Too little of something else that the system gives, such as descriptors. Goes on by itself when there is.
+    Exhausted(String),
     /// The disk failed. Reads work; writes need a restart.
     Poisoned(String),
 }

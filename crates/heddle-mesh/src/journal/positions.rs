@@ -13,6 +13,7 @@ mod short;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -87,9 +88,21 @@ pub struct Retry {
     pub attempts: u32,
     /// Those of them that count towards no limit.
     pub excused: u32,
+    /// When the last of them ended: what was asked for is the time from here to `next_at`.
+    pub tried_at: Timestamp,
     pub next_at: Timestamp,
     /// The dead letter it was before, whose record holds the event.
     pub redriven: Option<u64>,
+}
+
+impl Retry {
+    /// How long to wait yet. Never longer than what was asked for, because the clock may have been set back since.
+    #[must_use]
+    pub fn wait(&self, now: Timestamp) -> Duration {
+        let left = self.next_at.duration_since(now);
+        let asked = self.next_at.duration_since(self.tried_at);
+        Duration::try_from(left.min(asked)).unwrap_or_default()
+    }
 }
 
 /// What became of a consumer's events.
@@ -243,6 +256,7 @@ impl Positions {
                 let retry = Retry {
                     attempts: attempted.number,
                     excused: excused_before + u32::from(*excused),
+                    tried_at: attempted.at,
                     next_at: *next_at,
                     redriven,
                 };
@@ -351,6 +365,7 @@ impl Positions {
         let retry = Retry {
             attempts: 0,
             excused: 0,
+            tried_at: at,
             next_at: at,
             // A dead letter that was lost goes on its way from the log.
             redriven: known.then_some(name),

@@ -12,11 +12,12 @@ use super::line::ConsumerId;
 use super::positions::{Position, Positions, Rest, Retry, Revision, Sink, Tally, short};
 use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
+use crate::path::delivery::policy::CAP;
 
 const MAGIC: &[u8; 8] = b"heddleps";
 /// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused,
-/// since layout 4 what the journal lost.
-const LAYOUT: u32 = 4;
+/// since layout 4 what the journal lost, since layout 5 when the last attempt of a retry ended.
+const LAYOUT: u32 = 5;
 const HEAD_BYTES: usize = 16;
 
 /// A fold of the journal up to a record.
@@ -150,6 +151,7 @@ fn put_position(out: &mut Vec<u8>, id: ConsumerId, position: &Position) {
         out.time(retry.next_at);
         out.u64(retry.redriven.unwrap_or(0));
         out.u32(retry.excused);
+        out.time(retry.tried_at);
     }
     out.u64(position.counted_to.unwrap_or(0));
     let tally = &position.tally;
@@ -185,11 +187,17 @@ fn take_position(take: &mut Take<'_>, layout: u32) -> Result<(ConsumerId, Positi
     }
     for _ in 0..take.u64()? {
         let offset = take.u64()?;
+        let (attempts, next_at) = (take.u32()?, take.time()?);
         let retry = Retry {
-            attempts: take.u32()?,
-            next_at: take.time()?,
+            attempts,
+            next_at,
             redriven: Some(take.u64()?).filter(|name| *name > 0),
             excused: if layout >= 3 { take.u32()? } else { 0 },
+            tried_at: if layout >= 5 {
+                take.time()?
+            } else {
+                at_most_cap_before(next_at)
+            },
         };
         position.retrying.insert(offset, retry);
     }
@@ -207,6 +215,11 @@ fn take_position(take: &mut Take<'_>, layout: u32) -> Result<(ConsumerId, Positi
     }
     position.held = Some(take.string()?).filter(|reason| !reason.is_empty());
     Ok((id, position))
+}
+
+/// Older layouts do not say how long a retry was to wait; seldom more than the usual cap.
+fn at_most_cap_before(next_at: Timestamp) -> Timestamp {
+    next_at.checked_sub(CAP).unwrap_or(Timestamp::MIN)
 }
 
 fn put_revision(out: &mut Vec<u8>, revision: &Revision) {

@@ -1,11 +1,14 @@
 //! Lines survive their bytes, and the state is what the lines say.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
-use super::positions::{Positions, Sink};
+use super::positions::{Positions, Retry, Sink};
 use super::*;
 use crate::envelope::Envelope;
 use crate::event::{Builder, Form};
+use crate::path::delivery::policy::CAP;
 use heddle_api::attributes::Value;
 
 fn at(second: i64) -> Timestamp {
@@ -413,16 +416,38 @@ fn a_snapshot_of_the_second_layout_excuses_nothing() {
     };
     let mut bytes = snapshot.encode();
     without_losses(&mut bytes, 0);
-    // Behind it are an offset, five numbers, a text and a count, all of them zero.
-    let end = bytes.len() - 8 - 5 * 8 - 4 - 8;
+    // Behind it are a time, and an offset, five numbers, a text and a count, all of them zero.
+    let end = bytes.len() - 8 - 5 * 8 - 4 - 8 - 8;
     assert_eq!(bytes[end - 4..end], 1_u32.to_le_bytes());
-    bytes.drain(end - 4..end);
+    bytes.drain(end - 4..end + 8);
     bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
     let sum = crate::log::checksum(&bytes[16..]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
     let position = snapshot.positions.consumers.get_mut(&1).unwrap();
-    position.retrying.get_mut(&2).unwrap().excused = 0;
+    let retry = position.retrying.get_mut(&2).unwrap();
+    retry.excused = 0;
+    // How long it was to wait is not known either: no longer than usual.
+    retry.tried_at = retry.next_at - CAP;
     assert_eq!(Snapshot::decode(&bytes), Ok(snapshot));
+}
+
+#[test]
+fn a_retry_waits_no_longer_than_was_asked_for_whatever_the_clock_says() {
+    let retry = Retry {
+        attempts: 1,
+        excused: 0,
+        tried_at: at(100),
+        next_at: at(130),
+        redriven: None,
+    };
+    let waits = [(100, 30), (120, 10), (130, 0), (1000, 0), (-86_400, 30)];
+    for (now, seconds) in waits {
+        assert_eq!(
+            retry.wait(at(now)),
+            Duration::from_secs(seconds),
+            "at {now}"
+        );
+    }
 }
 
 #[test]

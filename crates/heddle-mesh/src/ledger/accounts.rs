@@ -130,7 +130,7 @@ impl Mesh {
                 Health::Serving if room.low => format!("too little room: {room}"),
                 Health::Serving => SERVING.to_owned(),
                 Health::Full => "full".to_owned(),
-                Health::Poisoned(reason) => reason,
+                Health::Exhausted(reason) | Health::Poisoned(reason) => reason,
             },
             damaged: log.damaged(),
             journal_lost: self.shared.consumers.read().lost_records,
@@ -179,7 +179,8 @@ impl Mesh {
         };
         drop(state);
         if let Some(unread) = unread {
-            account.pending += self.count(&unread);
+            let count = self.count(&unread);
+            account.pending = count.map_or(tally.pending(), |count| account.pending + count);
         }
         if account.pending > 0 {
             account.oldest_pending_at = oldest.and_then(|oldest| self.accepted(consumer, oldest));
@@ -198,14 +199,15 @@ impl Mesh {
         Some(at)
     }
 
-    /// Counts a consumer's own events between where it reads and where the scanner is.
-    fn count(&self, unread: &Unread) -> u64 {
+    /// Counts a consumer's own events between where it reads and where the scanner is; `None` when not all can be read.
+    fn count(&self, unread: &Unread) -> Option<u64> {
         let mut next = unread.from;
         let mut count = 0;
         while next < unread.scanned {
-            let Ok(batch) = self.shared.log.read(next, READ_BYTES) else {
-                break;
-            };
+            let batch = self.shared.log.read(next, READ_BYTES).ok()?;
+            if !batch.damaged.is_empty() {
+                return None;
+            }
             let own = batch.records.iter().filter(|record| {
                 record.offset < unread.scanned
                     && !unread.known.contains(&record.offset)
@@ -217,7 +219,7 @@ impl Mesh {
             }
             next = batch.next;
         }
-        count
+        Some(count)
     }
 }
 

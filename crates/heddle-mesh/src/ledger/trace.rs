@@ -363,7 +363,9 @@ pub(super) fn held(state: &State) -> Option<String> {
     match &state.plan.target {
         Target::None => Some("it has no subscriber".to_owned()),
         Target::Unresolved(reason) => Some(reason.clone()),
-        Target::Url(_) | Target::Entry(_) => state.plan.unconsented(),
+        Target::Url(_) | Target::Entry(_) => {
+            state.plan.unconsented().or_else(|| state.unreadable())
+        }
     }
 }
 

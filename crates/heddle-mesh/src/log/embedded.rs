@@ -100,6 +100,7 @@ fn refused(error: AppendError) -> Refused {
         },
         AppendError::Busy => Refused::Busy,
         AppendError::Full => Refused::Full,
+        AppendError::Exhausted(reason) => Refused::Exhausted(reason.to_string()),
         other => Refused::Broken(other.to_string()),
     }
 }

@@ -8,6 +8,7 @@
 //! is made safe in the journal, and from the next event on the new one decides.
 
 mod flush;
+pub(crate) mod refills;
 mod swap;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::envelope;
 use crate::journal::line::ConsumerId;
-use crate::log::{Batch, Offset};
+use crate::log::{Batch, Offset, Unavailable};
 use crate::path::delivery::consumer::Reading;
 use crate::routes::Table;
 use crate::shared::Shared;
@@ -46,22 +47,16 @@ pub(crate) enum Request {
 pub(crate) struct Scanner {
     shared: Arc<Shared>,
     requests: mpsc::Receiver<Request>,
-    refills: mpsc::UnboundedReceiver<ConsumerId>,
     /// The flush under way: gives whether it succeeded.
     flushing: Option<BoxFuture<'static, bool>>,
     matches: Vec<u32>,
 }
 
 impl Scanner {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        requests: mpsc::Receiver<Request>,
-        refills: mpsc::UnboundedReceiver<ConsumerId>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, requests: mpsc::Receiver<Request>) -> Self {
         Self {
             shared,
             requests,
-            refills,
             flushing: None,
             matches: Vec::new(),
         }
@@ -107,7 +102,7 @@ impl Scanner {
                     }
                 }
                 _ = places.tick() => self.give_up_places(),
-                Some(id) = self.refills.recv() => {
+                id = shared.refills.next() => {
                     let read = self.refill(id);
                     // Those who are behind and those who are not take turns.
                     let scanned = !ready || shared.log.bounds().end <= scanned || self.scan();
@@ -126,21 +121,23 @@ impl Scanner {
 
     /// Matches what is safe and not yet matched, up to a bound. Gives whether it could be read.
     fn scan(&mut self) -> bool {
+        let scanned = self.try_scan();
+        if let Err(error) = &scanned {
+            tracing::error!(%error, "events cannot be matched");
+        }
+        scanned.is_ok()
+    }
+
+    fn try_scan(&mut self) -> Result<(), Unavailable> {
         let scanned = self.shared.scanned();
         let batch = match self.shared.log.recent(scanned, SCAN_BYTES) {
             Some(batch) if batch.next > scanned => batch,
             // After a restart, or far behind: from the disk.
-            _ => match self.shared.log.read(scanned, SCAN_BYTES) {
-                Ok(batch) => batch,
-                Err(error) => {
-                    tracing::error!(%error, "events cannot be matched");
-                    return false;
-                }
-            },
+            _ => self.shared.log.read(scanned, SCAN_BYTES)?,
         };
         self.offer_all(&batch);
         self.shared.scanned.store(batch.next, Ordering::Release);
-        true
+        Ok(())
     }
 
     fn offer_all(&mut self, batch: &Batch) {
@@ -163,21 +160,22 @@ impl Scanner {
     }
 
     /// Matches everything that is safe at this moment.
-    fn catch_up(&mut self) {
+    fn catch_up(&mut self) -> Result<(), Unavailable> {
         let target = self.shared.log.bounds().end;
         if !self.shared.in_force.load().ready {
             // There is no table yet. What the last process left unmatched is read by the consumers it had, each by itself.
             let scanned = self.shared.scanned().max(target);
             self.shared.scanned.store(scanned, Ordering::Release);
-            return;
+            return Ok(());
         }
         while self.shared.scanned() < target {
             let before = self.shared.scanned();
-            self.scan();
+            self.try_scan()?;
             if self.shared.scanned() == before {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
     /// Reads on for a consumer that fell behind. Gives whether the log could be read.
@@ -191,7 +189,11 @@ impl Scanner {
         };
         let scanned = self.shared.scanned();
         if next >= scanned {
-            consumer.refill(&self.shared, &[], scanned, scanned);
+            let nothing = Batch {
+                next: scanned,
+                ..Batch::default()
+            };
+            consumer.refill(&self.shared, &nothing, scanned);
             return true;
         }
         let batch = self.shared.log.recent(next, REFILL_BYTES);
@@ -201,7 +203,7 @@ impl Scanner {
         };
         let error = match batch {
             Ok(batch) if batch.next > next => {
-                consumer.refill(&self.shared, &batch.records, batch.next, scanned);
+                consumer.refill(&self.shared, &batch, scanned);
                 return true;
             }
             // What was matched is on record and the log ends before it: the disk lost what it had said was safe. Asking
@@ -211,7 +213,7 @@ impl Scanner {
         };
         tracing::error!(error, consumer = %consumer.key, "cannot read the backlog");
         // It still wants to read, and may have nothing else to do that would let it ask again.
-        self.shared.refills.send(id).ok();
+        self.shared.refills.ask(id);
         false
     }
 

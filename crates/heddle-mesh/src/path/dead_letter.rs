@@ -341,6 +341,7 @@ fn redrive(
     let retry = Retry {
         attempts: 0,
         excused: 0,
+        tried_at: at,
         next_at: at,
         redriven: Some(name),
     };

@@ -16,6 +16,12 @@ async fn an_event_that_cannot_be_kept_is_refused_with_what_to_do() {
     let refusals = [
         (Refused::Full, 507, Some("10"), "storage-full"),
         (Refused::Busy, 429, Some("1"), "busy"),
+        (
+            Refused::Exhausted("too many open files".to_owned()),
+            503,
+            Some("1"),
+            "log-exhausted",
+        ),
         (Refused::Broken("torn".to_owned()), 503, None, "log-broken"),
     ];
     for (refusal, status, pause, code) in refusals {

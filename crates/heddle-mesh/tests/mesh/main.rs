@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod clocks;
 mod closing;
 mod consent;
 mod damage;
+mod damaged;
 mod delivery;
 mod door;
 mod draining;
@@ -18,4 +20,5 @@ mod room;
 mod schedule;
 mod shortened;
 mod tables;
+mod unavailable;
 mod world;

@@ -25,6 +25,7 @@ use super::own::OwnListeners;
 use super::rustls;
 use super::trust::{Roots, Trust};
 use crate::Clock;
+use crate::vfs::is_exhausted;
 
 /// How long an address may keep us when the name has more of them. The last one has all the time that is left.
 const ADDRESS_PATIENCE: Duration = Duration::from_secs(2);
@@ -182,6 +183,9 @@ impl Inner {
     async fn addresses(&self, place: &Place) -> io::Result<Vec<SocketAddr>> {
         let resolved = self.resolve.resolve(&place.host, place.port).await;
         resolved.map_err(|error| {
+            if is_exhausted(&error) {
+                return error;
+            }
             io::Error::new(
                 error.kind(),
                 format!("cannot resolve {}: {error}", place.host),
@@ -203,6 +207,8 @@ impl Inner {
             };
             match connected {
                 Ok(stream) => return Ok(stream),
+                // No address would do better, and whoever called tells it apart from what a destination did.
+                Err(error) if is_exhausted(&error) => return Err(error),
                 Err(error) => {
                     let text = format!("cannot connect to {address}: {error}");
                     failure = Some(io::Error::new(error.kind(), text));

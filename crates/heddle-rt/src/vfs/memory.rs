@@ -17,6 +17,7 @@ mod change;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,15 +36,41 @@ pub enum Fault {
     Eio,
     /// No room.
     Enospc,
+    /// No room within a quota.
+    Edquot,
+    /// No descriptors left to this process. Only what needs one fails.
+    Emfile,
+    /// No descriptors left on the machine. Only what needs one fails.
+    Enfile,
+    Enomem,
+    Eintr,
 }
 
 impl Fault {
-    fn error(self) -> io::Error {
-        match self {
-            Self::Eio => io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()),
-            Self::Enospc => io::ErrorKind::StorageFull.into(),
-        }
+    fn is_of_descriptors(self) -> bool {
+        matches!(self, Self::Emfile | Self::Enfile)
     }
+
+    fn error(self) -> io::Error {
+        use rustix::io::Errno;
+        let number = match self {
+            Self::Eio => Errno::IO,
+            Self::Enospc => Errno::NOSPC,
+            Self::Edquot => Errno::DQUOT,
+            Self::Emfile => Errno::MFILE,
+            Self::Enfile => Errno::NFILE,
+            Self::Enomem => Errno::NOMEM,
+            Self::Eintr => Errno::INTR,
+        };
+        io::Error::from_raw_os_error(number.raw_os_error())
+    }
+}
+
+/// What an operation cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    Descriptor,
 }
 
 /// What is left when the power goes.
@@ -67,6 +94,8 @@ struct World {
     operations: u64,
     crash_at: Option<u64>,
     faults: BTreeMap<u64, Fault>,
+    looks: u64,
+    blind: Option<(Range<u64>, Fault)>,
     capacity_bytes: Option<u64>,
     files: BTreeMap<FileId, Content>,
     seen: Names,
@@ -128,6 +157,17 @@ impl MemoryVfs {
         self.world.lock().faults.insert(operation, fault);
     }
 
+    /// How many looks there have been: files opened that were there, and parts of them read.
+    #[must_use]
+    pub fn looks(&self) -> u64 {
+        self.world.lock().looks
+    }
+
+    /// Lets the looks with these numbers fail.
+    pub fn fail_looks(&self, numbers: Range<u64>, fault: Fault) {
+        self.world.lock().blind = Some((numbers, fault));
+    }
+
     /// How many bytes all files together may have; `None` is no limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.world.lock().capacity_bytes = bytes;
@@ -146,6 +186,8 @@ impl MemoryVfs {
         Self::of(World {
             crash_at: None,
             faults: BTreeMap::new(),
+            blind: None,
+            looks: 0,
             locks: BTreeSet::new(),
             operations: 0,
             ..world.clone()
@@ -240,13 +282,33 @@ impl MemoryVfs {
 impl World {
     /// Counts an operation and says whether it may happen.
     fn operate(&mut self) -> io::Result<()> {
+        self.operate_on(Needs::Nothing)
+    }
+
+    fn operate_on(&mut self, needs: Needs) -> io::Result<()> {
         self.operations += 1;
         if self.crash_at.is_some_and(|at| self.operations >= at) {
             return Err(io::Error::other("the simulated machine has stopped"));
         }
         match self.faults.get(&self.operations) {
-            Some(fault) => Err(fault.error()),
-            None => Ok(()),
+            Some(fault) if needs == Needs::Descriptor || !fault.is_of_descriptors() => {
+                Err(fault.error())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a look and says whether it may happen.
+    fn look(&mut self, needs: Needs) -> io::Result<()> {
+        self.looks += 1;
+        match &self.blind {
+            Some((numbers, fault))
+                if numbers.contains(&self.looks)
+                    && (needs == Needs::Descriptor || !fault.is_of_descriptors()) =>
+            {
+                Err(fault.error())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -314,13 +376,16 @@ impl Vfs for MemoryVfs {
                 world.change_content(id, Change::Len(0))?;
                 id
             }
-            (Some(Some(id)), _) => id,
+            (Some(Some(id)), _) => {
+                world.look(Needs::Descriptor)?;
+                id
+            }
             (None, Create::Never) => return Err(io::ErrorKind::NotFound.into()),
             (None, _) => {
                 if !matches!(world.seen.get(parent(path)), Some(None)) {
                     return Err(io::ErrorKind::NotFound.into());
                 }
-                world.operate()?;
+                world.operate_on(Needs::Descriptor)?;
                 let id = world.files.last_key_value().map_or(1, |(last, _)| last + 1);
                 world.files.insert(id, Content::default());
                 world.change_name(NameChange::Put {
@@ -395,7 +460,7 @@ impl Vfs for MemoryVfs {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut world = self.world.lock();
-        world.operate()?;
+        world.operate_on(Needs::Descriptor)?;
         let (now_safe, still_unsafe): (Vec<_>, Vec<_>) = std::mem::take(&mut world.unsafe_names)
             .into_iter()
             .partition(|change| change.is_in(dir));
@@ -456,7 +521,8 @@ impl std::fmt::Debug for MemoryFile {
 
 impl VfsFile for MemoryFile {
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let world = self.world.lock();
+        let mut world = self.world.lock();
+        world.look(Needs::Nothing)?;
         let content = world.files.get(&self.id).ok_or(io::ErrorKind::NotFound)?;
         let start = usize::try_from(offset).map_err(io::Error::other)?;
         let end = start

@@ -18,6 +18,9 @@ pub enum AppendError {
     /// Make room on the disk; the log goes on by itself.
     #[error("no room left on the disk")]
     Full,
+    /// Try again soon: the system had too little of something else. The log goes on by itself.
+    #[error("the log could not be written: {0}")]
+    Exhausted(Arc<str>),
     /// Restart: the disk failed, and whether this append was kept is known only after recovery.
     #[error("the log takes nothing until a restart: {0}")]
     Poisoned(Arc<str>),

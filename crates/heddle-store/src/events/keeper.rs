@@ -1,7 +1,7 @@
 //! The one who tidies up: seals segments, makes the next one ready, removes old ones.
 //!
-//! Nothing here is in the way of an append. A chore that finds the disk full is left for later; one
-//! that finds it broken poisons the log, as every failed sync does. Chores are done in the order
+//! Nothing here is in the way of an append. A chore that finds the disk full, or no descriptor, is left for later; one
+//! that finds the disk broken poisons the log, as every failed sync does. Chores are done in the order
 //! they were asked for, which is how the manifest knows that all segments before one are sealed.
 
 use std::io;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use heddle_rt::vfs::Open;
+use heddle_rt::vfs::{Open, is_no_room};
 use tokio::sync::{mpsc, oneshot};
 
 use super::RemoveError;
@@ -89,8 +89,12 @@ impl Keeper {
     }
 
     fn seal(&self, segment: &Segment) {
-        if let Err(error) = segment.seal(&*self.shared.vfs, self.shared.mark) {
-            return self.shared.failed("sealing a segment", &error);
+        // Those that could not be sealed when it was their turn come first.
+        let upto = |one: &Arc<Segment>| one.first <= segment.first;
+        for one in self.shared.all_segments().into_iter().filter(upto) {
+            if let Err(error) = one.seal(&*self.shared.vfs, self.shared.mark) {
+                return self.shared.failed("sealing a segment", &error);
+            }
         }
         let next = segment.next();
         let before = |other: &Arc<Segment>| other.first >= segment.first || other.is_sealed();
@@ -211,5 +215,5 @@ impl Keeper {
 }
 
 fn is_full(result: &io::Result<()>) -> bool {
-    matches!(result, Err(error) if error.kind() == io::ErrorKind::StorageFull)
+    result.as_ref().is_err_and(is_no_room)
 }

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use heddle_rt::vfs::{Open, Vfs, VfsFile};
+use heddle_rt::vfs::{Open, Vfs, VfsFile, is_no_room};
 
 use super::format::{ALIGNMENT, Decoded, Head, LAYOUT, SEGMENT_HEADER_BYTES};
 use super::keeper::SPARE;
@@ -441,7 +441,7 @@ impl Recovery<'_> {
         let segment = Segment::new(member.first, member.path.clone(), extent);
         match segment.seal(&**self.vfs, self.manifest.mark) {
             // Its index stays in memory then.
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            Err(error) if is_no_room(&error) => {}
             other => other?,
         }
         self.segments.insert(member.first, segment);
@@ -511,7 +511,7 @@ impl Recovery<'_> {
         match manifest.save(&**self.vfs, self.dir) {
             Ok(()) => self.manifest = manifest,
             // The old one stays true as long as no trailer is given up.
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            Err(error) if is_no_room(&error) => {
                 if let Some(continued) = self.active.take_if(|active| active.sealed.is_some()) {
                     continued.leave();
                 }

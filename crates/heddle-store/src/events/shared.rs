@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use heddle_rt::Clock;
-use heddle_rt::vfs::{Lock, Vfs, VfsFile};
+use heddle_rt::vfs::{Lock, Vfs, VfsFile, is_exhausted};
 use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::watch;
 
@@ -47,7 +47,10 @@ pub(super) struct Shared {
     pub(super) spares: AtomicU64,
     /// How many segments this process has begun.
     pub(super) begun: AtomicU64,
+    /// The last write was refused for want of something that may come back.
     pub(super) full: AtomicBool,
+    /// What that was, if not room.
+    pub(super) short_of: Mutex<Option<Arc<str>>>,
     pub(super) lock: Mutex<Option<Lock>>,
 }
 
@@ -92,7 +95,11 @@ impl Shared {
             return Health::Poisoned(reason.to_string());
         }
         if self.full.load(Ordering::Relaxed) {
-            return Health::Full;
+            let short_of = self.short_of.lock();
+            return match &*short_of {
+                Some(reason) => Health::Exhausted(reason.to_string()),
+                None => Health::Full,
+            };
         }
         Health::Serving
     }
@@ -124,10 +131,10 @@ impl Shared {
         }
     }
 
-    /// A disk that failed is not asked to keep anything more; a full one may be, later.
+    /// A disk that failed is not asked to keep anything more; a system that has too little of something may be, later.
     pub(super) fn failed(&self, doing: &str, error: &io::Error) {
-        if error.kind() == io::ErrorKind::StorageFull {
-            tracing::warn!(dir = %self.dir.display(), "no room left on the disk while {doing}");
+        if is_exhausted(error) {
+            tracing::warn!(dir = %self.dir.display(), %error, "{doing} has to wait");
         } else {
             self.poison(format!("{doing} failed: {error}").into());
         }

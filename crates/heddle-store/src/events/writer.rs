@@ -6,9 +6,9 @@
 //! There is no timer: a buffer holds what came while the one before was made safe. When a segment is
 //! full the next one is begun and the keeper seals the old one, so nobody waits for that.
 //!
-//! A refusal for want of room refuses everything that waits, since it would have come behind. What
-//! had reached the file is cut off, and the cut made safe, before anybody hears of the refusal:
-//! what was refused does not come back. Any other failure ends the writing until a restart.
+//! A refusal for want of room, or of descriptors or memory, refuses everything that waits, since it would have come
+//! behind. What had reached the file is cut off, and the cut made safe, before anybody hears of the refusal: what was
+//! refused does not come back. Any other failure, and a failed sync, ends the writing until a restart.
 //! Invariant: a write begins only when all writes before it are safe.
 
 use std::io;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use heddle_rt::vfs::{Open, VfsFile};
+use heddle_rt::vfs::{Open, VfsFile, is_exhausted, is_no_room};
 
 use super::cache::Written;
 use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader};
@@ -50,6 +50,15 @@ pub(super) struct Active {
     pub(super) tail: u64,
     /// The keeper was asked for the segment after this one.
     pub(super) followed: bool,
+}
+
+/// Where an append failed, which decides what is known about its bytes.
+enum Failed {
+    /// There was no segment to write to: no record is anywhere.
+    Begin(io::Error),
+    Write(io::Error),
+    /// What was written may be safe, or lost.
+    Sync(io::Error),
 }
 
 enum Work {
@@ -102,14 +111,14 @@ impl Writer {
                 self.show(buffer, position, took);
             }
             Err(error) => {
-                let error = self.fail(&error);
+                let error = self.fail(error);
                 self.refuse(buffer, error);
             }
         }
     }
 
     /// Returns where the buffer lies in the active segment.
-    fn make_safe(&mut self, buffer: &Buffer) -> io::Result<u64> {
+    fn make_safe(&mut self, buffer: &Buffer) -> Result<u64, Failed> {
         let bytes = buffer.bytes.len() as u64;
         let full = |active: &Active| {
             active.tail > SEGMENT_HEADER_BYTES as u64
@@ -120,13 +129,14 @@ impl Writer {
         }
         let mut active = match self.active.take() {
             Some(active) => active,
-            None => self.begin(buffer.first)?,
+            None => self.begin(buffer.first).map_err(Failed::Begin)?,
         };
         let position = active.tail;
         let written = active
             .file
             .write_at(position, &buffer.bytes)
-            .and_then(|()| active.file.sync());
+            .map_err(Failed::Write)
+            .and_then(|()| active.file.sync().map_err(Failed::Sync));
         if written.is_ok() {
             active.tail += bytes;
         }
@@ -175,32 +185,48 @@ impl Writer {
     }
 
     /// Decides what a failure means and leaves the file fit for it.
-    fn fail(&mut self, error: &io::Error) -> AppendError {
+    fn fail(&mut self, failed: Failed) -> AppendError {
         let shared = &self.shared;
-        if error.kind() == io::ErrorKind::StorageFull {
-            shared.release_spare();
-            let cut = match &self.active {
-                Some(active) => active
-                    .file
-                    .set_len(active.tail)
-                    .and_then(|()| active.file.sync()),
-                None => Ok(()),
-            };
-            match cut {
-                Ok(()) => {
-                    if !shared.full.swap(true, Ordering::Relaxed) {
-                        tracing::warn!(dir = %shared.dir.display(), "the disk is full: appends are refused until there is room");
-                    }
-                    return AppendError::Full;
-                }
-                Err(error) => {
-                    shared.poison(format!("cutting off a refused append failed: {error}").into())
-                }
+        let (error, passes) = match failed {
+            Failed::Begin(error) | Failed::Write(error) => {
+                let passes = is_exhausted(&error);
+                (error, passes)
             }
-        } else {
+            Failed::Sync(error) => {
+                let passes = is_no_room(&error);
+                (error, passes)
+            }
+        };
+        if !passes {
             shared.poison(format!("an append failed: {error}").into());
+        } else if let Err(error) = self.cut() {
+            shared.poison(format!("cutting off a refused append failed: {error}").into());
+        } else {
+            return self.short_of(&error);
         }
         AppendError::Poisoned(shared.is_poisoned().expect("it is now"))
+    }
+
+    /// Takes what a refused append wrote out of the file, and makes room.
+    fn cut(&self) -> io::Result<()> {
+        // It is also a descriptor.
+        self.shared.release_spare();
+        let Some(active) = &self.active else {
+            return Ok(());
+        };
+        active.file.set_len(active.tail)?;
+        active.file.sync()
+    }
+
+    /// Appends are refused until there is enough of what was missing.
+    fn short_of(&self, error: &io::Error) -> AppendError {
+        let shared = &self.shared;
+        let reason: Option<Arc<str>> = (!is_no_room(error)).then(|| error.to_string().into());
+        shared.short_of.lock().clone_from(&reason);
+        if !shared.full.swap(true, Ordering::Relaxed) {
+            tracing::warn!(dir = %shared.dir.display(), %error, "appends are refused until this has passed");
+        }
+        reason.map_or(AppendError::Full, AppendError::Exhausted)
     }
 
     /// Refuses this buffer and all that wait: they would have come behind it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use heddle_rt::MemoryVfs;
 use heddle_rt::vfs::{Fault, PowerLoss};
 use heddle_store::Health;
-use heddle_store::events::{AppendError, EventLog};
+use heddle_store::events::{AppendError, EventLog, SegmentInfo, Slot};
 
 use crate::story::{Promises, Step, steps};
 use crate::support::*;
@@ -105,6 +105,122 @@ async fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
         }
     }
     assert!(refused > 50, "only {refused} appends were refused");
+}
+
+#[tokio::test]
+async fn running_out_of_something_refuses_for_a_moment_and_breaks_nothing() {
+    for fault in [Fault::Edquot, Fault::Emfile, Fault::Enfile] {
+        let mut refused = 0;
+        for seed in 30..33 {
+            let story = story(seed);
+            for operation in 1..=operations(&story).await {
+                let context = format!("{fault:?}, seed {seed}, operation {operation}");
+                let (mut vfs, mut promises, log) = with_fault(operation, fault, &story).await;
+                refused += promises.refused_count;
+                let log = match log {
+                    Some(log) => log,
+                    None => {
+                        vfs = vfs.kill();
+                        open(&vfs)
+                    }
+                };
+                promises.append(&log, &[b"it has passed".to_vec()]).await;
+                assert_eq!(log.health(), Health::Serving, "{context}");
+                promises
+                    .judge(&log)
+                    .unwrap_or_else(|error| panic!("{context}: {error}"));
+                log.seal();
+                let unsealed = |segment: &SegmentInfo| segment.records > 0 && !segment.sealed;
+                assert!(
+                    !log.segments().iter().any(unsealed),
+                    "{context}: not sealed"
+                );
+                let after = vfs.power_loss(PowerLoss::Arbitrary { seed: operation });
+                promises
+                    .judge(&open(&after))
+                    .unwrap_or_else(|error| panic!("{context}, power: {error}"));
+            }
+        }
+        assert!(
+            refused > 10,
+            "{fault:?}: only {refused} appends were refused"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_this_time_is_neither_damaged_nor_gone() {
+    let vfs = MemoryVfs::new();
+    let log = open(&vfs);
+    while log.segments().len() < 3 {
+        one(&log, &"x".repeat(200)).await.unwrap();
+    }
+    log.close().await;
+    let vfs = vfs.kill();
+    for fault in [
+        Fault::Emfile,
+        Fault::Enfile,
+        Fault::Enomem,
+        Fault::Eio,
+        Fault::Eintr,
+    ] {
+        let log = open(&vfs);
+        let whole = vfs.looks();
+        for offset in 1..log.committed() {
+            vfs.fail_looks(0..u64::MAX, fault);
+            assert!(log.get(offset).is_err(), "{fault:?} at {offset}");
+            assert!(log.read(offset, 1).is_err(), "{fault:?} at {offset}");
+            vfs.fail_looks(0..0, fault);
+            assert!(
+                matches!(log.get(offset), Ok(Slot::Record(_))),
+                "{fault:?} at {offset}"
+            );
+        }
+        assert!(vfs.looks() > whole, "nothing was read from a file");
+        assert_eq!(log.damage(), [], "{fault:?}");
+        log.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_read_is_not_opened_and_loses_nothing() {
+    let vfs = MemoryVfs::new();
+    let mut promises = Promises::default();
+    promises.tell(&open(&vfs), &steps(40, 18)).await;
+    let killed = vfs.kill();
+    let looks = {
+        let log = open(&killed);
+        let looks = killed.looks();
+        promises.judge(&log).unwrap();
+        looks
+    };
+    let mut refused = 0;
+    for fault in [
+        Fault::Emfile,
+        Fault::Enfile,
+        Fault::Enomem,
+        Fault::Eio,
+        Fault::Eintr,
+    ] {
+        for look in 1..=looks {
+            let context = format!("{fault:?}, look {look}");
+            let blind = vfs.kill();
+            blind.fail_looks(look..look + 1, fault);
+            let opened = try_open(&blind);
+            blind.fail_looks(0..0, fault);
+            if let Ok(log) = opened {
+                promises
+                    .judge(&log)
+                    .unwrap_or_else(|error| panic!("{context}: {error}"));
+                continue;
+            }
+            refused += 1;
+            promises
+                .judge(&open(&blind.kill()))
+                .unwrap_or_else(|error| panic!("{context}, again: {error}"));
+        }
+    }
+    assert!(refused > 10, "only {refused} were noticed");
 }
 
 #[tokio::test]

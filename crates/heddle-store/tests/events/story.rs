@@ -81,7 +81,9 @@ impl Promises {
                     assert_eq!(before, None, "offset {offset} was given out twice");
                 }
             }
-            Err(AppendError::Full | AppendError::Busy) => self.refused_count += 1,
+            Err(AppendError::Full | AppendError::Exhausted(_) | AppendError::Busy) => {
+                self.refused_count += 1;
+            }
             Err(AppendError::Poisoned(_)) => {
                 self.refused_count += 1;
                 self.in_doubt.push(payloads.to_vec());

@@ -133,6 +133,7 @@ impl Positions {
             let retry = Retry {
                 attempts: 0,
                 excused: 0,
+                tried_at: at,
                 next_at: at,
                 redriven: Some(name),
             };

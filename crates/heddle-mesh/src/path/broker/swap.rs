@@ -8,13 +8,14 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Scanner;
+use super::{READ_AGAIN, Scanner};
 use crate::journal::{Line, Routed};
-use crate::log::Offset;
+use crate::log::{Offset, Unavailable};
 use crate::path::delivery::consumer::{Consumer, Reading, Revision, State, note};
 use crate::path::delivery::plan::Plan;
 use crate::routes::{self, Start, Table};
@@ -31,15 +32,21 @@ const REVISIONS_MAX: usize = 64;
 
 impl Scanner {
     pub(super) async fn swap(&mut self, table: Arc<Table>) {
-        self.catch_up();
-        let consumers = self.prepare(&table);
+        let consumers = loop {
+            // What cannot be read cannot be matched by the old table, nor can it be said where a consumer is to begin.
+            let prepared = self.catch_up().and_then(|()| self.prepare(&table));
+            match prepared {
+                Ok(consumers) => break consumers,
+                Err(error) => tracing::error!(%error, "a table waits until the log can be read"),
+            }
+            if self.is_closing() {
+                return;
+            }
+            self.shared.clock.sleep(READ_AGAIN).await;
+        };
         // Invariant: no event is matched by a table that the journal does not know.
         while !self.flush_all().await {
-            if self
-                .shared
-                .closing
-                .load(std::sync::atomic::Ordering::Acquire)
-            {
+            if self.is_closing() {
                 return;
             }
             self.shared.clock.sleep(AGAIN).await;
@@ -57,15 +64,19 @@ impl Scanner {
         self.shared.announce();
     }
 
-    /// Notes what changes, and gives the consumers in the order of the table.
-    fn prepare(&mut self, table: &Table) -> Vec<Arc<Consumer>> {
+    fn is_closing(&self) -> bool {
+        self.shared.closing.load(Ordering::Acquire)
+    }
+
+    /// Notes what changes, and gives the consumers in the order of the table. Doing it again changes nothing more.
+    fn prepare(&mut self, table: &Table) -> Result<Vec<Arc<Consumer>>, Unavailable> {
         let at = self.scanned();
         let mut routed = HashSet::new();
         let mut consumers = Vec::with_capacity(table.consumers().len());
         for spec in table.consumers() {
             let consumer = self.consumer_of(spec);
             routed.insert(consumer.id);
-            update(&self.shared, &consumer, spec, at);
+            update(&self.shared, &consumer, spec, at)?;
             consumers.push(consumer);
         }
         let gone: Vec<Arc<Consumer>> = {
@@ -82,7 +93,7 @@ impl Scanner {
         }
         // Whoever is new from now on was not there before.
         self.shared.consumers.write().unknown_from = None;
-        consumers
+        Ok(consumers)
     }
 
     /// The consumer of this name, whoever made it.
@@ -103,10 +114,13 @@ impl Scanner {
     pub(super) fn give_up_places(&mut self) {
         let now = self.shared.clock.now();
         let kept = jiff::SignedDuration::try_from(PLACE_KEPT).unwrap_or(jiff::SignedDuration::MAX);
-        let old = |state: &State| {
-            state
-                .unrouted
-                .is_some_and(|(_, since)| now.duration_since(since) > kept)
+        let old = |state: &mut State| {
+            let Some((_, since)) = &mut state.unrouted else {
+                return false;
+            };
+            // A clock that was set back makes nobody wait longer than from now on.
+            *since = now.min(*since);
+            now.duration_since(*since) > kept
         };
         let all: Vec<Arc<Consumer>> = self
             .shared
@@ -119,7 +133,7 @@ impl Scanner {
         for consumer in all {
             let mut state = consumer.lock();
             // Whatever is under way ends first.
-            if !old(&state) || !state.in_flight.is_empty() {
+            if !old(&mut state) || !state.in_flight.is_empty() {
                 continue;
             }
             forget(&self.shared, &consumer, &mut state, now);
@@ -133,7 +147,7 @@ fn update(
     consumer: &Arc<Consumer>,
     spec: &Arc<routes::Consumer>,
     at: Offset,
-) {
+) -> Result<(), Unavailable> {
     let mut state = consumer.lock();
     let newest = state.revisions.last();
     let same = newest.is_some_and(|revision| {
@@ -141,6 +155,11 @@ fn update(
     });
     let edited = newest
         .is_none_or(|revision| revision.uid != spec.uid || revision.generation != spec.generation);
+    let from = if same {
+        None
+    } else {
+        Some(begin(shared, &state, spec, at)?)
+    };
     if edited && state.held.take().is_some() {
         let line = Line::Held {
             consumer: consumer.id,
@@ -148,7 +167,9 @@ fn update(
         };
         note(shared, &state, line);
     }
-    if same {
+    if let Some(from) = from {
+        revise(shared, consumer, &mut state, spec, from, at);
+    } else {
         let revision = state.revisions.last_mut();
         if let Some(revision) = revision.filter(|_| edited) {
             revision.uid.clone_from(&spec.uid);
@@ -157,9 +178,6 @@ fn update(
             let from = revision.from;
             note(shared, &state, routed(consumer, spec, from, from));
         }
-    } else {
-        let from = begin(shared, &state, spec, at);
-        revise(shared, consumer, &mut state, spec, from, at);
     }
     state.unrouted = None;
     state.forget_limit();
@@ -171,16 +189,22 @@ fn update(
         state.let_go_of_keys();
     }
     consumer.touch(shared, &mut state);
+    Ok(())
 }
 
 /// The first offset that a new revision decides about.
-fn begin(shared: &Shared, state: &State, spec: &routes::Consumer, at: Offset) -> Offset {
+fn begin(
+    shared: &Shared,
+    state: &State,
+    spec: &routes::Consumer,
+    at: Offset,
+) -> Result<Offset, Unavailable> {
     if let Some((left, _)) = state.unrouted {
         // It was deleted and is back: it goes on where it left, so that re-creating is not a gap.
-        return left;
+        return Ok(left);
     }
     if !state.revisions.is_empty() {
-        return at;
+        return Ok(at);
     }
     let first = shared.log.bounds().start;
     let start = match &spec.settings.start {
@@ -190,11 +214,11 @@ fn begin(shared: &Shared, state: &State, spec: &routes::Consumer, at: Offset) ->
         Start::Time(time) => shared.log.at_time(*time),
         Start::Event { source, id } => {
             let key = crate::event::key_of(source, id);
-            let found = shared.log.find(key, 1).unwrap_or_default();
+            let found = shared.log.find(key, 1)?;
             found.first().copied().unwrap_or(at)
         }
     };
-    start.clamp(first.min(at), at)
+    Ok(start.clamp(first.min(at), at))
 }
 
 fn revise(

@@ -12,8 +12,10 @@
 mod draining;
 mod job;
 mod keys;
+mod lost;
 mod overflow;
 mod own;
+mod postponed;
 mod reconcile;
 mod starved;
 mod turn;
@@ -34,12 +36,14 @@ use super::timer::{Due, What};
 use crate::journal::line::ConsumerId;
 use crate::journal::positions::{Retry, Tally};
 use crate::journal::{Line, Marked};
-use crate::log::{Offset, Record};
+use crate::log::{Batch, Offset, Record, Unavailable};
 use crate::metrics::Answers;
 use crate::path::delivery::lane;
 use crate::routes;
 use crate::shared::Shared;
+use lost::Lost;
 use overflow::Overflow;
+use postponed::Postponed;
 use starved::Starved;
 use turn::Turn;
 
@@ -114,6 +118,10 @@ pub(crate) struct State {
     pub(crate) dead_full: Option<String>,
     overflow: Overflow,
     starved: Starved,
+    postponed: Postponed,
+    lost: Lost,
+    /// Events hold keys that nobody could read yet.
+    keys_unknown: bool,
     turn: Turn,
     dirty: bool,
 }
@@ -146,6 +154,9 @@ impl Consumer {
             dead_full: None,
             overflow: Overflow::default(),
             starved: Starved::default(),
+            postponed: Postponed::default(),
+            lost: Lost::default(),
+            keys_unknown: false,
             turn: Turn::default(),
             dirty: false,
         };
@@ -195,19 +206,14 @@ impl Consumer {
     }
 
     /// From the scanner, which alone moves `scanned`: records that the consumer asked for.
-    pub(crate) fn refill(
-        self: &Arc<Self>,
-        shared: &Arc<Shared>,
-        records: &[Record],
-        upto: Offset,
-        scanned: Offset,
-    ) {
+    pub(crate) fn refill(self: &Arc<Self>, shared: &Arc<Shared>, batch: &Batch, scanned: Offset) {
         let mut state = self.lock();
         let Reading::Behind { next, .. } = state.reading else {
             return;
         };
+        let counted = state.counted_to.unwrap_or(Offset::MAX);
         let mut at = next;
-        for record in records.iter().filter(|record| record.offset >= next) {
+        for record in batch.records.iter().filter(|record| record.offset >= next) {
             if record.offset >= scanned || state.waiting() >= QUEUE_MAX {
                 break;
             }
@@ -223,12 +229,14 @@ impl Consumer {
             }
         }
         if state.waiting() < QUEUE_MAX {
-            at = at.max(upto.min(scanned));
+            at = at.max(batch.next.min(scanned));
         }
+        state.read_past(&batch.damaged, &(next..at.min(counted)));
         state.ended = state.ended.split_off(&at);
         if at >= scanned {
             state.reading = Reading::Live;
             state.counted_to = None;
+            self.lay_lost_to_rest(shared, &mut state);
             self.reconcile(shared, &mut state, scanned);
         } else {
             state.reading = Reading::Behind {
@@ -252,8 +260,7 @@ impl Consumer {
         if let Reading::Behind { asked, .. } = &mut state.reading
             && !std::mem::replace(asked, true)
         {
-            // The scanner is gone only when the mesh is.
-            shared.refills.send(self.id).ok();
+            shared.refills.ask(self.id);
         }
     }
 
@@ -330,7 +337,11 @@ impl Consumer {
     pub(crate) fn take(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<(Job, Arc<Plan>)> {
         let mut state = self.lock();
         let job = if shared.sends() && state.has_work() && self.has_turn(shared, &mut state) {
-            state.next_job(shared)
+            let next = state.next_job(shared);
+            next.unwrap_or_else(|unavailable| {
+                self.postpone_all(shared, &mut state, &unavailable);
+                None
+            })
         } else {
             None
         };
@@ -346,6 +357,9 @@ impl Consumer {
         let mut state = self.lock();
         let job = match what {
             What::Turn => return self.turn_came(shared, &mut state),
+            What::Event(offset) if state.resume(offset) => {
+                return self.wake(shared, &mut state);
+            }
             What::Event(offset) => {
                 let Some(retry) = state.retrying.get(&offset) else {
                     return;
@@ -375,16 +389,14 @@ impl Consumer {
         self.wake(shared, &mut state);
     }
 
-    /// Schedules the next attempt of an event on record.
-    pub(crate) fn schedule(&self, shared: &Shared, what: What, at: Timestamp) {
-        let wait = at.duration_since(shared.clock.now());
-        let wait = Duration::try_from(wait).unwrap_or_default();
+    /// Schedules the next look at something. By a duration: what the wall clock does meanwhile makes no difference.
+    pub(crate) fn schedule(&self, shared: &Shared, what: What, wait: Duration) {
         let due = Due {
-            at: shared.clock.monotonic() + wait,
+            at: shared.clock.monotonic().saturating_add(wait),
             consumer: self.id,
             what,
         };
-        shared.retries.send(due).ok();
+        shared.retries.add(due);
     }
 
     /// How far the consumer is; it takes part in no later mark until it changes again.
@@ -409,7 +421,7 @@ impl Consumer {
 impl State {
     /// Waiting for a first attempt.
     pub(crate) fn waiting(&self) -> usize {
-        self.fresh.len() + self.blocked_count
+        self.fresh.len() + self.blocked_count + self.postponed.len()
     }
 
     fn takeable(&self) -> usize {
@@ -460,20 +472,30 @@ impl State {
         self.fresh.insert(place, job);
     }
 
-    fn next_job(&mut self, shared: &Shared) -> Option<Job> {
+    fn next_job(&mut self, shared: &Shared) -> Result<Option<Job>, Unavailable> {
+        if self.plan.ordered && self.keys_unknown {
+            self.work_out_keys(shared)?;
+        }
         loop {
             let fresh_allowed = self.retrying.len() < RETRYING_MAX;
-            let mut job = match self.again.pop_front() {
-                Some(job) => job,
-                None if fresh_allowed => self.fresh.pop_front()?,
-                None => return None,
+            let next = match self.again.pop_front() {
+                Some(job) => Some(job),
+                None if fresh_allowed => self.fresh.pop_front(),
+                None => None,
             };
+            let Some(mut job) = next else { return Ok(None) };
             if !self.plan.ordered || matches!(job.kind, JobKind::Sink(_)) {
-                return Some(job);
+                return Ok(Some(job));
             }
             let key = match job.lane_key {
                 Some(key) => key,
-                None => keys::lane_key(shared, &job),
+                None => match keys::lane_key(shared, &job) {
+                    Ok(key) => key,
+                    Err(unavailable) => {
+                        self.put_back(job);
+                        return Err(unavailable);
+                    }
+                },
             };
             // An event that was tried before holds its key until it has ended.
             let holds = job.attempts > 0;
@@ -487,7 +509,7 @@ impl State {
                 continue;
             }
             self.busy.insert(key);
-            return Some(job);
+            return Ok(Some(job));
         }
     }
 
@@ -542,13 +564,16 @@ impl State {
         self.unrouted = None;
         self.overflow = Overflow::default();
         self.starved = Starved::default();
+        self.postponed = Postponed::default();
+        self.lost = Lost::default();
         redriven
     }
 
     /// What waits for its first attempt. Dead letters on their way again are not among them, wherever they wait.
     fn not_on_record(&self) -> impl Iterator<Item = &Job> {
         let waiting = self.fresh.iter().chain(self.blocked.values().flatten());
-        waiting.filter(|job| job.kind == JobKind::Event)
+        let waiting = waiting.chain(self.postponed.jobs());
+        waiting.filter(|job| job.kind == JobKind::Event && job.attempts == 0)
     }
 
     /// Everything below has ended or is on record.
@@ -565,7 +590,10 @@ impl State {
             Reading::Live => None,
             Reading::Behind { next, .. } => Some(next),
         };
-        let lowest = [waiting, flying, unread].into_iter().flatten().min();
+        let lowest = [waiting, flying, unread, self.lost.first()]
+            .into_iter()
+            .flatten()
+            .min();
         lowest.unwrap_or(scanned)
     }
 

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use heddle_api::duck::DeliveryFormat;
 use heddle_rt::net::dial::{Connect, Place};
 use heddle_rt::net::own::OwnListener;
+use heddle_rt::vfs::is_exhausted;
 use heddle_rt::{Clock, OnError, Tasks};
 use http::header::{RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
@@ -115,6 +116,8 @@ pub enum Outcome {
     Failed { error: String },
     /// The address is the events listener of this process. Nothing was sent, for there is a shorter way.
     OwnListener,
+    /// Nothing was sent: this machine had too little to connect with. The destination is not to blame.
+    Unsent { error: String },
 }
 
 /// What came with the success.
@@ -133,7 +136,7 @@ impl Outcome {
         match self {
             Self::Accepted { .. } | Self::Gone | Self::OwnListener => true,
             Self::Refused { retry, .. } => !retry,
-            Self::Failed { .. } => false,
+            Self::Failed { .. } | Self::Unsent { .. } => false,
         }
     }
 }
@@ -206,6 +209,7 @@ impl Courier {
             }
             Ok(Err(Unsent::OwnListener)) => Outcome::OwnListener,
             Ok(Err(Unsent::Failed(error))) => Outcome::Failed { error },
+            Ok(Err(Unsent::Exhausted(error))) => Outcome::Unsent { error },
             Err(late) => Outcome::Failed {
                 error: format!("no answer within {:?}", late.0),
             },
@@ -230,7 +234,7 @@ impl Courier {
             Ok(Ok(heard)) => heard.answer,
             // We do consent to what we send ourselves.
             Ok(Err(Unsent::OwnListener)) => return Ok((200, consent_to(headers))),
-            Ok(Err(Unsent::Failed(error))) => return Err(error),
+            Ok(Err(Unsent::Failed(error) | Unsent::Exhausted(error))) => return Err(error),
             Err(late) => return Err(format!("no answer within {:?}", late.0)),
         };
         let reader = Reader::drain(answer.body);
@@ -250,12 +254,18 @@ enum Say<'a> {
 enum Unsent {
     OwnListener,
     Failed(String),
+    /// There was no connection to say it over, for want of something that this machine has too little of.
+    Exhausted(String),
 }
 
 impl From<io::Error> for Unsent {
     fn from(error: io::Error) -> Self {
         if OwnListener::is_cause_of(&error) {
             return Self::OwnListener;
+        }
+        if is_exhausted(&error) {
+            let words = in_words(&error);
+            return Self::Exhausted(format!("no connection could be opened: {words}"));
         }
         Self::Failed(in_words(&error))
     }

@@ -26,15 +26,18 @@ use super::plan::{Plan, Target};
 use crate::envelope::{self, Cause, Envelope, TraceContext};
 use crate::event::Event;
 use crate::journal;
-use crate::log::{Lookup, Refused};
+use crate::log::{Lookup, Refused, Unavailable};
 use crate::observer::{Attempted, Seen};
-use crate::path::channel;
+use crate::path::{channel, dead_letter};
 use crate::shared::Shared;
 use crate::span::Span;
 use settle::{settle, settle_sink};
 
 /// Of the answer's body, what fits into 1024 characters of base64: existing consumers of dead letters expect no more.
 const ANSWER_BYTES_MAX: usize = 768;
+
+/// Why an event rests that nobody can read any more.
+pub(crate) const DAMAGED: &str = "its record in the log is damaged and its bytes are lost";
 
 pub(crate) fn start(shared: Arc<Shared>, consumer: Arc<Consumer>) {
     let lanes = shared.lanes.clone();
@@ -106,21 +109,28 @@ async fn run(shared: &Arc<Shared>, consumer: &Arc<Consumer>, mut job: Job, plan:
     let found = match job.record.take() {
         Some(record) => {
             shared.give_back(record.payload.len());
-            Some((record.payload, record.at))
+            Ok(Lookup::Found((record.payload, record.at)))
         }
         None => find(shared, &job),
     };
     let done = match &found {
-        None => Done::never("its record is damaged or gone from the log"),
-        Some((payload, _)) => {
+        Err(unavailable) => Err(unavailable.clone()),
+        Ok(Lookup::Damaged) => Ok(Done::never(DAMAGED)),
+        Ok(Lookup::Gone) => Ok(Done::never("its record is gone from the log")),
+        Ok(Lookup::Found((payload, _))) => {
             let attempt = AssertUnwindSafe(attempt(shared, consumer, &job, plan, payload));
             // A panic is a bug of ours in one attempt, and no reason to lose the event or the lane.
             let done = attempt.catch_unwind().await;
-            done.unwrap_or_else(|_| Done::again("heddle panicked while sending it"))
+            done.unwrap_or_else(|_| Ok(Done::again("heddle panicked while sending it")))
         }
+    };
+    let done = match done {
+        Ok(done) => done,
+        Err(unavailable) => return consumer.postpone(shared, job, &unavailable),
     };
     let latency = shared.clock.monotonic().saturating_sub(begun);
     let at = shared.clock.now();
+    let found = found.ok().and_then(Lookup::found);
     let (payload, accepted_at) = found.unwrap_or_else(|| (Bytes::new(), at));
     let tried = Tried {
         job,
@@ -164,17 +174,15 @@ impl Tried {
 }
 
 /// A job's event and when it was accepted: from the log, or from the dead letter it was.
-pub(crate) fn find(shared: &Shared, job: &Job) -> Option<(Bytes, Timestamp)> {
+pub(crate) fn find(shared: &Shared, job: &Job) -> Result<Lookup<(Bytes, Timestamp)>, Unavailable> {
     match job.kind {
         JobKind::Event => {
-            let record = shared.log.get(job.offset).ok()?.found()?;
-            Some((record.payload, record.at))
+            let found = shared.log.get(job.offset)?;
+            Ok(found.map(|record| (record.payload, record.at)))
         }
         JobKind::Redriven(name) | JobKind::Sink(name) => {
-            let dead = crate::path::dead_letter::record(shared, name)
-                .ok()?
-                .found()?;
-            Some((dead.record.clone(), dead.accepted_at))
+            let found = dead_letter::record(shared, name)?;
+            Ok(found.map(|dead| (dead.record.clone(), dead.accepted_at)))
         }
     }
 }
@@ -185,9 +193,9 @@ async fn attempt(
     job: &Job,
     plan: &Plan,
     payload: &Bytes,
-) -> Done {
+) -> Result<Done, Unavailable> {
     let Ok(envelope) = Envelope::decode(payload) else {
-        return Done::never("its record cannot be read");
+        return Ok(Done::never("its record cannot be read"));
     };
     let hop = envelope
         .trace
@@ -202,13 +210,14 @@ async fn attempt(
         hop: hop.as_ref(),
     };
     if let JobKind::Sink(name) = job.kind {
-        let event = obituary(shared, plan, &envelope.event, name);
-        return attempt.watched(&plan.sink, &event).await;
+        let dead = dead_letter::record(shared, name)?.found();
+        let event = obituary(plan, &envelope.event, dead.as_deref());
+        return Ok(attempt.watched(&plan.sink, &event).await);
     }
     if let Some(reason) = expired(shared, &envelope.event) {
-        return Done::Expired(reason);
+        return Ok(Done::Expired(reason));
     }
-    attempt.watched(&plan.target, &envelope.event).await
+    Ok(attempt.watched(&plan.target, &envelope.event).await)
 }
 
 /// Why the event must no longer be sent, if its publisher said so.
@@ -314,6 +323,10 @@ impl Attempt<'_> {
             },
             Outcome::Failed { error } => Done::again(error),
             Outcome::OwnListener => self.lead(address, event).await,
+            Outcome::Unsent { error } => Done::Untaken {
+                why: error,
+                called: false,
+            },
         }
     }
 
@@ -370,6 +383,10 @@ impl Attempt<'_> {
                         Done::again(format!("the reply could not be sent: {error}"))
                     }
                     Outcome::OwnListener => self.lead(address, reply).await,
+                    Outcome::Unsent { error } => Done::Untaken {
+                        why: error,
+                        called: true,
+                    },
                 }
             }
         };
@@ -459,17 +476,10 @@ impl Hop {
 }
 
 /// The event for the external sink, with Knative's words for what went wrong.
-fn obituary(shared: &Shared, plan: &Plan, event: &Event, name: u64) -> Event {
-    let dead = crate::path::dead_letter::record(shared, name).ok();
-    let dead = dead.and_then(Lookup::found);
+fn obituary(plan: &Plan, event: &Event, dead: Option<&journal::Dead>) -> Event {
     let destination = plan.destination.as_deref().unwrap_or_default();
-    let code = dead
-        .as_ref()
-        .map_or(0, |dead| i32::from(dead.attempted.status));
-    let answer = dead
-        .as_ref()
-        .map(|dead| dead.answer.as_slice())
-        .unwrap_or_default();
+    let code = dead.map_or(0, |dead| i32::from(dead.attempted.status));
+    let answer = dead.map(|dead| dead.answer.as_slice()).unwrap_or_default();
     let answer = BASE64_STANDARD.encode(&answer[..answer.len().min(ANSWER_BYTES_MAX)]);
     event.with(&[
         (

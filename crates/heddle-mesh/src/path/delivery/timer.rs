@@ -1,14 +1,15 @@
 //! Wakes deliveries that wait for their next attempt.
 //!
-//! One task for all of them: a heap ordered by time. A wake-up that came too late for its consumer (the event has ended,
-//! the consumer is gone) is simply ignored there.
+//! One task for all of them, and at most one wake-up for each thing that waits: scheduling it again replaces the wake-up
+//! before. So there are never more than what waits, which its consumer bounds. A wake-up that came too late for its
+//! consumer (the event has ended, the consumer is gone) is simply ignored there.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::Weak;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::journal::line::ConsumerId;
 use crate::log::Offset;
@@ -23,7 +24,7 @@ pub(crate) struct Due {
 }
 
 /// What is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum What {
     Event(Offset),
     /// A dead letter for the external sink.
@@ -32,29 +33,73 @@ pub(crate) enum What {
     Turn,
 }
 
-pub(crate) async fn run(shared: Weak<Shared>, mut added: mpsc::UnboundedReceiver<Due>) {
-    let mut heap: BinaryHeap<Reverse<Due>> = BinaryHeap::new();
+/// Everything that waits for its time.
+#[derive(Debug, Default)]
+pub(crate) struct Timer {
+    waiting: Mutex<Waiting>,
+    /// The next time is another one.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    by_time: BTreeSet<Due>,
+    times: HashMap<(ConsumerId, What), Duration>,
+}
+
+impl Timer {
+    pub(crate) fn add(&self, due: Due) {
+        let mut waiting = self.waiting.lock();
+        if let Some(at) = waiting.times.insert((due.consumer, due.what), due.at) {
+            waiting.by_time.remove(&Due { at, ..due });
+        }
+        waiting.by_time.insert(due);
+        let is_next = waiting.by_time.first() == Some(&due);
+        drop(waiting);
+        if is_next {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Lets the task look whether there is still a mesh.
+    pub(crate) fn wake(&self) {
+        self.changed.notify_one();
+    }
+
+    fn take_due(&self, now: Duration) -> Option<Due> {
+        let mut waiting = self.waiting.lock();
+        let due = waiting
+            .by_time
+            .first()
+            .filter(|due| due.at <= now)
+            .copied()?;
+        waiting.by_time.remove(&due);
+        waiting.times.remove(&(due.consumer, due.what));
+        Some(due)
+    }
+
+    fn next_at(&self) -> Option<Duration> {
+        let waiting = self.waiting.lock();
+        waiting.by_time.first().map(|due| due.at)
+    }
+}
+
+pub(crate) async fn run(shared: Weak<Shared>, timer: Arc<Timer>) {
     loop {
         let Some(mesh) = shared.upgrade() else { return };
         let clock = mesh.clock.clone();
         let now = clock.monotonic();
-        while heap.peek().is_some_and(|Reverse(due)| due.at <= now) {
-            let Some(Reverse(due)) = heap.pop() else {
-                break;
-            };
+        while let Some(due) = timer.take_due(now) {
             let consumer = mesh.consumers.read().by_id.get(&due.consumer).cloned();
             if let Some(consumer) = consumer {
                 consumer.due(&mesh, due.what);
             }
         }
         drop(mesh);
-        let wait = heap.peek().map(|Reverse(due)| due.at.saturating_sub(now));
+        let wait = timer.next_at().map(|at| at.saturating_sub(now));
         tokio::select! {
             biased;
-            due = added.recv() => match due {
-                Some(due) => heap.push(Reverse(due)),
-                None => return,
-            },
+            () = timer.changed.notified() => {}
             () = clock.sleep(wait.unwrap_or(IDLE)), if wait.is_some() => {}
         }
     }
@@ -62,3 +107,31 @@ pub(crate) async fn run(shared: Weak<Shared>, mut added: mpsc::UnboundedReceiver
 
 /// Never waited for: without anything due only an addition wakes.
 const IDLE: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thing_has_one_wake_up_however_often_it_is_scheduled() {
+        let timer = Timer::default();
+        let due = |seconds, what| Due {
+            at: Duration::from_secs(seconds),
+            consumer: 1,
+            what,
+        };
+        for seconds in (1..=1000).rev() {
+            timer.add(due(seconds, What::Event(7)));
+            timer.add(due(seconds, What::Turn));
+        }
+        timer.add(due(5, What::Event(7)));
+        let waiting = timer.waiting.lock();
+        assert_eq!((waiting.by_time.len(), waiting.times.len()), (2, 2));
+        drop(waiting);
+        let later = Duration::from_secs(10_000);
+        assert_eq!(timer.take_due(later), Some(due(1, What::Turn)));
+        assert_eq!(timer.take_due(later), Some(due(5, What::Event(7))));
+        assert_eq!(timer.take_due(later), None);
+        assert!(timer.waiting.lock().times.is_empty());
+    }
+}

@@ -92,6 +92,10 @@ impl From<Refused> for Refusal {
             }
             Refused::Full => Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage-full", message)
                 .after(AFTER_FULL),
+            Refused::Exhausted(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "log-exhausted", message)
+                    .after(AFTER_BUSY)
+            }
             Refused::Low(room) => {
                 let mut refusal =
                     Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage-low", message)

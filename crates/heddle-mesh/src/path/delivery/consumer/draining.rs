@@ -16,7 +16,7 @@ use super::{Consumer, Job, JobKind, Reading, Revision, State, note};
 use crate::draining::{Ending, Fate};
 use crate::envelope;
 use crate::journal::{Attempted, Dead, Line};
-use crate::log::{Offset, Record};
+use crate::log::{Offset, Record, Unavailable};
 use crate::path::dead_letter::{self, lay_to_rest};
 use crate::shared::Shared;
 
@@ -151,19 +151,27 @@ impl Consumer {
     }
 
     /// The dead letters that are on their way again and came by that way in the first place.
-    pub(crate) fn redriven(&self, shared: &Shared, way: Way<'_>) -> Vec<u64> {
+    pub(crate) fn redriven(
+        &self,
+        shared: &Shared,
+        way: Way<'_>,
+    ) -> Result<Vec<(u64, Arc<Dead>)>, Unavailable> {
         let names: Vec<u64> = {
             let state = self.lock();
             if !state.revisions.iter().any(|one| way.is_in(one)) {
-                return Vec::new();
+                return Ok(Vec::new());
             }
             let redriven = state.retrying.values();
             redriven.filter_map(|retry| retry.redriven).collect()
         };
+        let mut redriven = Vec::new();
         // Their bytes are in the journal: read without the lock.
-        let mut names = names;
-        names.retain(|name| dead(shared, *name).is_some_and(|dead| way.began(&dead.record)));
-        names
+        for name in names {
+            let dead = dead_letter::record(shared, name)?.found();
+            let began = dead.filter(|dead| way.began(&dead.record));
+            redriven.extend(began.map(|dead| (name, dead)));
+        }
+        Ok(redriven)
     }
 
     /// Ends those of them that are still on their way.
@@ -171,16 +179,12 @@ impl Consumer {
         self: &Arc<Self>,
         shared: &Arc<Shared>,
         ending: &Ending<'_>,
-        names: &[u64],
+        redriven: Vec<(u64, Arc<Dead>)>,
     ) -> Found {
-        let records: Vec<(u64, Arc<Dead>)> = names
-            .iter()
-            .filter_map(|name| Some((*name, dead(shared, *name)?)))
-            .collect();
         let mut state = self.lock();
         let mut flying = 0;
         let mut doomed = BTreeMap::new();
-        for (name, dead) in records {
+        for (name, dead) in redriven {
             let offset = dead.attempted.offset;
             let Some(retry) = state.retrying.get(&offset) else {
                 continue;
@@ -232,7 +236,8 @@ impl Consumer {
         count: u64,
     ) {
         if count > 0 && state.plan.ordered {
-            state.work_out_keys(shared);
+            // If they cannot be read, whoever asks for work tries again.
+            state.work_out_keys(shared).ok();
         }
         self.touch(shared, state);
         self.wake(shared, state);
@@ -284,10 +289,6 @@ impl Consumer {
     }
 }
 
-fn dead(shared: &Shared, name: u64) -> Option<Arc<Dead>> {
-    dead_letter::record(shared, name).ok()?.found()
-}
-
 impl State {
     fn waiting_offsets(&self) -> HashSet<Offset> {
         self.not_on_record().map(|job| job.offset).collect()
@@ -336,6 +337,7 @@ impl State {
             }
             stays
         };
+        self.postponed.retain(stays);
         self.fresh.retain(stays);
         self.again.retain(stays);
         for queue in self.blocked.values_mut() {

@@ -7,6 +7,7 @@ use heddle_api::attributes::Attributes as _;
 
 use super::{Job, JobKind, State};
 use crate::envelope;
+use crate::log::Unavailable;
 use crate::path::delivery::lane;
 use crate::shared::Shared;
 
@@ -40,22 +41,29 @@ impl State {
         }
     }
 
-    /// Some of those that held keys or waited for them are gone: who holds what is worked out anew.
-    pub(super) fn work_out_keys(&mut self, shared: &Shared) {
+    /// Some of those that held keys or waited for them are gone: who holds what is worked out anew. Until that can be read,
+    /// nothing may be taken.
+    pub(super) fn work_out_keys(&mut self, shared: &Shared) -> Result<(), Unavailable> {
         self.let_go_of_keys();
-        self.hold_keys_on_record(shared);
+        self.keys_unknown = true;
+        self.hold_keys_of_tried(shared)?;
         let flying = self.in_flight.keys().filter(|(_, sink)| !sink);
-        for (offset, _) in flying {
-            let redriven = self.retrying.get(offset).and_then(|retry| retry.redriven);
+        // Those that could not be read were taken, and hold their key until they have been.
+        let postponed = self.postponed.jobs().map(|job| job.offset);
+        let taken = flying.map(|(offset, _)| *offset).chain(postponed);
+        for offset in taken {
+            let redriven = self.retrying.get(&offset).and_then(|retry| retry.redriven);
             let job = Job {
-                offset: *offset,
+                offset,
                 attempts: 0,
                 kind: redriven.map_or(JobKind::Event, JobKind::Redriven),
                 record: None,
                 lane_key: None,
             };
-            self.busy.insert(lane_key(shared, &job));
+            self.busy.insert(lane_key(shared, &job)?);
         }
+        self.keys_unknown = false;
+        Ok(())
     }
 
     /// An event that waited for its key may go, before all that came after it.
@@ -70,6 +78,12 @@ impl State {
     /// Events that were tried hold their keys, also when order is asked for only now, or after a restart. A dead letter
     /// that was sent on its way and not tried since asks for its key like everybody else.
     pub(crate) fn hold_keys_on_record(&mut self, shared: &Shared) {
+        if self.hold_keys_of_tried(shared).is_err() {
+            self.keys_unknown = true;
+        }
+    }
+
+    fn hold_keys_of_tried(&mut self, shared: &Shared) -> Result<(), Unavailable> {
         let tried = self.retrying.iter().filter(|(_, retry)| retry.attempts > 0);
         for (offset, retry) in tried {
             let job = Job {
@@ -79,21 +93,23 @@ impl State {
                 record: None,
                 lane_key: None,
             };
-            self.busy.insert(lane_key(shared, &job));
+            self.busy.insert(lane_key(shared, &job)?);
         }
+        Ok(())
     }
 }
 
-/// What an ordered consumer keeps in order: the event's `partitionkey`; events without one are one sequence.
-pub(super) fn lane_key(shared: &Shared, job: &Job) -> u64 {
+/// What an ordered consumer keeps in order: the event's `partitionkey`; events without one are one sequence, and so are
+/// those whose bytes are lost.
+pub(super) fn lane_key(shared: &Shared, job: &Job) -> Result<u64, Unavailable> {
     let record = match &job.record {
         Some(record) => Some(record.payload.clone()),
-        None => lane::find(shared, job).map(|(payload, _)| payload),
+        None => lane::find(shared, job)?.found().map(|(payload, _)| payload),
     };
     let key = record.and_then(|payload| {
         let (_, event) = envelope::entry_and_event(&payload).ok()?;
         let key = event.text("partitionkey")?;
         Some(crate::event::key_of("partitionkey", key))
     });
-    key.unwrap_or(0)
+    Ok(key.unwrap_or(0))
 }

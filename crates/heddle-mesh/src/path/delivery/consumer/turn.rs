@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Consumer, State};
-use crate::path::delivery::timer::{Due, What};
+use crate::path::delivery::timer::What;
 use crate::shared::Shared;
 
 /// How a consumer stands with its next turn.
@@ -23,11 +23,9 @@ pub(super) enum Turn {
 impl Consumer {
     /// Whether something may be sent now; if not, it will be looked into when it may.
     pub(super) fn has_turn(self: &Arc<Self>, shared: &Shared, state: &mut State) -> bool {
+        let come = std::mem::take(&mut state.turn) == Turn::Come;
         let (consent, rests_until) = (&state.plan.consent, state.breaker.rests_until());
-        if consent.is_none() && rests_until.is_none() {
-            return true;
-        }
-        if std::mem::take(&mut state.turn) == Turn::Come {
+        if come || (consent.is_none() && rests_until.is_none()) {
             return true;
         }
         let now = shared.clock.monotonic();
@@ -37,13 +35,7 @@ impl Consumer {
         let at = allowed.max(rests_until.unwrap_or(now));
         if at > now {
             state.turn = Turn::Awaited;
-            let due = Due {
-                at,
-                consumer: self.id,
-                what: What::Turn,
-            };
-            // The timer is gone only when the mesh is.
-            shared.retries.send(due).ok();
+            self.schedule(shared, What::Turn, at - now);
         }
         at <= now
     }

@@ -30,6 +30,7 @@ pub(super) fn settle(
     let offset = tried.job.offset;
     state.landed(&tried.job);
     consumer.tell_landed();
+    state.read_succeeded(shared);
     if !matches!(done, Done::Untaken { .. }) {
         consumer.touch(shared, &mut state);
         state.feed(shared, offset);
@@ -109,6 +110,7 @@ pub(super) fn settle(
                 let retry = Retry {
                     attempts: attempted.number,
                     excused,
+                    tried_at: tried.at,
                     next_at,
                     redriven: tried.job.redriven(),
                 };
@@ -120,7 +122,7 @@ pub(super) fn settle(
                     excused: false,
                 };
                 note(shared, &state, line);
-                consumer.schedule(shared, What::Event(offset), next_at);
+                consumer.schedule(shared, What::Event(offset), pause);
             } else {
                 let death = Death {
                     attempted,
@@ -157,7 +159,11 @@ fn wait_for_room(
     let next_at = later(tried.at, pause);
     let before = state.retrying.get(&offset).copied();
     let retry = match before.filter(|_| !called && waits > 1) {
-        Some(before) => Retry { next_at, ..before },
+        Some(before) => Retry {
+            tried_at: tried.at,
+            next_at,
+            ..before
+        },
         None => {
             let attempted = tried.attempted(consumer, 0);
             state.answers.count(tried.entry(), 0);
@@ -172,13 +178,14 @@ fn wait_for_room(
             Retry {
                 attempts: attempted.number,
                 excused: before.map_or(0, |retry| retry.excused) + 1,
+                tried_at: tried.at,
                 next_at,
                 redriven: tried.job.redriven(),
             }
         }
     };
     state.retrying.insert(offset, retry);
-    consumer.schedule(shared, What::Event(offset), next_at);
+    consumer.schedule(shared, What::Event(offset), pause);
 }
 
 /// How long to wait before looking for room again. It has nothing to do with the subscriber, so neither has its schedule.
@@ -237,6 +244,7 @@ pub(super) fn settle_sink(
 ) {
     let mut state = consumer.lock();
     state.landed(&tried.job);
+    state.read_succeeded(shared);
     let (status, error) = match done {
         Done::Delivered { status } => (status, String::new()),
         Done::Failed {
@@ -249,16 +257,15 @@ pub(super) fn settle_sink(
             let failures = tried.job.attempts + 1;
             let pause = pause(shared, plan, failures, again, retry_after);
             if let Some(pause) = pause {
-                let due = later(tried.at, pause);
-                consumer.schedule(shared, What::Sink(name, failures), due);
+                consumer.schedule(shared, What::Sink(name, failures), pause);
                 consumer.wake(shared, &mut state);
                 return;
             }
             (status, error)
         }
         Done::Untaken { .. } => {
-            let due = later(tried.at, room_pause(shared, u32::MAX));
-            consumer.schedule(shared, What::Sink(name, tried.job.attempts), due);
+            let pause = room_pause(shared, u32::MAX);
+            consumer.schedule(shared, What::Sink(name, tried.job.attempts), pause);
             consumer.wake(shared, &mut state);
             return;
         }
