@@ -10,6 +10,7 @@ mod client;
 mod cmd;
 mod config;
 mod control;
+mod descriptors;
 mod events;
 mod failure;
 mod files;

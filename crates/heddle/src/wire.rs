@@ -36,6 +36,7 @@ use crate::backup::server::Backups;
 use crate::bundles::{self, Port};
 use crate::config::Config;
 use crate::control::Control;
+use crate::descriptors::{self, Shares};
 use crate::events::EventsDoor;
 use crate::failure::Failure;
 use crate::files;
@@ -216,6 +217,7 @@ pub(crate) struct Running {
 /// Starts everything `config` asks for; returns when requests are answered and clients can know it.
 pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Running> {
     let dir = &config.data_dir;
+    let shares = descriptors::take()?;
     let lock = take(dir, world)?;
     let means = Means {
         vfs: world.vfs.clone(),
@@ -248,7 +250,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         tasks.child("backup"),
     );
     let own_listeners = OwnListeners::default();
-    let mesh = open_mesh(config, world, &tasks, log, observer, &own_listeners)?;
+    let mesh = open_mesh(config, world, &tasks, shares, log, observer, &own_listeners)?;
     let asks_who = config.asks_publishers();
     let plane = Plane::start(mesh.clone(), &tasks.child("routing"), asks_who);
     let clients = config.events_client_ca.as_deref().map(client_roots);
@@ -294,6 +296,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
             tls: Some(identity.tls(address, &config.tls_names, clients)?),
             plain_on_loopback: true,
             limits: net::Limits {
+                connections_max: shares.door,
                 drain_timeout: config.shutdown_grace,
                 ..net::Limits::default()
             },
@@ -405,6 +408,7 @@ fn open_mesh(
     config: &Config,
     world: &World,
     tasks: &Tasks,
+    shares: Shares,
     log: Arc<EmbeddedLog>,
     observer: Option<Arc<dyn Observer>>,
     own_listeners: &OwnListeners,
@@ -415,7 +419,11 @@ fn open_mesh(
         tasks: tasks.child("connections"),
         clock: world.clock.clone(),
         connect: Arc::new(Network::beside(clock, egress, own_listeners.clone())),
-        limits: ConnectionLimits::default(),
+        limits: ConnectionLimits {
+            open_max: shares.destination,
+            idle_max: shares.destination,
+            ..ConnectionLimits::default()
+        },
         replies: limits,
     });
     let options = heddle_mesh::Options {

@@ -8,6 +8,7 @@ mod bad_neighbours;
 mod commands;
 mod crashes;
 mod dead_letters;
+mod descriptors;
 mod identity;
 pub(crate) mod load;
 mod metrics;

@@ -91,6 +91,36 @@ impl Server {
         self.spawn_on("0");
     }
 
+    /// A server on a fresh directory that may have so many files and connections open.
+    pub(crate) async fn start_with_descriptors(limit: u32) -> Self {
+        let mut server = Self::keeping(PathBuf::new());
+        server.data = server.folder.path().join("data");
+        let command = server.command_with_descriptors(limit);
+        server.run(command);
+        server.until_launched().await;
+        server
+    }
+
+    /// The command line that serves this directory under such a limit.
+    pub(crate) fn command_with_descriptors(&self, limit: u32) -> Command {
+        let inner = self.command();
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(format!("ulimit -n {limit} && exec \"$0\" \"$@\""))
+            .arg(inner.get_program())
+            .args(inner.get_args());
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let log = open_log(&self.folder.path().join("log"));
+        command.stdout(Stdio::null()).stderr(log);
+        command
+    }
+
     /// Starts the binary with a configuration that may keep it from becoming ready, and waits until it tells where it
     /// listens.
     pub(crate) async fn launch_configured(&mut self, text: &str) {
