@@ -115,12 +115,8 @@ deny() {
     cargo deny --version
 }
 
-# Its fuzzer is C++.
-fuzz() {
-    packages c++=g++
-    command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
-    cargo fuzz --version
-}
+# The fuzzer itself is C++, and comes with a crate.
+fuzz() { packages c++=g++; }
 
 # A real registry for images, and a shell that needs nothing around it to be put into images. Unpacked, not installed: the
 # package would start a server of its own.

@@ -4,7 +4,7 @@
 //! errors. Nothing is retried, skipped or filtered. A step that takes long says so now and then: cargo says nothing while it
 //! compiles one big crate or waits for another cargo. What the gate leaves out is named at its end.
 
-mod progress;
+pub(crate) mod progress;
 
 use std::path::Path;
 use std::process::Command;

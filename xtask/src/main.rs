@@ -1,10 +1,11 @@
-//! Chores of the repository: `cargo xtask check` and `cargo xtask codegen [--check]`.
+//! Chores of the repository: `cargo xtask check`, `cargo xtask codegen [--check]` and `cargo xtask fuzz [SECONDS]`.
 //!
 //! `check` is the gate, the same here and in continuous integration. What needs programs from outside Rust (kubectl, a
 //! real API server) is asked for by the Makefile, which calls this one.
 
 mod check;
 mod codegen;
+mod fuzz;
 
 use anyhow::{Result, bail};
 
@@ -15,6 +16,10 @@ fn main() -> Result<()> {
         ["check"] => check::run(&codegen::repository()),
         ["codegen"] => codegen::write(&codegen::repository()),
         ["codegen", "--check"] => codegen::check(&codegen::repository()),
-        _ => bail!("unknown chore {words:?}; try: cargo xtask check | codegen [--check]"),
+        ["fuzz"] => fuzz::run(&codegen::repository(), None),
+        ["fuzz", seconds] => fuzz::run(&codegen::repository(), Some(seconds)),
+        _ => bail!(
+            "unknown chore {words:?}; try: cargo xtask check | codegen [--check] | fuzz [SECONDS]"
+        ),
     }
 }

@@ -21,6 +21,8 @@ mod delete;
 mod discovery;
 mod events;
 mod fields;
+#[doc(hidden)]
+pub mod fuzzing;
 mod janitor;
 mod jsonpath;
 mod metrics;

@@ -17,6 +17,8 @@
 
 mod config;
 mod digest;
+#[doc(hidden)]
+pub mod fuzzing;
 mod hold;
 mod layer;
 pub mod manifest;

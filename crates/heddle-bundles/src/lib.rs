@@ -9,6 +9,8 @@
 //! may run amok. Each is bounded in bytes, time and reach, and trouble with one harms no other. What follows from evidence and
 //! outcomes is decided by controllers, which know this crate only through a port.
 
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod images;
 pub mod pack;
 pub mod registries;

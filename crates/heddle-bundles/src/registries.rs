@@ -13,6 +13,8 @@ mod auth;
 mod client;
 mod distribution;
 pub mod evidence;
+#[doc(hidden)]
+pub mod fuzzing;
 mod helm;
 mod keep;
 pub mod label;

@@ -23,6 +23,8 @@ mod compare;
 mod contact;
 mod error;
 mod front;
+#[doc(hidden)]
+pub mod fuzzing;
 mod identity;
 mod metrics;
 mod objects;

@@ -12,6 +12,8 @@
 //! `specversion` is always 1.0 and not kept. Numbers are little-endian. How events travel over HTTP is left to
 //! [`http`] and [`json`].
 
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 pub mod json;
 mod rules;

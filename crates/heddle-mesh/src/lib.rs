@@ -16,6 +16,8 @@ mod codec;
 mod draining;
 pub mod envelope;
 pub mod event;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hop;
 mod housekeeping;
 pub mod journal;

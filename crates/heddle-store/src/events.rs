@@ -19,6 +19,8 @@ mod cache;
 mod error;
 mod export;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod keeper;
 mod manifest;
 mod pending;

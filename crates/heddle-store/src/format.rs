@@ -10,6 +10,8 @@
 //! record is stored goes into its checksum, so a record in the wrong place is noticed as well.
 //! Invariant: no length is believed before it is compared with the bytes that are there.
 
+pub(crate) mod fuzzing;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -18,6 +18,8 @@ pub mod engine;
 mod error;
 pub mod events;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod group;
 mod history;
 mod key;

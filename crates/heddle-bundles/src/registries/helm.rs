@@ -16,7 +16,7 @@
 //!
 //! The runner fetches the chart by itself, for which its registry has to allow it the network.
 
-mod index;
+pub(super) mod index;
 mod offer;
 
 use std::collections::HashMap;

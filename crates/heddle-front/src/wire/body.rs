@@ -79,7 +79,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     ))
 }
 
-fn parse(bytes: &[u8]) -> Result<Body, Refusal> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Body, Refusal> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(members)) => Ok(Body {
             members,

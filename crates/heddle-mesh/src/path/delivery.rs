@@ -16,4 +16,6 @@ mod pool;
 pub mod retry_after;
 pub(crate) mod timer;
 
+pub(crate) use consent::fuzzing as consent_fuzzing;
 pub use pool::Limits as ConnectionLimits;
+pub(crate) use pool::fuzzing as pool_fuzzing;

@@ -7,6 +7,8 @@
 
 mod compile;
 mod explain;
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(test)]
 mod tests;
 

@@ -7,6 +7,8 @@
 //! Without it a segment that somebody deleted would look like one that retention removed. It is put
 //! in place whole, so it is always of one moment; it may be behind the segments, never ahead.
 
+pub(crate) mod fuzzing;
+
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -106,16 +108,22 @@ impl Manifest {
         if !rest.is_empty() || u64_at(bytes, 48) != pairs.len() as u64 {
             return Decoded::Damaged;
         }
+        let removed: Vec<Range<u64>> = pairs
+            .iter()
+            .map(|pair| u64_at(pair, 0)..u64_at(pair, 8))
+            .collect();
+        let in_order = removed.iter().all(|range| range.start <= range.end)
+            && removed.is_sorted_by(|one, next| one.end < next.start);
+        if !in_order {
+            return Decoded::Damaged;
+        }
         Decoded::Fine(Self {
             mark: u32_at(bytes, 16),
             clean: u32_at(bytes, 20) != 0,
             floor: u64_at(bytes, 24),
             newest: u64_at(bytes, 32),
             sealed: u64_at(bytes, 40),
-            removed: pairs
-                .iter()
-                .map(|pair| u64_at(pair, 0)..u64_at(pair, 8))
-                .collect(),
+            removed,
         })
     }
 

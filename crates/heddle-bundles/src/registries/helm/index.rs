@@ -22,17 +22,17 @@ const VERSION_BYTES_MAX: usize = 128;
 
 /// What a repository has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Index {
-    pub(super) charts: BTreeMap<String, Chart>,
+pub(in crate::registries) struct Index {
+    pub(in crate::registries) charts: BTreeMap<String, Chart>,
     /// Whether it says when it was made, which every tool writes last: without that, it may have been cut short.
     pub(super) is_whole: bool,
 }
 
 /// One chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chart {
+pub(in crate::registries) struct Chart {
     /// Newest first, without those whose version nobody could compare.
-    pub(super) releases: Vec<Release>,
+    pub(in crate::registries) releases: Vec<Release>,
     /// Of the newest release.
     pub(super) description: String,
     pub(super) icon: String,
@@ -41,8 +41,8 @@ pub(super) struct Chart {
 
 /// One version of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Release {
-    pub(super) version: Version,
+pub(in crate::registries) struct Release {
+    pub(in crate::registries) version: Version,
     /// As the index spells it, which is how Helm is asked for it.
     pub(super) spelled: String,
 }
@@ -91,7 +91,7 @@ struct Entry {
 }
 
 /// Reads an index, or says why it is none.
-pub(super) fn read(bytes: &[u8]) -> Result<Index, String> {
+pub(in crate::registries) fn read(bytes: &[u8]) -> Result<Index, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
     let options = serde_saphyr::options! {
         with_snippet: false,

@@ -10,6 +10,7 @@
 //! is shared by all consumers of both, and is kept in memory: another URL and another process ask again.
 //! The rules are those of the webhook specification of CloudEvents; what an answer means is in [`said`].
 
+pub(crate) mod fuzzing;
 mod pace;
 mod said;
 #[cfg(test)]

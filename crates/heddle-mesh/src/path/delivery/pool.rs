@@ -6,6 +6,7 @@
 //! sent and what an answer means is left to the [`courier`](super::courier).
 
 mod framing;
+pub(crate) mod fuzzing;
 mod head;
 mod single;
 

@@ -1,0 +1,9 @@
+//! For the fuzzer: what reads strangers' bytes here and is not public.
+
+pub use crate::event::fuzzing::attribute;
+pub use crate::path::delivery::consent_fuzzing::headers as answer_headers;
+pub use crate::path::delivery::pool_fuzzing::answer;
+pub use crate::path::trigger::fuzzing::filters;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+#[path = "../../../../fuzz/seeds.rs"]
+mod seeds;
+
+#[test]
+fn seeds_and_their_mutations_hurt_no_reader() {
+    seeds::check("attribute", super::attribute);
+    seeds::check("filter", super::filters);
+    seeds::check("delivery_answer", super::answer);
+    seeds::check("answer_headers", super::answer_headers);
+}
