@@ -2,6 +2,7 @@
 //!
 //! - `docs/reference/crds/<plural>.<group>.yaml`: one definition per kind;
 //! - `docs/reference/kinds.md`: the reference for people;
+//! - `docs/reference/refusals.md`: why an event was refused;
 //! - `docs/flows/provisioning-diagram.md`: how an instance comes and goes.
 //!
 //! What a file should contain depends on the code alone: no clock, no network, no order of a hash map. The embedded API server
@@ -9,6 +10,7 @@
 
 mod flow;
 mod reference;
+mod refusals;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,6 +50,10 @@ pub(crate) fn generated() -> Result<BTreeMap<String, String>> {
     files.insert(
         "docs/reference/kinds.md".to_owned(),
         format!("<!-- {NOTE} -->\n{}", reference::page(&kinds)?),
+    );
+    files.insert(
+        "docs/reference/refusals.md".to_owned(),
+        format!("<!-- {NOTE} -->\n{}", refusals::page()),
     );
     files.insert(
         "docs/flows/provisioning-diagram.md".to_owned(),

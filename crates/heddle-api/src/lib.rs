@@ -44,6 +44,7 @@ pub mod names;
 pub mod offer;
 pub mod operation;
 pub mod record;
+pub mod refusals;
 pub mod registry;
 mod schema;
 pub mod service_binding;

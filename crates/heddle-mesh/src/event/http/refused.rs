@@ -5,46 +5,7 @@
 //! line in a log cannot be made long or misleading by it.
 
 use ::http::StatusCode;
-
-/// The codes of refusals. They may be relied upon: a code is retired, never given another meaning.
-pub mod code {
-    /// A required attribute is not there.
-    pub const ATTRIBUTE_MISSING: &str = "attribute-missing";
-    /// An attribute is there more than once.
-    pub const ATTRIBUTE_DUPLICATE: &str = "attribute-duplicate";
-    /// Something has a name that no attribute may have.
-    pub const ATTRIBUTE_NAME: &str = "attribute-name";
-    /// A value is not of the type its attribute has.
-    pub const ATTRIBUTE_TYPE: &str = "attribute-type";
-    /// A value is of the right type, and yet not one its attribute may have.
-    pub const ATTRIBUTE_INVALID: &str = "attribute-invalid";
-    /// The `Content-Type` header is not UTF-8.
-    pub const ATTRIBUTE_ENCODING: &str = "attribute-encoding";
-    /// One value is longer than is kept.
-    pub const ATTRIBUTE_TOO_LONG: &str = "attribute-too-long";
-    /// More attributes than an event may have.
-    pub const ATTRIBUTES_TOO_MANY: &str = "attributes-too-many";
-    /// A version of CloudEvents that is not spoken here.
-    pub const SPECVERSION_UNSUPPORTED: &str = "specversion-unsupported";
-    /// An event format other than JSON.
-    pub const FORMAT_UNSUPPORTED: &str = "format-unsupported";
-    /// JSON in something other than UTF-8.
-    pub const CHARSET_UNSUPPORTED: &str = "charset-unsupported";
-    /// A compressed body.
-    pub const ENCODING_UNSUPPORTED: &str = "encoding-unsupported";
-    /// Several events where one was expected.
-    pub const BATCH_UNEXPECTED: &str = "batch-unexpected";
-    /// Data that does not fit its content type, or is given twice.
-    pub const DATA_INVALID: &str = "data-invalid";
-    /// A body that is not the JSON it claims to be.
-    pub const JSON_INVALID: &str = "json-invalid";
-    /// JSON that is nested deeper than is read.
-    pub const JSON_TOO_DEEP: &str = "json-too-deep";
-    /// An event larger than is kept.
-    pub const EVENT_TOO_LARGE: &str = "event-too-large";
-    /// A batch with more bytes or more events than are taken at once.
-    pub const BATCH_TOO_LARGE: &str = "batch-too-large";
-}
+pub use heddle_api::refusals as code;
 
 /// How much of a sender's own text an answer repeats.
 const SHOWN_CHARS_MAX: usize = 64;
@@ -82,6 +43,7 @@ impl Refused {
     }
 
     fn new(status: StatusCode, code: &'static str, message: String) -> Self {
+        debug_assert!(code::is_known(code, status.as_u16()), "{status} {code}");
         Self {
             status,
             code,

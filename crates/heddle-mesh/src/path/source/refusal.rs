@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use heddle_api::refusals as code;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::Full;
 
@@ -26,6 +27,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+        debug_assert!(code::is_known(code, status.as_u16()), "{status} {code}");
         Self {
             status,
             retry_after: None,
@@ -84,21 +86,29 @@ impl From<Refused> for Refusal {
     fn from(refused: Refused) -> Self {
         let message = refused.to_string();
         match refused {
-            Refused::TooLarge { .. } => {
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "event-too-large", message)
-            }
+            Refused::TooLarge { .. } => Self::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                code::EVENT_TOO_LARGE,
+                message,
+            ),
             Refused::Busy => {
-                Self::new(StatusCode::TOO_MANY_REQUESTS, "busy", message).after(AFTER_BUSY)
+                Self::new(StatusCode::TOO_MANY_REQUESTS, code::BUSY, message).after(AFTER_BUSY)
             }
-            Refused::Full => Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage-full", message)
-                .after(AFTER_FULL),
-            Refused::Exhausted(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "log-exhausted", message)
-                    .after(AFTER_BUSY)
-            }
+            Refused::Full => Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                code::STORAGE_FULL,
+                message,
+            )
+            .after(AFTER_FULL),
+            Refused::Exhausted(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                code::LOG_EXHAUSTED,
+                message,
+            )
+            .after(AFTER_BUSY),
             Refused::Low(room) => {
                 let mut refusal =
-                    Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage-low", message)
+                    Self::new(StatusCode::INSUFFICIENT_STORAGE, code::STORAGE_LOW, message)
                         .after(AFTER_FULL);
                 refusal.body.message.push_str(
                     "; make room there or keep less free (eventsReserveMebibytes), it goes on by itself",
@@ -112,40 +122,42 @@ impl From<Refused> for Refusal {
                 .into();
                 refusal
             }
-            Refused::Broken(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "log-broken", message),
+            Refused::Broken(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, code::LOG_BROKEN, message)
+            }
         }
     }
 }
 
 pub(super) fn no_such_path() -> Refusal {
     let message = "publish with POST to /{application}/events, /broker/{namespace}/{name} or /channel/{namespace}/{name}";
-    Refusal::new(StatusCode::NOT_FOUND, "no-such-path", message)
+    Refusal::new(StatusCode::NOT_FOUND, code::NO_SUCH_PATH, message)
 }
 
 pub(super) fn method_not_allowed(method: &Method) -> Refusal {
     let message = format!("{method} means nothing here; publish with POST");
     Refusal::new(
         StatusCode::METHOD_NOT_ALLOWED,
-        "method-not-allowed",
+        code::METHOD_NOT_ALLOWED,
         message,
     )
 }
 
 pub(super) fn starting() -> Refusal {
     let message = "the mesh has no routes yet; it will have them in a moment";
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "starting", message).after(AFTER_BUSY)
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, code::STARTING, message).after(AFTER_BUSY)
 }
 
 pub(super) fn no_application(name: &str) -> Refusal {
     let message = format!("there is no Application {name:?}; apply one first, or correct the path");
-    Refusal::new(StatusCode::NOT_FOUND, "application-not-found", message)
+    Refusal::new(StatusCode::NOT_FOUND, code::APPLICATION_NOT_FOUND, message)
 }
 
 pub(super) fn application_not_ready(name: &str, reason: &str) -> Refusal {
     let message = format!("the Application {name:?} takes no events: {reason}");
     Refusal::new(
         StatusCode::SERVICE_UNAVAILABLE,
-        "application-not-ready",
+        code::APPLICATION_NOT_READY,
         message,
     )
     .after(AFTER_BUSY)
@@ -158,7 +170,7 @@ pub(super) fn no_entry(kind: DoorKind, place: &str) -> Refusal {
         DoorKind::Broker | DoorKind::Application => "Broker",
     };
     let message = format!("there is no {kind} {place}; apply one first, or correct the path");
-    Refusal::new(StatusCode::NOT_FOUND, "entry-not-found", message)
+    Refusal::new(StatusCode::NOT_FOUND, code::ENTRY_NOT_FOUND, message)
 }
 
 /// Known, and not allowed here.
@@ -173,7 +185,7 @@ pub(super) fn forbidden(who: &Who, entry: &str, denied: Denied, index: Option<u6
             "{subject} may not publish this event to {entry}: the filters of the EventPolicies in {namespace} do not let it pass"
         ),
     };
-    let mut refusal = Refusal::new(StatusCode::FORBIDDEN, "forbidden", message);
+    let mut refusal = Refusal::new(StatusCode::FORBIDDEN, code::FORBIDDEN, message);
     refusal.body.index = index;
     refusal
 }
@@ -182,21 +194,26 @@ pub(super) fn too_large(bytes_max: usize) -> Refusal {
     let message = format!(
         "the request is larger than {bytes_max} bytes; send less at once, or refer to the data"
     );
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "request-too-large", message)
+    Refusal::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        code::REQUEST_TOO_LARGE,
+        message,
+    )
 }
 
 pub(super) fn body_broken(error: &str) -> Refusal {
     let message = format!("the body did not arrive whole: {error}");
-    Refusal::new(StatusCode::BAD_REQUEST, "body-incomplete", message)
+    Refusal::new(StatusCode::BAD_REQUEST, code::BODY_INCOMPLETE, message)
 }
 
 pub(super) fn hops_unreadable(text: &str) -> Refusal {
     let message = format!("knativebrokerttl is {text:?}, which is no number");
-    Refusal::new(StatusCode::BAD_REQUEST, "attribute-invalid", message).about("knativebrokerttl")
+    Refusal::new(StatusCode::BAD_REQUEST, code::ATTRIBUTE_INVALID, message)
+        .about("knativebrokerttl")
 }
 
 pub(super) fn loop_suspected() -> Refusal {
     let message =
         "the event has passed too many brokers (knativebrokerttl is used up): look for a loop";
-    Refusal::new(StatusCode::BAD_REQUEST, "loop", message).about("knativebrokerttl")
+    Refusal::new(StatusCode::BAD_REQUEST, code::LOOP, message).about("knativebrokerttl")
 }
