@@ -7,6 +7,7 @@
 //! Authors wrote for a parser that took `yes` for true and an empty member for none; so does this one.
 
 mod check;
+mod faults;
 mod pattern;
 mod schemas;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+pub use faults::faults;
 pub use schemas::{Schemas, form_definition};
 
 /// The longest text that is looked at.
@@ -29,6 +31,12 @@ const DEPTH_MAX: usize = 32;
 /// The text may come from anybody: its size, its depth and what its aliases add up to are bounded, so refusing one takes no
 /// longer than reading a sound one.
 pub fn read(text: &str) -> Result<(Map<String, Value>, Description), String> {
+    let members = members(text)?;
+    let description = Description::of(&members)?;
+    Ok((members, description))
+}
+
+fn members(text: &str) -> Result<Map<String, Value>, String> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(format!(
             "the description has {} bytes, and at most {TEXT_BYTES_MAX} are read",
@@ -57,11 +65,10 @@ pub fn read(text: &str) -> Result<(Map<String, Value>, Description), String> {
     };
     let value: Value = serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| format!("the description cannot be read as YAML: {error}"))?;
-    let Value::Object(members) = value else {
-        return Err("the description is not a mapping of names to values".to_owned());
-    };
-    let description = Description::of(&members)?;
-    Ok((members, description))
+    match value {
+        Value::Object(members) => Ok(members),
+        _ => Err("the description is not a mapping of names to values".to_owned()),
+    }
 }
 
 /// What an author says about a bundle.

@@ -1,7 +1,7 @@
 //! The way to a server: which one, how to talk to it, and what to say when it does not answer.
 //!
-//! The kubeconfig decides: `--kubeconfig`, else `KUBECONFIG`, else the one `heddle serve` left in
-//! the data directory. A [`Remote`] then sends requests and turns every refusal into a
+//! The kubeconfig decides: `--kubeconfig`, else the one in `--data-dir`, else `KUBECONFIG`, else the one `heddle serve` left
+//! in the default data directory: what is on the command line beats what lies in the environment. A [`Remote`] then sends requests and turns every refusal into a
 //! [`Failure`] that names the object. Which resources exist is `catalog.rs`; which of them a
 //! command line means is `target.rs`; what is asked about events is `ledger.rs`, where events
 //! are published is `events.rs`, and what is provisioned is `osb.rs`.
@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bytes::Bytes;
+use clap::parser::ValueSource;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -33,20 +34,57 @@ use crate::failure::Failure;
 pub(crate) const FIELD_MANAGER: &str = heddle_api::well_known::field_manager::CLI;
 
 /// Which server a client command talks to.
-#[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Server")]
+#[derive(Clone, Debug)]
 pub(crate) struct ClientArgs {
+    pub(crate) kubeconfig: Option<std::ffi::OsString>,
+    pub(crate) context: Option<String>,
+    pub(crate) data_dir: PathBuf,
+}
+
+/// The same as it stands on the command line, or in the environment.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
+struct ClientWords {
     /// Kubeconfig of the server; the default is the one `heddle serve` wrote
     #[arg(long, env = "KUBECONFIG", value_name = "FILE", hide_env_values = true)]
-    pub(crate) kubeconfig: Option<std::ffi::OsString>,
+    kubeconfig: Option<std::ffi::OsString>,
 
     /// Context of the kubeconfig to use instead of its current one
     #[arg(long, value_name = "NAME")]
-    pub(crate) context: Option<String>,
+    context: Option<String>,
 
-    /// Where a local server keeps its files; `admin.kubeconfig` is looked up there
+    /// Where a local server keeps its files; `admin.kubeconfig` is looked up there, also when KUBECONFIG is set
     #[arg(long, env = "HEDDLE_DATA_DIR", value_name = "DIR", default_value = DATA_DIR_DEFAULT)]
-    pub(crate) data_dir: PathBuf,
+    data_dir: PathBuf,
+}
+
+impl clap::Args for ClientArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        ClientWords::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        ClientWords::augment_args_for_update(command)
+    }
+}
+
+impl clap::FromArgMatches for ClientArgs {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let typed = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+        // Somebody who typed where the server is does not mean another one that a variable happens to name.
+        let data_dir_decides = typed("data_dir") && !typed("kubeconfig");
+        let words = ClientWords::from_arg_matches(matches)?;
+        Ok(Self {
+            kubeconfig: words.kubeconfig.filter(|_| !data_dir_decides),
+            context: words.context,
+            data_dir: words.data_dir,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 impl ClientArgs {
@@ -100,51 +138,27 @@ impl Remote {
 
     /// A server at an address, without credentials. Each request is sent once.
     pub(crate) fn anonymous(url: http::Uri, place: String) -> anyhow::Result<Self> {
-        let mut config = kube::Config::new(url);
-        let url = address(&config);
+        Self::once(kube::Config::new(url), place)
+    }
+
+    /// A server that a configuration tells everything about. Each request is sent once.
+    pub(crate) fn once(mut config: kube::Config, place: String) -> anyhow::Result<Self> {
         config.default_retry = false;
-        let namespace = config.default_namespace.clone();
-        let client =
-            kube::Client::try_from(config).with_context(|| format!("cannot use {place}"))?;
-        Ok(Self {
-            client,
-            url,
-            place,
-            namespace,
-        })
+        Self::with(config, place)
     }
 
     async fn connect_with(args: &ClientArgs, patient: bool) -> anyhow::Result<Self> {
-        let paths = args.kubeconfig_paths();
-        let mut kubeconfig = Kubeconfig::default();
-        for path in &paths {
-            if !path.exists() {
-                return Err(no_kubeconfig(path).into());
-            }
-            let next = Kubeconfig::read_from(path)
-                .with_context(|| format!("cannot use kubeconfig {}", path.display()))?;
-            kubeconfig = kubeconfig
-                .merge(next)
-                .with_context(|| format!("cannot merge kubeconfig {}", path.display()))?;
-        }
-        let options = KubeConfigOptions {
-            context: args.context.clone(),
-            ..Default::default()
-        };
-        let shown = paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect::<Vec<_>>()
-            .join(", ");
-        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-            .await
-            .with_context(|| format!("cannot use kubeconfig {shown}"))?;
+        let (mut config, shown) = configuration(args).await?;
         config.default_retry = patient;
+        let place = format!("{} (from {shown})", address(&config));
+        Self::with(config, place)
+    }
+
+    fn with(config: kube::Config, place: String) -> anyhow::Result<Self> {
         let url = address(&config);
-        let place = format!("{url} (from {shown})");
         let namespace = config.default_namespace.clone();
-        let client = kube::Client::try_from(config)
-            .with_context(|| format!("cannot use kubeconfig {shown}"))?;
+        let client =
+            kube::Client::try_from(config).with_context(|| format!("cannot use {place}"))?;
         Ok(Self {
             client,
             url,
@@ -250,6 +264,34 @@ pub(crate) fn refusal(object: &str, code: StatusCode, body: &[u8]) -> Failure {
     Failure::from_status(object, code, &status)
 }
 
+/// What the kubeconfig says, and from where it is.
+pub(crate) async fn configuration(args: &ClientArgs) -> anyhow::Result<(kube::Config, String)> {
+    let paths = args.kubeconfig_paths();
+    let mut kubeconfig = Kubeconfig::default();
+    for path in &paths {
+        if !path.exists() {
+            return Err(no_kubeconfig(path).into());
+        }
+        let next = Kubeconfig::read_from(path)
+            .with_context(|| format!("cannot use kubeconfig {}", path.display()))?;
+        kubeconfig = kubeconfig
+            .merge(next)
+            .with_context(|| format!("cannot merge kubeconfig {}", path.display()))?;
+    }
+    let options = KubeConfigOptions {
+        context: args.context.clone(),
+        ..Default::default()
+    };
+    let shown: Vec<String> = (paths.iter())
+        .map(|path| path.display().to_string())
+        .collect();
+    let shown = shown.join(", ");
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .with_context(|| format!("cannot use kubeconfig {shown}"))?;
+    Ok((config, shown))
+}
+
 fn address(config: &kube::Config) -> String {
     config
         .cluster_url
@@ -318,6 +360,29 @@ mod tests {
             args(Some("a:b")).kubeconfig_paths(),
             [PathBuf::from("a"), PathBuf::from("b")]
         );
+    }
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        client: ClientArgs,
+    }
+
+    /// The variable cannot be set in a test, so a flag stands for it: clap tells them apart only by where they are from.
+    #[test]
+    fn a_data_directory_that_was_typed_beats_a_kubeconfig_that_was_not() {
+        use clap::Parser as _;
+        let paths = |words: &[&str]| {
+            let words = ["heddle"].iter().chain(words);
+            Line::try_parse_from(words)
+                .unwrap()
+                .client
+                .kubeconfig_paths()
+        };
+        let in_dir = [PathBuf::from("d/admin.kubeconfig")];
+        assert_eq!(paths(&["--data-dir", "d"]), in_dir);
+        let both = paths(&["--data-dir", "d", "--kubeconfig", "k"]);
+        assert_eq!(both, [PathBuf::from("k")]);
     }
 
     #[tokio::test]

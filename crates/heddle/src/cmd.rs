@@ -17,6 +17,7 @@ mod doctor;
 mod explain;
 mod get;
 mod inventory;
+mod logs;
 mod osb;
 mod osb_check;
 mod provision;
@@ -29,6 +30,7 @@ mod serve;
 mod testing;
 mod trace;
 mod unbind;
+mod update;
 mod version;
 
 use anyhow::Context as _;
@@ -46,7 +48,7 @@ Examples:
   heddle apply -f examples/             declare what should exist
   heddle get applications               see what became of it
   heddle get channels -A -w             and watch it change
-  heddle provision shop-events -n team-a --wait
+  heddle provision order-events-4ad9b -n team-a --wait
   heddle publish shop --type order.created --data '{\"order\": 17}'
   heddle trace ID                       where the event went, and why
   heddle delete application shop        take it away again
@@ -71,9 +73,11 @@ enum Command {
     Delete(delete::Args),
     Catalog(catalog::Args),
     Provision(provision::Args),
+    Update(update::Args),
     Deprovision(deprovision::Args),
     Bind(bind::Args),
     Unbind(unbind::Args),
+    Logs(logs::Args),
     Inventory(inventory::Args),
     Registry(Box<registry::Args>),
     Bundle(bundle::Args),
@@ -96,7 +100,10 @@ enum Command {
 /// Reads the command line and does what it asks. A wrong command line ends the process here, with
 /// clap's message and exit code 2.
 pub(crate) fn run(terminal: &mut Terminal) -> anyhow::Result<()> {
-    let matches = Cli::command().get_matches();
+    let mut command = Cli::command();
+    command.build();
+    plain_usage(&mut command);
+    let matches = command.get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let world = World::real();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -104,6 +111,17 @@ pub(crate) fn run(terminal: &mut Terminal) -> anyhow::Result<()> {
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(Box::pin(dispatch(cli.command, &matches, &world, terminal)))
+}
+
+/// Says how each command is used whatever was given: otherwise the usage behind an error has every flag in it that a variable
+/// of the environment gave, as if it were needed.
+fn plain_usage(command: &mut clap::Command) {
+    for inner in command.get_subcommands_mut() {
+        plain_usage(inner);
+        let usage = inner.render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").to_owned();
+        *inner = std::mem::take(inner).override_usage(usage);
+    }
 }
 
 async fn dispatch(
@@ -122,9 +140,11 @@ async fn dispatch(
         Command::Delete(args) => delete::run(args, world, terminal).await,
         Command::Catalog(args) => catalog::run(args, world, terminal).await,
         Command::Provision(args) => provision::run(args, world, terminal).await,
+        Command::Update(args) => update::run(args, world, terminal).await,
         Command::Deprovision(args) => deprovision::run(args, world, terminal).await,
         Command::Bind(args) => bind::run(args, world, terminal).await,
         Command::Unbind(args) => unbind::run(args, world, terminal).await,
+        Command::Logs(args) => logs::run(args, world, terminal).await,
         Command::Inventory(args) => inventory::run(args, world, terminal).await,
         Command::Registry(args) => Box::pin(registry::run(*args, world, terminal)).await,
         Command::Bundle(args) => bundle::run(args, world, terminal).await,

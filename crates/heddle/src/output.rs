@@ -126,6 +126,39 @@ pub(crate) fn hide_managed_fields(object: &mut Value) {
     }
 }
 
+/// No table of ours is wider, unless its words are.
+const COLUMNS_MAX: usize = 120;
+/// However wide the others are, the last column has so much.
+const PROSE_COLUMNS_MIN: usize = 24;
+/// Between two columns.
+const GAP: usize = 3;
+
+/// A row, and further ones for what of its last cell does not fit into `room`.
+fn continued(mut row: Vec<String>, room: usize) -> Vec<Vec<String>> {
+    let columns = row.len();
+    let Some(prose) = row.pop() else {
+        return vec![row];
+    };
+    let mut lines = vec![String::new()];
+    for word in prose.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        let fits = line.chars().count() + 1 + word.chars().count() <= room;
+        match line.is_empty() {
+            true => line.push_str(word),
+            false if fits => line.extend([" ", word]),
+            false => lines.push(word.to_owned()),
+        }
+    }
+    let mut lines = lines.into_iter();
+    row.extend(lines.next());
+    let rest = lines.map(|line| {
+        let mut row = vec![String::new(); columns - 1];
+        row.push(line);
+        row
+    });
+    std::iter::once(row).chain(rest).collect()
+}
+
 /// A server's Table, possibly gathered over pages and kinds; or one of our own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
@@ -195,6 +228,20 @@ impl Table {
             *width = (*width).max(*earlier);
         }
         widths
+    }
+
+    /// The whole table, as wide as a screen at most: the last column is prose, and is continued in lines of its own.
+    pub(crate) fn page(mut self, colour: bool) -> String {
+        let widths = self.widths(&[]);
+        let others = &widths[..widths.len().saturating_sub(1)];
+        let before: usize = others.iter().map(|width| width + GAP).sum();
+        let room = COLUMNS_MAX.saturating_sub(before).max(PROSE_COLUMNS_MIN);
+        let rows = std::mem::take(&mut self.rows);
+        self.rows = rows
+            .into_iter()
+            .flat_map(|row| continued(row, room))
+            .collect();
+        self.render(&self.widths(&[]), true, colour)
     }
 
     /// The rows as aligned text, with the headers if wanted.
@@ -316,5 +363,29 @@ mod tests {
             object_name(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})),
             "secret/a"
         );
+    }
+
+    #[test]
+    fn a_table_fits_a_screen_and_prose_is_continued() {
+        let prose = "words ".repeat(40);
+        let table = |name: &str| Table {
+            headers: ["NAME", "DESCRIPTION"].map(str::to_owned).to_vec(),
+            rows: vec![
+                vec![name.to_owned(), prose.trim_end().to_owned()],
+                vec!["b".to_owned(), "short".to_owned()],
+            ],
+        };
+        for name in ["orders", &"x".repeat(60)] {
+            let page = table(name).page(false);
+            let fits = |line: &str| line.chars().count() <= COLUMNS_MAX;
+            assert!(page.lines().all(fits), "{page}");
+            assert_eq!(page.matches("words").count(), 40, "nothing is lost: {page}");
+            assert!(page.ends_with("short\n"), "{page}");
+        }
+        let short = Table {
+            headers: vec!["A".to_owned()],
+            rows: vec![vec!["x".to_owned()]],
+        };
+        assert_eq!(short.page(false), "A\nx\n");
     }
 }

@@ -79,7 +79,11 @@ impl Findings {
         }
         match heddle_api::description::read(&text) {
             Ok((_, description)) => self.of_members(name, &description),
-            Err(why) => self.error(name, why),
+            Err(_) => {
+                for why in heddle_api::description::faults(&text) {
+                    self.error(name, why);
+                }
+            }
         }
     }
 
@@ -109,7 +113,7 @@ impl Findings {
 
     fn of_files(&mut self, directory: &Path, settings: &Settings) {
         if !directory.join("rootfs").is_dir() {
-            return self.error("rootfs", "there is no such directory");
+            self.error("rootfs", "there is no such directory");
         }
         for include in &settings.include {
             let from = directory.join(&include.from);

@@ -1,15 +1,16 @@
 //! Where events are published: the events listener, found by flag, environment or `endpoints.json`.
 //!
 //! A running server leaves `endpoints.json` beside its kubeconfig, so whoever can talk to the
-//! resource API also knows where events go. Publishing on loopback needs no credentials, and none
-//! are ever sent: an address on the command line could be anybody's.
+//! resource API also knows where events go. Over TLS the listener must show a certificate of the kubeconfig's authority, if
+//! that names one; only then is the kubeconfig's token sent, since any other address could be anybody's. A token that was
+//! given for publishing goes wherever it was meant to go, but not over a network in the clear.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde_json::Value;
 
-use super::{ClientArgs, Remote};
+use super::{ClientArgs, Remote, configuration};
 use crate::failure::Failure;
 use crate::files;
 
@@ -22,22 +23,71 @@ pub(crate) struct EventsArgs {
     /// Address of the events listener; the default is the one in the server's `endpoints.json`
     #[arg(long, env = "HEDDLE_EVENTS", value_name = "URL")]
     pub(crate) events: Option<String>,
+
+    /// Token to publish with, an Application's for example; the default is the kubeconfig's, where its authority is met
+    #[arg(
+        long,
+        env = "HEDDLE_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    pub(crate) token: Option<String>,
 }
 
 impl EventsArgs {
     /// The listener. Nothing is sent yet.
-    pub(crate) fn connect(&self, client: &ClientArgs) -> anyhow::Result<Remote> {
+    pub(crate) async fn connect(&self, client: &ClientArgs) -> anyhow::Result<Remote> {
         let named = self.events.as_deref().filter(|url| !url.is_empty());
-        if let Some(url) = named {
-            return at(url, url.to_owned());
+        let (url, place) = match named {
+            Some(url) => (url.to_owned(), url.to_owned()),
+            None => {
+                let path = endpoints(client);
+                let url = published(&path)?;
+                let place = format!("{url} (from {})", path.display());
+                (url, place)
+            }
+        };
+        let uri = listener(&url)?;
+        let token = self.token.as_deref().filter(|token| !token.is_empty());
+        let mut config = kube::Config::new(uri.clone());
+        if uri.scheme_str() == Some("https") {
+            trust_the_kubeconfig(&mut config, client).await?;
+        } else if token.is_some() && !is_this_machine(&uri) {
+            let text = format!("a token is not sent to {url} in the clear; write https://");
+            return Err(Failure::Usage(text).into());
         }
-        let path = endpoints(client);
-        let url = published(&path)?;
-        at(&url, format!("{url} (from {})", path.display()))
+        if let Some(token) = token {
+            config.auth_info.token = Some(token.to_owned().into());
+        }
+        Remote::once(config, place)
     }
 }
 
-fn at(url: &str, place: String) -> anyhow::Result<Remote> {
+/// The authority of the kubeconfig and, as only its own server can show a certificate of it, the token beside it. Without a
+/// kubeconfig the authorities of this machine decide, and no token is known.
+async fn trust_the_kubeconfig(
+    config: &mut kube::Config,
+    client: &ClientArgs,
+) -> anyhow::Result<()> {
+    if !client.kubeconfig_paths().iter().any(|path| path.exists()) {
+        return Ok(());
+    }
+    let (known, _) = configuration(client).await?;
+    if known.root_cert.is_some() && !known.accept_invalid_certs {
+        config.auth_info.token = known.auth_info.token;
+    }
+    config.root_cert = known.root_cert;
+    config.accept_invalid_certs = known.accept_invalid_certs;
+    Ok(())
+}
+
+fn is_this_machine(uri: &http::Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let address = host.parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn listener(url: &str) -> anyhow::Result<http::Uri> {
     let wrong = |reason: &str| {
         Failure::Usage(format!(
             "`{url}` is no address of an events listener: {reason}; write for example http://127.0.0.1:4334"
@@ -48,7 +98,7 @@ fn at(url: &str, place: String) -> anyhow::Result<Remote> {
     if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
         return Err(wrong("it needs http:// or https:// and a host").into());
     }
-    Remote::anonymous(uri, place)
+    Ok(uri)
 }
 
 /// The file a server leaves beside its kubeconfig.
@@ -100,11 +150,12 @@ mod tests {
         DiskVfs.write_atomic(path, text.as_bytes(), 0o644).unwrap();
     }
 
-    fn place(events: Option<&str>, client: &ClientArgs) -> Result<String, String> {
+    async fn place(events: Option<&str>, client: &ClientArgs) -> Result<String, String> {
         let args = EventsArgs {
             events: events.map(str::to_owned),
+            token: None,
         };
-        let remote = args.connect(client);
+        let remote = args.connect(client).await;
         remote
             .map(|remote| remote.place().to_owned())
             .map_err(|error| error.to_string())
@@ -122,6 +173,7 @@ mod tests {
         );
         assert!(
             place(None, &named)
+                .await
                 .unwrap()
                 .starts_with("http://127.0.0.1:2 (from ")
         );
@@ -131,20 +183,22 @@ mod tests {
         );
         assert!(
             place(None, &named)
+                .await
                 .unwrap()
                 .starts_with("http://127.0.0.1:1 (from ")
         );
         assert!(
             place(None, &client(None, default.path()))
+                .await
                 .unwrap()
                 .starts_with("http://127.0.0.1:2 (from ")
         );
         assert_eq!(
-            place(Some("http://127.0.0.1:3"), &named).unwrap(),
+            place(Some("http://127.0.0.1:3"), &named).await.unwrap(),
             "http://127.0.0.1:3"
         );
         assert!(
-            place(Some(""), &named).unwrap().contains(":1 (from "),
+            place(Some(""), &named).await.unwrap().contains(":1 (from "),
             "an empty variable means none"
         );
     }
@@ -154,16 +208,44 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let client = client(None, folder.path());
         for wrong in ["127.0.0.1:4334", "/events", "ftp://a"] {
-            let said = place(Some(wrong), &client).unwrap_err();
+            let said = place(Some(wrong), &client).await.unwrap_err();
             assert!(said.contains("http://127.0.0.1:4334"), "{said}");
         }
-        let said = place(None, &client).unwrap_err();
+        let said = place(None, &client).await.unwrap_err();
         assert!(said.contains("does not exist; start a server"), "{said}");
         write(
             &folder.path().join(ENDPOINTS),
             r#"{"control": "http://127.0.0.1:1"}"#,
         );
-        let said = place(None, &client).unwrap_err();
+        let said = place(None, &client).await.unwrap_err();
         assert!(said.contains("names no events listener"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_token_does_not_cross_a_network_in_the_clear() {
+        let folder = tempfile::tempdir().unwrap();
+        let client = client(None, folder.path());
+        let to = async |url: &str| {
+            let args = EventsArgs {
+                events: Some(url.to_owned()),
+                token: Some("secret".to_owned()),
+            };
+            args.connect(&client).await.map(drop)
+        };
+        for fine in [
+            "http://127.0.0.1:4334",
+            "http://[::1]:4334",
+            "http://localhost:4334",
+            "https://heddle.example:4334",
+        ] {
+            to(fine).await.unwrap();
+        }
+        for wrong in [
+            "http://heddle.example:4334",
+            "http://127.0.0.1.example:4334",
+        ] {
+            let said = to(wrong).await.unwrap_err().to_string();
+            assert!(said.contains("write https://"), "{said}");
+        }
     }
 }

@@ -187,7 +187,7 @@ pub(crate) fn told(refusal: &Refusal) -> String {
     facts.extend(
         refusal
             .index
-            .map(|index| format!("event {index} of the batch")),
+            .map(|index| format!("event {} of the batch", index + 1)),
     );
     facts.extend((refusal.details.iter()).map(|(name, value)| format!("{name} {value}")));
     harmless(&format!("{} ({})", refusal.message, facts.join(", ")))

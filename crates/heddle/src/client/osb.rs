@@ -58,6 +58,16 @@ pub(crate) struct Choice {
     pub(crate) plan_id: String,
 }
 
+/// What an instance should be changed to. What is absent stays.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Change {
+    /// What it is an instance of.
+    pub(crate) before: Choice,
+    pub(crate) plan: Option<String>,
+    pub(crate) parameters: Option<Value>,
+    pub(crate) version: Option<String>,
+}
+
 impl<'a> Osb<'a> {
     /// The front that offers what the mappings of a namespace enable.
     pub(crate) fn of_namespace(remote: &'a Remote, namespace: &str) -> Self {
@@ -108,6 +118,29 @@ impl<'a> Osb<'a> {
         body["space_guid"] = json!(self.namespace.as_deref().unwrap_or("default"));
         let path = format!("{}?accepts_incomplete=true", instance(id));
         let request = self.request("PUT", &path, Some(&body))?;
+        reply(&self.send(request).await?, &format!("instance {id}"))
+    }
+
+    /// Asks for a change of an instance.
+    pub(crate) async fn update(&self, id: &str, change: &Change) -> anyhow::Result<Reply> {
+        let mut body = json!({
+            "service_id": change.before.service_id,
+            "previous_values": {"service_id": change.before.service_id, "plan_id": change.before.plan_id},
+        });
+        if let Some(namespace) = &self.namespace {
+            body["context"] = json!({"platform": "heddle", "namespace": namespace});
+        }
+        if let Some(plan) = &change.plan {
+            body["plan_id"] = json!(plan);
+        }
+        if let Some(parameters) = &change.parameters {
+            body["parameters"] = parameters.clone();
+        }
+        if let Some(version) = &change.version {
+            body["maintenance_info"] = json!({"version": version});
+        }
+        let path = format!("{}?accepts_incomplete=true", instance(id));
+        let request = self.request("PATCH", &path, Some(&body))?;
         reply(&self.send(request).await?, &format!("instance {id}"))
     }
 
@@ -270,6 +303,16 @@ fn done(answer: &Answer, object: &str) -> anyhow::Result<Value> {
         _ => Failure::Rejected(text),
     }
     .into())
+}
+
+/// The version that a plan has in the catalog.
+pub(crate) fn version_of(services: &[Value], plan_id: &str) -> Option<String> {
+    let plans = services
+        .iter()
+        .flat_map(|service| service["plans"].as_array());
+    let plan = plans.flatten().find(|plan| plan["id"] == plan_id)?;
+    let version = plan["maintenance_info"]["version"].as_str();
+    version.map(str::to_owned)
 }
 
 /// The plan that a person means by `OFFERING` or `OFFERING/PLAN`: names or ids.

@@ -1,11 +1,13 @@
 //! `heddle catalog`: what can be provisioned here, and why something can or cannot (`explain.rs`).
 
 mod explain;
+mod parameters;
 
 use serde_json::Value;
 
 use super::NamespaceArgs;
 use super::bundle::shelf;
+use super::osb::check_namespace;
 use crate::client::osb::Osb;
 use crate::client::{ClientArgs, Remote};
 use crate::output::{ReportFormat, Table, harmless};
@@ -20,7 +22,8 @@ Examples:
   heddle catalog explain hello-apb
                                   why a bundle's offering is as it is
 
-Provision one with `heddle provision NAME -n NAMESPACE --wait`.";
+A parameter that must be given comes first; `heddle catalog explain NAME` says what each one takes. Provision with
+`heddle provision NAME -n NAMESPACE -p PARAMETER=VALUE --wait`.";
 
 /// So many bundles that are left out are named.
 const LEFT_OUT_MAX: usize = 5;
@@ -69,6 +72,9 @@ async fn show(args: &Args, remote: &Remote, terminal: &mut Terminal) -> anyhow::
         for line in left_out(remote).await? {
             terminal.note(&line);
         }
+    }
+    if let Some(namespace) = namespace.filter(|_| services.is_empty()) {
+        check_namespace(namespace, remote).await?;
     }
     if services.is_empty() && args.output == ReportFormat::Table {
         terminal.note(&nothing(namespace));
@@ -129,16 +135,17 @@ fn table(services: &[Value], colour: bool) -> String {
                 text(&service["name"]),
                 text(&plan["name"]),
                 (if bindable == Some(true) { "yes" } else { "no" }).to_owned(),
+                parameters::in_short(plan),
                 text(&service["description"]),
             ]);
         }
     }
-    let headers = ["OFFERING", "PLAN", "BINDABLE", "DESCRIPTION"];
+    let headers = ["OFFERING", "PLAN", "BINDABLE", "PARAMETERS", "DESCRIPTION"];
     let table = Table {
         headers: headers.map(str::to_owned).to_vec(),
         rows,
     };
-    table.render(&table.widths(&[]), true, colour)
+    table.page(colour)
 }
 
 #[cfg(test)]
@@ -156,6 +163,7 @@ mod tests {
         let body = json!({"services": services});
         server.answers("GET /osb/team-a/v2/catalog", 200, &body);
         server.answers("GET /v2/catalog", 200, &body);
+        server.answers("GET /api/v1/namespaces/team-a", 200, &json!({}));
         let args = Args {
             command: None,
             namespace: NamespaceArgs {
@@ -178,15 +186,17 @@ mod tests {
 
     #[tokio::test]
     async fn each_plan_is_a_line_and_says_whether_it_can_be_bound() {
+        let schema = json!({"required": ["size"], "properties": {"region": {"type": "string"}, "size": {"type": "integer"}}});
+        let schemas = json!({"service_instance": {"create": {"parameters": schema}}});
         let services = json!([
             {"name": "shop-events", "bindable": false, "description": "orders", "plans": [{"name": "default"}]},
-            {"name": "crm", "bindable": false, "description": "people", "plans": [{"name": "api", "bindable": true}]},
+            {"name": "crm", "bindable": false, "description": "people", "plans": [{"name": "api", "bindable": true, "schemas": schemas}]},
         ]);
         let (out, _, lines) = run(services, false).await;
         insta::assert_snapshot!(out, @r"
-        OFFERING      PLAN      BINDABLE   DESCRIPTION
-        shop-events   default   no         orders
-        crm           api       yes        people
+        OFFERING      PLAN      BINDABLE   PARAMETERS     DESCRIPTION
+        shop-events   default   no                        orders
+        crm           api       yes        size, region   people
         ");
         assert_eq!(lines, ["GET /osb/team-a/v2/catalog", STANDINGS]);
     }

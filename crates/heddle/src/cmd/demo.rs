@@ -3,7 +3,7 @@
 //! ```text
 //!   a temporary directory ─> server ─> shop.yaml applied ─> events, one a second
 //!                                        trigger orders  ─> a subscriber that prints what arrives
-//!                                        trigger refunds ─> a subscriber that always fails
+//!                                        trigger refunds ─> a subscriber that fails until it is mended
 //! ```
 //! Everything is the real thing: the server is the one `heddle serve` runs, the subscribers are
 //! HTTP servers in this process (`subscribers.rs`), and `guide.rs` says what to look at. `--once`
@@ -171,7 +171,7 @@ async fn show(
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
     let remote = Remote::connect(client).await?;
-    let events = EventsArgs::default().connect(client)?;
+    let events = EventsArgs::default().connect(client).await?;
     let subscribers = Subscribers::start(tasks, world).await?;
     let documents = manifest::parse("demo", &MANIFEST.replace("SUBSCRIBERS", &subscribers.url))?;
     apply::all(
@@ -198,6 +198,7 @@ async fn show(
     let guide = Guide {
         data_dir: &client.data_dir,
         events: stage.door.remote.url(),
+        subscribers: &stage.subscribers.url,
     };
     terminal.say(&guide.text(terminal.colour_out))?;
     stage.for_ever(terminal).await

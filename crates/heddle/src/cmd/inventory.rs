@@ -233,7 +233,7 @@ fn table(entries: &[Entry], now: Timestamp, colour: bool) -> String {
         headers: headers.map(str::to_owned).to_vec(),
         rows: entries.iter().map(row).collect(),
     };
-    table.render(&table.widths(&[]), true, colour)
+    table.page(colour)
 }
 
 #[cfg(test)]
@@ -281,7 +281,8 @@ mod tests {
         NAMESPACE   KIND       ID       OF      OWNER              AGE    LAST CONTACT   SUSPICION
         team-a      instance   fresh    shop    ann (kubernetes)   59 d   12 h           <none>
         team-a      instance   silent   shop    ann (kubernetes)   59 d   58 d           no platform has asked about it for 58 d
-        team-a      instance   failed   shop    ann (kubernetes)   59 d   12 h           its last operation failed; platforms remove what failed
+        team-a      instance   failed   shop    ann (kubernetes)   59 d   12 h           its last operation failed; platforms
+                                                                                         remove what failed
         team-a      binding    web      fresh   <none>             59 d   never          <none>
         team-a      binding    lost     gone    <none>             59 d   never          its instance does not exist
         ");

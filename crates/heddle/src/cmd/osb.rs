@@ -63,6 +63,14 @@ pub(super) struct ParameterArgs {
 }
 
 impl ParameterArgs {
+    /// What was given; nothing when nothing was, which is not the same as no parameters.
+    pub(super) fn given(&self) -> Result<Option<Value>, Failure> {
+        match self.param.is_empty() && self.params.is_none() {
+            true => Ok(None),
+            false => self.value().map(Some),
+        }
+    }
+
     pub(super) fn value(&self) -> Result<Value, Failure> {
         if let Some(text) = &self.params {
             return match serde_json::from_str(text) {
@@ -87,6 +95,16 @@ impl ParameterArgs {
     }
 }
 
+/// Says so when a namespace does not exist, which otherwise looks like one that has nothing.
+pub(super) async fn check_namespace(namespace: &str, remote: &Remote) -> anyhow::Result<()> {
+    let request = http::Request::get(format!("/api/v1/namespaces/{namespace}")).body(Vec::new())?;
+    if remote.send(request).await?.code == http::StatusCode::NOT_FOUND {
+        let text = format!("there is no namespace {namespace}; `heddle get namespaces` lists all");
+        return Err(Failure::NotFound(text).into());
+    }
+    Ok(())
+}
+
 /// The object behind an instance id.
 pub(super) async fn fetch(id: &str, namespace: &str, remote: &Remote) -> anyhow::Result<Value> {
     let path = ServiceInstance::url_path(&(), Some(namespace));
@@ -94,6 +112,7 @@ pub(super) async fn fetch(id: &str, namespace: &str, remote: &Remote) -> anyhow:
         kube::core::Request::new(path).get(&names::instance(id), &GetParams::default())?;
     let answer = remote.send(request).await?;
     if answer.code == http::StatusCode::NOT_FOUND {
+        check_namespace(namespace, remote).await?;
         let text = format!(
             "namespace {namespace} has no instance {id}; `heddle get serviceinstances -A` lists all"
         );
@@ -160,12 +179,32 @@ pub(super) async fn settle(
             ))
             .into());
         }
-        if waited >= PROGRESS_AFTER && told != progress.description {
-            told.clone_from(&progress.description);
+        let news = without_times(&progress.description);
+        if waited >= PROGRESS_AFTER && told != news {
+            told = news;
             terminal.note(&told);
         }
         world.clock.sleep(progress.pause).await;
     }
+}
+
+/// Without ` since TIME`: who waits knows since when, and wants to see what is new.
+fn without_times(text: &str) -> String {
+    let mut pieces = text.split(" since ");
+    let mut news = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(' ').unwrap_or(piece.len());
+        let (word, rest) = piece.split_at(end);
+        let time = word.trim_end_matches([':', ',', ';']);
+        if time.parse::<jiff::Timestamp>().is_ok() {
+            news.push_str(&word[time.len()..]);
+        } else {
+            news.push_str(" since ");
+            news.push_str(word);
+        }
+        news.push_str(rest);
+    }
+    news
 }
 
 #[cfg(test)]

@@ -114,6 +114,9 @@ async fn judge(args: &Args, lab: &Lab, terminal: &mut Terminal) -> anyhow::Resul
         }
         results.push((check, verdict));
     }
+    for stuck in lab.clean_up().await {
+        terminal.note(&format!("could not be removed: {}", harmless(&stuck)));
+    }
     if args.output != ReportFormat::Table {
         let report: Vec<_> = results
             .iter()

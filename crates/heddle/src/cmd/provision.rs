@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::osb::{Awaited, InstanceArgs, ParameterArgs, WaitArgs, settle};
+use super::osb::{Awaited, InstanceArgs, ParameterArgs, WaitArgs, check_namespace, settle};
 use crate::client::Remote;
 use crate::client::osb::{Osb, Reply, choose};
 use crate::output::ReportFormat;
@@ -13,10 +13,10 @@ use crate::wire::World;
 
 const EXAMPLES: &str = "\
 Examples:
-  heddle catalog -n team-a                            what there is
-  heddle provision shop-events -n team-a --wait       and until its events flow
-  heddle provision shop-events -n team-a --id orders  under an id of your own
-  heddle provision crm/large -n team-a -p region=eu
+  heddle catalog -n team-a                                   what there is
+  heddle provision order-events-4ad9b -n team-a --wait       and until its events flow
+  heddle provision order-events-4ad9b -n team-a --id orders  under an id of your own
+  heddle provision push-sqlite/default -n team-a -p name=x   a plan and a parameter
 
 Without --wait the command ends when the request is recorded; the work goes on for ever until it
 is done, and `heddle explain instance ID` says what it waits for. With --wait it ends with 0 when
@@ -61,7 +61,11 @@ async fn provision(
     let parameters = args.parameters.value()?;
     let namespace = args.instance.namespace(remote)?;
     let osb = Osb::of_namespace(remote, &namespace);
-    let choice = choose(&osb.catalog().await?, &args.offering)?;
+    let catalog = osb.catalog().await?;
+    if catalog.is_empty() {
+        check_namespace(&namespace, remote).await?;
+    }
+    let choice = choose(&catalog, &args.offering)?;
     let id = args.id.clone().unwrap_or_else(|| {
         let name = args.offering.split('/').next().unwrap_or_default();
         format!("{name}-{}", world.chance.suffix(5))

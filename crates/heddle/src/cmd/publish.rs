@@ -32,6 +32,8 @@ Examples:
                                              straight to a broker; --channel likewise
   heddle publish shop --type photo --data-file cat.png --content-type image/png
   heddle publish shop --event order.json     a CloudEvent in JSON, or an array of them as a batch
+  heddle publish shop --type order.created --events https://heddle.example:4334 --token \"$TOKEN\"
+                                             from another machine, as the Application; see docs/operating/remote.md
   heddle publish shop --type load --count 10000 --rate 500 --concurrency 16
                                              steadily; then how many were accepted, and how fast
 
@@ -90,7 +92,7 @@ impl Args {
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let content = args.content.content(world)?;
     let door = EventDoor {
-        remote: args.events.connect(&args.client)?,
+        remote: args.events.connect(&args.client).await?,
         path: args.path()?,
     };
     match args.pace.pace() {

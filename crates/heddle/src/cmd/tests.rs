@@ -1,5 +1,7 @@
 //! The command line as a whole: it is well formed, and its help can be believed.
 
+mod typed;
+
 use super::*;
 
 #[test]

@@ -382,6 +382,7 @@ pub(crate) fn heddle() -> Command {
         "HEDDLE_LOG_FORMAT",
         "HEDDLE_ALLOW_REMOTE",
         "HEDDLE_EVENTS",
+        "HEDDLE_TOKEN",
         "HEDDLE_EVENTS_REQUIRE_IDENTITY",
         "HEDDLE_EVENTS_CLIENT_CA",
         "HEDDLE_NO_CONTROLLERS",

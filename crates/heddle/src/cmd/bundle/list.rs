@@ -135,5 +135,5 @@ fn table(entries: &[Entry], now: Timestamp, colour: bool) -> String {
         headers: headers.map(str::to_owned).to_vec(),
         rows: entries.iter().map(row).collect(),
     };
-    table.render(&table.widths(&[]), true, colour)
+    table.page(colour)
 }

@@ -18,6 +18,8 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use self::fate::Fate;
+use super::parameters;
+use crate::client::osb::Osb;
 use crate::client::{ClientArgs, Remote, objects};
 use crate::cmd::bundle::shelf::{self, Reference, Shelf};
 use crate::failure;
@@ -87,13 +89,29 @@ pub(super) async fn explain(
     let shelf = Shelf::fetch(remote).await?;
     let now = world.clock.now();
     let colour = terminal.colour_out;
+    // Why something is not offered can be told without it.
+    let services = Osb::of_server(remote).catalog().await.unwrap_or_default();
     let text = match shelf.pick(&args.word, remote).await {
         Ok(bundle) => {
             let facts = Facts::fetch(bundle, &shelf, remote).await?;
-            (args.output).render(&facts.to_json(now), |_| render::text(&facts, now, colour))
+            let id = bundle.spec.service_id.as_str();
+            let service = services.iter().find(|service| service["id"] == id);
+            let mut report = facts.to_json(now);
+            report["plans"] = service.map_or(Value::Null, |service| service["plans"].clone());
+            (args.output).render(&report, |_| {
+                let text = render::text(&facts, now, colour);
+                format!("{text}{}", service.map_or_else(String::new, plans))
+            })
         }
-        // Not found, but perhaps remembered.
+        // Not found, but perhaps an Application's, or remembered.
         Err(error) if failure::exit_code(&error) == 3 => {
+            let word = args.word.as_str();
+            let called = |service: &&Value| service["name"] == word || service["id"] == word;
+            if let Some(service) = services.iter().find(called) {
+                let text = (args.output).render(service, offering);
+                terminal.out.write_all(text.as_bytes())?;
+                return Ok(terminal.out.flush()?);
+            }
             let Some(tombstone) = buried(&args.word, remote).await? else {
                 return Err(error);
             };
@@ -105,6 +123,23 @@ pub(super) async fn explain(
     };
     terminal.out.write_all(text.as_bytes())?;
     Ok(terminal.out.flush()?)
+}
+
+/// An offering that comes from an Application and not from a bundle.
+fn offering(service: &Value) -> String {
+    let text = |key: &str| harmless(service[key].as_str().unwrap_or_default());
+    let (name, id, about) = (text("name"), text("id"), text("description"));
+    format!(
+        "{name}  offered by an Application\n  service    {id}\n  about      {about}\n{}",
+        plans(service)
+    )
+}
+
+/// What can be chosen and said.
+fn plans(service: &Value) -> String {
+    let lines = parameters::in_full(service).into_iter();
+    let lines: String = lines.map(|line| format!("  {line}\n")).collect();
+    format!("\nPLANS\n{lines}")
 }
 
 /// The newest tombstone of that name or id.

@@ -28,7 +28,7 @@ pub(super) fn table(page: &DeadLetterPage, now: Timestamp, colour: bool) -> Stri
         headers: headers.map(str::to_owned).to_vec(),
         rows: page.items.iter().map(row).collect(),
     };
-    table.render(&table.widths(&[]), true, colour)
+    table.page(colour)
 }
 
 /// Everything about one, the event last.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::subscribers::MEND;
 use crate::terminal::{Tone, paint};
 
 /// Where this demo is.
@@ -10,6 +11,8 @@ pub(super) struct Guide<'a> {
     pub(super) data_dir: &'a Path,
     /// Address of the events listener.
     pub(super) events: &'a str,
+    /// Address of the subscribers.
+    pub(super) subscribers: &'a str,
 }
 
 impl Guide<'_> {
@@ -19,6 +22,7 @@ impl Guide<'_> {
             "curl -i {}/shop/events -H 'ce-specversion: 1.0' -H 'ce-id: my-1' -H 'ce-source: shop' \\\n    -H 'ce-type: order.created' -H 'content-type: application/json' -d '{{\"order\": 1}}'",
             self.events.trim_end_matches('/')
         );
+        let mend = format!("curl -X POST {}{MEND}", self.subscribers);
         let sections: [(&str, &[&str]); 5] = [
             (
                 "An order is published every second; every third is cancelled, and its subscriber fails. In another shell:",
@@ -31,11 +35,13 @@ impl Guide<'_> {
                 &[&curl, "heddle trace my-1"],
             ),
             (
-                "See what could not be delivered, and send it again",
+                "See what could not be delivered, mend the subscriber, and send it again",
                 &[
                     "heddle trace demo-3",
                     "heddle dead-letters list",
-                    "heddle dead-letters redrive --trigger team-a/refunds",
+                    &mend,
+                    "heddle dead-letters redrive --trigger team-a/refunds --yes",
+                    "heddle trace demo-3",
                 ],
             ),
             (

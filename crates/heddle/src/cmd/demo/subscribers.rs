@@ -1,7 +1,8 @@
-//! The demo's two subscribers: one takes every event, one is always out of order.
+//! The demo's two subscribers: one takes every event, one is out of order until somebody mends it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use axum::Router;
@@ -17,6 +18,10 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::wire::World;
+
+/// Whoever posts here mends the subscriber that fails, and breaks it again.
+pub(super) const MEND: &str = "/refunds/mend";
+pub(super) const BREAK: &str = "/refunds/break";
 
 /// Arrivals that nobody has looked at yet; more are counted, but not shown.
 const ARRIVALS_MAX: usize = 1024;
@@ -43,6 +48,7 @@ pub(super) struct Subscribers {
 struct Book {
     arrivals_tx: mpsc::Sender<Arrival>,
     counts: Arc<Mutex<HashMap<&'static str, u64>>>,
+    mended: Arc<AtomicBool>,
 }
 
 impl Subscribers {
@@ -57,10 +63,13 @@ impl Subscribers {
         let book = Book {
             arrivals_tx,
             counts: counts.clone(),
+            mended: Arc::default(),
         };
         let router = Router::new()
             .route("/orders", post(orders))
             .route("/refunds", post(refunds))
+            .route(MEND, post(mend))
+            .route(BREAK, post(break_again))
             .with_state(book);
         let door = Door {
             clock: world.clock.clone(),
@@ -100,8 +109,25 @@ async fn orders(State(book): State<Book>, headers: HeaderMap, body: Bytes) -> Re
 }
 
 async fn refunds(State(book): State<Book>, headers: HeaderMap, body: Bytes) -> Response {
+    if book.mended.load(Ordering::Relaxed) {
+        return book.note("/refunds", StatusCode::OK, &headers, &body);
+    }
     let answer = book.note("/refunds", StatusCode::SERVICE_UNAVAILABLE, &headers, &body);
-    (answer.status(), "refunds are out of order, as every day").into_response()
+    (
+        answer.status(),
+        "refunds are out of order until they are mended",
+    )
+        .into_response()
+}
+
+async fn mend(State(book): State<Book>) -> &'static str {
+    book.mended.store(true, Ordering::Relaxed);
+    "refunds work from now on; redrive what could not be delivered\n"
+}
+
+async fn break_again(State(book): State<Book>) -> &'static str {
+    book.mended.store(false, Ordering::Relaxed);
+    "refunds are out of order again\n"
 }
 
 impl Book {

@@ -46,16 +46,21 @@ fn the_guide_can_be_copied_into_a_shell() {
     let guide = Guide {
         data_dir: Path::new("/tmp/heddle-demo-x"),
         events: "http://127.0.0.1:4334",
+        subscribers: "http://127.0.0.1:1",
     };
     let text = guide.text(false);
     let commands = crate::cmd::tests::examples(&text);
-    assert_eq!(commands.len(), 8, "{text}");
+    assert_eq!(commands.len(), 9, "{text}");
     for command in commands {
         crate::cmd::tests::check_example(&command);
     }
     assert!(text.contains("\n  export HEDDLE_DATA_DIR=/tmp/heddle-demo-x KUBECONFIG=/tmp/heddle-demo-x/admin.kubeconfig\n"), "{text}");
     assert!(
         text.contains("\n  curl -i http://127.0.0.1:4334/shop/events -H"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n  curl -X POST http://127.0.0.1:1/refunds/mend\n"),
         "{text}"
     );
 }
@@ -93,6 +98,14 @@ async fn one_subscriber_takes_events_and_the_other_fails() {
         ),
         (503, 1)
     );
+    let post = async |path: &str| {
+        let request = Request::post(path).body(Vec::new()).unwrap();
+        remote.send(request).await.unwrap().code
+    };
+    assert_eq!(post("/refunds/mend").await, StatusCode::OK);
+    assert_eq!(send("/refunds", "3").await, StatusCode::OK);
+    assert_eq!(post("/refunds/break").await, StatusCode::OK);
+    assert_eq!(send("/refunds", "4").await, StatusCode::SERVICE_UNAVAILABLE);
     tasks.cancel();
     tasks.join().await;
 }

@@ -42,6 +42,7 @@ async fn the_instance_itself_says_which_plan_it_has() {
 #[tokio::test]
 async fn an_unknown_instance_is_not_found() {
     let server = StandIn::start().await;
+    server.answers("GET /api/v1/namespaces/team-a", 200, &json!({}));
     let Line { args } = clap::Parser::parse_from(["heddle", "orders", "-n", "team-a"]);
     let screen = Screen::default();
     let outcome = deprovision(&args, &server.remote(), &world(), &mut screen.terminal()).await;

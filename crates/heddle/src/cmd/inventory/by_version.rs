@@ -176,7 +176,7 @@ fn table(groups: &[Group], colour: bool) -> String {
         headers: headers.map(str::to_owned).to_vec(),
         rows: groups.iter().map(row).collect(),
     };
-    table.render(&table.widths(&[]), true, colour)
+    table.page(colour)
 }
 
 #[cfg(test)]

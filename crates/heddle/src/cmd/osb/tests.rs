@@ -31,3 +31,21 @@ fn parameters_are_json_where_they_can_be_and_text_otherwise() {
     );
     assert_eq!(parameters(&[], Some("[]")), "--params is no JSON object");
 }
+
+#[test]
+fn what_is_waited_for_is_told_without_when_it_began() {
+    for (said, news) in [
+        ("making it", "making it"),
+        (
+            "waiting for Ready since 2026-11-16T02:10:22Z: waiting for LinkReady since 2026-11-16T02:10:21.5Z: no policy",
+            "waiting for Ready: waiting for LinkReady: no policy",
+        ),
+        (
+            "unchanged since yesterday, at least",
+            "unchanged since yesterday, at least",
+        ),
+        ("down since 2026-11-16T02:10:22Z", "down"),
+    ] {
+        assert_eq!(without_times(said), news);
+    }
+}

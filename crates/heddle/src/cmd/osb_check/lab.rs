@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::wire::{Broker, Call, Got, encoded};
@@ -54,6 +55,16 @@ pub(super) struct Lab {
     namespace: String,
     pub(super) missing_version: u16,
     pub(super) plans: Vec<Plan>,
+    /// What was asked for, whatever came of it: instances, and bindings of them.
+    made: Mutex<Vec<Made>>,
+}
+
+/// Something to take away again.
+#[derive(Debug, Clone, PartialEq)]
+struct Made {
+    instance: String,
+    binding: Option<String>,
+    plan: Plan,
 }
 
 impl Lab {
@@ -69,6 +80,7 @@ impl Lab {
             namespace: namespace.to_owned(),
             missing_version,
             plans: Vec::new(),
+            made: Mutex::default(),
         };
         let catalog = lab.broker.call("GET", "/catalog").send().await?;
         let catalog = catalog.is(&[200]).context("cannot read the catalog")?;
@@ -169,6 +181,7 @@ impl Lab {
     }
 
     pub(super) fn put(&self, id: &str, plan: &Plan) -> Call<'_> {
+        self.remember(id, None, plan);
         let call = self.broker.call("PUT", &instance(id));
         call.json(&self.provision_body(plan))
     }
@@ -189,6 +202,7 @@ impl Lab {
     }
 
     pub(super) fn bind(&self, id: &str, binding: &str, plan: &Plan) -> Call<'_> {
+        self.remember(id, Some(binding), plan);
         let call = self.broker.call("PUT", &bound(id, binding));
         call.json(&self.bind_body(plan))
     }
@@ -201,6 +215,50 @@ impl Lab {
 
     pub(super) fn binding(&self, id: &str, binding: &str) -> Call<'_> {
         self.broker.call("GET", &bound(id, binding))
+    }
+
+    fn remember(&self, instance: &str, binding: Option<&str>, plan: &Plan) {
+        let made = Made {
+            instance: instance.to_owned(),
+            binding: binding.map(str::to_owned),
+            plan: plan.clone(),
+        };
+        let mut known = self.made.lock();
+        if !known.contains(&made) {
+            known.push(made);
+        }
+    }
+
+    /// Takes away whatever checks have left, bindings first, and says what would not go. Most of it is gone already.
+    pub(super) async fn clean_up(&self) -> Vec<String> {
+        let mut left = std::mem::take(&mut *self.made.lock());
+        left.sort_by_key(|made| made.binding.is_none());
+        let mut stuck = Vec::new();
+        for made in left {
+            let Made {
+                instance,
+                binding,
+                plan,
+            } = &made;
+            let gone = match binding {
+                Some(binding) => self.release(instance, binding, plan).await,
+                None => self.remove(instance, plan).await,
+            };
+            stuck.extend(gone.err().map(|error| format!("{instance}: {error:#}")));
+        }
+        stuck
+    }
+
+    /// Removes a binding and waits for it.
+    async fn release(&self, id: &str, binding: &str, plan: &Plan) -> Result<()> {
+        let got = self.unbind(id, binding, plan).patient().send().await?;
+        let got = got.is(&[200, 202, 404, 410])?;
+        if got.status == 202 {
+            let path = format!("{}/last_operation", bound(id, binding));
+            self.ends(|| self.broker.call("GET", &path), &["succeeded"])
+                .await?;
+        }
+        Ok(())
     }
 
     /// An instance that is ready.

@@ -22,7 +22,7 @@ pub(super) struct Helper {
 }
 
 impl Helper {
-    /// Starts `heddle bench ROLE` and waits until it says where it listens.
+    /// Starts `heddle bench` in a role and waits until it says where it listens.
     pub(super) fn start(role: &str) -> anyhow::Result<Self> {
         Self::start_with(role, &[])
     }

@@ -192,7 +192,7 @@ fn references(references: &[Reference], colour: bool) -> String {
         headers: headers.map(str::to_owned).to_vec(),
         rows: references.iter().map(row).collect(),
     };
-    table.render(&table.widths(&[]), true, colour)
+    table.page(colour)
 }
 
 fn evidence(evidence: &[Evidence], now: Timestamp, colour: bool) -> String {
@@ -217,5 +217,5 @@ fn evidence(evidence: &[Evidence], now: Timestamp, colour: bool) -> String {
         headers: headers.map(str::to_owned).to_vec(),
         rows: evidence.iter().map(row).collect(),
     };
-    table.render(&table.widths(&[]), true, colour)
+    table.page(colour)
 }
