@@ -38,7 +38,7 @@ fn text(number: u64) -> String {
 async fn written() -> MemoryVfs {
     let disk = MemoryVfs::new();
     let log = open(&disk);
-    append(&*log, 1..RECORDS + 1).await;
+    append(&log, 1..RECORDS + 1).await;
     log.close().await;
     disk.kill()
 }
@@ -178,7 +178,7 @@ async fn what_is_lost_in_both_copies_is_told_and_nothing_else_is_lost() {
         lost.extend(batch.damaged);
         next = batch.next;
     }
-    assert_eq!(lost, [17..18]);
+    assert_eq!(lost, vec![Range { start: 17, end: 18 }]);
     let expected: Vec<u64> = (1..=RECORDS).filter(|number| *number != 17).collect();
     assert_eq!(read, expected);
 }

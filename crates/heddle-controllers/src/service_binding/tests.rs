@@ -207,7 +207,7 @@ fn a_binding_is_not_ready_while_a_secret_that_it_hands_on_is_missing() {
     for place in ["kyma-integration", "team-a"] {
         assert!(targets.contains(&Target::of::<Secret>(place, "keys")));
     }
-    world.sources = there.clone();
+    world.sources = there;
     settle(&mut world);
     assert_eq!(look(&mut world, ACCEPTED).0, OperationState::Succeeded);
     // What was handed out stays; that its source went is said nevertheless.

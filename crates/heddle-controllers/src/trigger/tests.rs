@@ -159,7 +159,7 @@ fn a_trigger_says_what_is_wrong_with_its_broker() {
         "Unknown:BrokerNotReady",
         "Unknown:BrokerNotReady",
     );
-    let mut leaving = broker("True", none.clone(), none.clone());
+    let mut leaving = broker("True", none.clone(), none);
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     check(
         &with(leaving),

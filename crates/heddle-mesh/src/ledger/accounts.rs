@@ -180,7 +180,8 @@ impl Mesh {
         drop(state);
         if let Some(unread) = unread {
             let count = self.count(&unread);
-            account.pending = count.map_or(tally.pending(), |count| account.pending + count);
+            account.pending =
+                count.map_or_else(|| tally.pending(), |count| account.pending + count);
         }
         if account.pending > 0 {
             account.oldest_pending_at = oldest.and_then(|oldest| self.accepted(consumer, oldest));

@@ -47,6 +47,12 @@ pub(super) async fn hear_out(request: Request, next: Next) -> Response {
         }
     };
     // Whoever has not sent the rest by then is cut off.
-    let _ = Clock::system().timeout(HEARD_OUT_TIME_MAX, draining).await;
+    if Clock::system()
+        .timeout(HEARD_OUT_TIME_MAX, draining)
+        .await
+        .is_err()
+    {
+        tracing::debug!("the rest of a refused body did not come in time");
+    }
     response
 }

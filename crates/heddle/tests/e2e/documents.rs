@@ -164,7 +164,7 @@ fn commands(language: &str, block: &[&str]) -> String {
     for line in block {
         let typed = line.strip_prefix("$ ");
         let goes_on = until.is_some() || text.ends_with("\\\n");
-        if let Some(line) = typed.or((language == "sh" || goes_on).then_some(*line)) {
+        if let Some(line) = typed.or_else(|| (language == "sh" || goes_on).then_some(*line)) {
             text.push_str(line);
             text.push('\n');
         }
