@@ -89,10 +89,16 @@ codes! {
         "make room; it goes on by itself";
     STORAGE_LOW = "storage-low", 507, "less is free than is kept for what was accepted; `directory`, `freeBytes` and `neededBytes` tell how much",
         "make room, or keep less free; it goes on by itself";
-    LOG_BROKEN = "log-broken", 503, "the disk failed",
-        "restart once it is well";
+    LOG_BROKEN = "log-broken", 503, "the disk failed, and `fate` is `unknown`: this request may be in the log after the restart, or not",
+        "restart once it is well, and send again with the same ids; what was stored already then arrives twice";
     LOG_EXHAUSTED = "log-exhausted", 503, "this machine had too little of something while the log went on to its next file: descriptors, memory",
         "again soon, after `Retry-After`; raise the limit of open files";
+    BODY_TOO_SLOW = "body-too-slow", 408, "the body brought less than 8 KiB a second after its first ten, or 256 KiB while others waited for the room it took",
+        "send it at once";
+    OVERLOADED = "overloaded", 503, "more bodies are being received than there is room for",
+        "wait as long as `Retry-After` says";
+    MISDIRECTED = "misdirected", 421, "the request names a host that this server is not called",
+        "use its address, or start it with `--tls-name`";
     UNAUTHORIZED = "unauthorized", 401, "credentials that nobody has, or none where they are asked for",
         "send the token or the certificate of [a publisher](../operating/publishers.md)";
     FORBIDDEN = "forbidden", 403, "an Application at a place that is not its own, without an EventPolicy there that names it, or with an event that its filters do not let pass",

@@ -3,11 +3,13 @@
 //! Duplicate JSON keys are noticed (a silent "last one wins" is how two readers of one document come to
 //! disagree), nesting is bounded by the decoder, and YAML aliases cannot expand without limit.
 
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
+use bytes::Bytes;
+use heddle_rt::net::receive::{Intake, NotReceived, Received, receive};
+use http::request;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::auth::Identity;
 use crate::negotiate::Encoding;
 use crate::protobuf;
 use crate::status::{Refusal, Result};
@@ -25,39 +27,26 @@ pub(crate) struct Decoded {
     pub duplicates: Vec<String>,
 }
 
-pub(crate) async fn read<B>(body: B) -> Result<Bytes>
+/// The whole body, on the account of whoever sent it.
+pub(crate) async fn read<B>(
+    body: B,
+    parts: &request::Parts,
+    identity: &Identity,
+) -> Result<Received>
 where
     B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Display,
 {
-    let mut body = std::pin::pin!(body);
-    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
-        return Err(Refusal::too_large(BODY_BYTES_MAX));
-    }
-    let mut first: Option<Bytes> = None;
-    let mut rest = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame
-            .map_err(|_| Refusal::bad_request("the request body ended before it was complete"))?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        match &first {
-            None => first = Some(data),
-            Some(head) => {
-                if rest.is_empty() {
-                    rest.extend_from_slice(head);
-                }
-                rest.extend_from_slice(&data);
-            }
+    let intake = Intake::of(&parts.extensions);
+    let account = intake.map(|intake| intake.account_of(&identity.user));
+    let received = receive(body, BODY_BYTES_MAX, account).await;
+    received.map_err(|error| match error {
+        NotReceived::TooLarge(limit) => Refusal::too_large(limit),
+        NotReceived::Broken(_) => {
+            Refusal::bad_request("the request body ended before it was complete")
         }
-        if rest.len().max(first.as_ref().map_or(0, Bytes::len)) > BODY_BYTES_MAX {
-            return Err(Refusal::too_large(BODY_BYTES_MAX));
-        }
-    }
-    Ok(if rest.is_empty() {
-        first.unwrap_or_default()
-    } else {
-        rest.freeze()
+        NotReceived::TooSlow => Refusal::too_slow(),
+        NotReceived::NoRoom => Refusal::too_many_requests(),
     })
 }
 

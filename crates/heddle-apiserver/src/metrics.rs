@@ -103,7 +103,7 @@ impl Metrics {
     }
 
     pub(crate) fn request(&self, verb: &str, resource: &str, code: StatusCode, took: Duration) {
-        // A path can name anything; a 404 must not mint a label.
+        // Who has no credentials does not decide what is counted.
         let resource = if code == StatusCode::NOT_FOUND || code == StatusCode::UNAUTHORIZED {
             "unknown"
         } else {

@@ -92,6 +92,9 @@ fn object<'a>(group: &'a str, version: &'a str, rest: &[&'a str]) -> Path<'a> {
     }
 }
 
+/// The longest time that a request may ask for. Longer ones are cut short, which clients of a watch live with anyway.
+const TIMEOUT_SECONDS_MAX: u64 = 24 * 3600;
+
 /// Everything a query string may say. Unknown parameters are ignored, as the real server does.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Params {
@@ -136,7 +139,10 @@ impl Params {
                         .filter(|limit| *limit > 0)
                         .map(|l| l as usize)
                 }
-                "timeoutSeconds" => params.timeout_seconds = number(&key, &value)?,
+                "timeoutSeconds" => {
+                    params.timeout_seconds =
+                        number(&key, &value)?.map(|seconds| seconds.min(TIMEOUT_SECONDS_MAX));
+                }
                 "continue" if !value.is_empty() => params.continue_token = Some(value.into_owned()),
                 "labelSelector" => params.label_selector = value.into_owned(),
                 "fieldSelector" => params.field_selector = value.into_owned(),

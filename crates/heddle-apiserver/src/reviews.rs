@@ -73,12 +73,14 @@ impl Review {
     ) -> Result<Response<Body>>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: std::fmt::Display,
     {
         if parts.method != Method::POST {
             return Err(Refusal::method_not_allowed());
         }
         let encoding = negotiate::encoding(&parts.headers)?;
-        let mut review = body::decode(&body::read(body).await?, encoding)?.value;
+        let received = body::read(body, parts, identity).await?;
+        let mut review = body::decode(&received.bytes, encoding)?.value;
         let Some(fields) = review.as_object_mut() else {
             return Err(Refusal::bad_request(
                 "the body of the request is not an object",

@@ -103,13 +103,20 @@ impl Schema {
     }
 }
 
-/// Whether a value is nested no deeper than [`DEPTH_MAX`]; does not recurse itself.
+/// Whether a value is nested no deeper than [`DEPTH_MAX`].
 pub(crate) fn within_depth(value: &Value) -> bool {
+    depth(value) <= DEPTH_MAX
+}
+
+/// How deep a value is nested, or just more than [`DEPTH_MAX`]; does not recurse itself.
+pub(crate) fn depth(value: &Value) -> usize {
     let mut pending = vec![(value, 1)];
+    let mut deepest = 1;
     while let Some((value, depth)) = pending.pop() {
         if depth > DEPTH_MAX {
-            return false;
+            return depth;
         }
+        deepest = deepest.max(depth);
         match value {
             Value::Array(items) => pending.extend(
                 items
@@ -128,7 +135,7 @@ pub(crate) fn within_depth(value: &Value) -> bool {
             _ => {}
         }
     }
-    true
+    deepest
 }
 
 fn nests(value: &Value) -> bool {

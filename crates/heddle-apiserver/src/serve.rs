@@ -17,7 +17,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header, request};
 use serde_json::Value;
 
 use crate::auth::{self, Identity};
-use crate::registry::{BuiltIn, Nature, Resource};
+use crate::registry::{BuiltIn, Nature, Registry, Resource};
 use crate::request::{Params, Path, Target};
 use crate::status::{Refusal, Result};
 use crate::strategy::Part;
@@ -68,6 +68,7 @@ impl InProcess {
 impl<B> tower::Service<Request<B>> for Remote
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
 {
     type Response = Response<Body>;
     type Error = Infallible;
@@ -89,6 +90,7 @@ where
 impl<B> tower::Service<Request<B>> for InProcess
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
 {
     type Response = Response<Body>;
     type Error = Infallible;
@@ -151,17 +153,18 @@ async fn answer<B>(
 ) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
 {
     let (parts, body) = request.into_parts();
     let started = inner.clock.monotonic();
-    let label = Label::of(&parts);
+    let label = Label::of(&inner.registry, &parts);
     let response = match identity {
         Ok(identity) => route(&inner, identity, parts, body).await,
         Err(refusal) => Err(refusal),
     };
     let response = response.unwrap_or_else(refused);
     inner.metrics.request(
-        &label.verb,
+        label.verb,
         &label.resource,
         response.status(),
         inner.clock.monotonic() - started,
@@ -169,30 +172,32 @@ where
     response
 }
 
-/// What metrics call a request; taken before it is known to be valid, so bounded to what the registry knows.
+/// What metrics call a request. Whatever its path says, there are only as many of these as there are kinds.
 struct Label {
-    verb: String,
+    verb: &'static str,
     resource: String,
 }
 
 impl Label {
-    fn of(parts: &request::Parts) -> Self {
-        match crate::request::path(parts.uri.path()) {
-            Path::Object(target) => {
-                let watch = parts
-                    .uri
-                    .query()
-                    .is_some_and(|query| query.contains("watch="));
-                let verb = crate::request::verb(&parts.method, &target, watch).unwrap_or("other");
-                Self {
-                    verb: verb.to_owned(),
-                    resource: target.plural.to_owned(),
-                }
-            }
-            _ => Self {
-                verb: "get".to_owned(),
+    const UNKNOWN: &str = "unknown";
+
+    fn of(registry: &Registry, parts: &request::Parts) -> Self {
+        let Path::Object(target) = crate::request::path(parts.uri.path()) else {
+            return Self {
+                verb: "get",
                 resource: "discovery".to_owned(),
-            },
+            };
+        };
+        let watch = parts
+            .uri
+            .query()
+            .is_some_and(|query| query.contains("watch="));
+        let verb = crate::request::verb(&parts.method, &target, watch).unwrap_or("other");
+        let known = registry.find(target.group, target.version, target.plural);
+        let resource = known.map_or(Self::UNKNOWN, |resource| resource.plural.as_str());
+        Self {
+            verb,
+            resource: resource.to_owned(),
         }
     }
 }
@@ -205,6 +210,7 @@ async fn route<B>(
 ) -> Result<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
 {
     let registry = &inner.registry;
     let path = parts.uri.path().to_owned();
@@ -256,6 +262,7 @@ async fn object<B>(
 ) -> Result<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
 {
     if let Some(review) = reviews::of(&target) {
         return review.ask(&inner.registry, &identity, &parts, body).await;
@@ -322,18 +329,20 @@ where
 async fn handle<B>(inner: &Arc<Inner>, call: &Call, verb: &str, body: B) -> Result<Response<Body>>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
 {
     let response = match verb {
         "get" => return read::get(inner, call),
         "list" => return read::list(inner, call),
         _ => {
-            let bytes = body::read(body).await?;
+            let bytes = body::read(body, &call.parts, &call.identity).await?;
+            let bytes = &bytes.bytes;
             match verb {
-                "create" => write::create(inner, call, &bytes).await,
-                "update" => write::replace(inner, call, &bytes).await,
-                "patch" => write::patch(inner, call, &bytes).await,
-                "delete" => delete::one(inner, call, &bytes).await,
-                "deletecollection" => delete::collection(inner, call, &bytes).await,
+                "create" => write::create(inner, call, bytes).await,
+                "update" => write::replace(inner, call, bytes).await,
+                "patch" => write::patch(inner, call, bytes).await,
+                "delete" => delete::one(inner, call, bytes).await,
+                "deletecollection" => delete::collection(inner, call, bytes).await,
                 other => Err(Refusal::internal(format!("verb {other} has no handler"))),
             }
         }

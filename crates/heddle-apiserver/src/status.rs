@@ -242,6 +242,11 @@ impl Refusal {
         refusal
     }
 
+    pub fn too_slow() -> Self {
+        let message = "the request body arrived too slowly; send it again, at once";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
+    }
+
     pub fn too_many_requests() -> Self {
         let message = "too many requests are in flight, please try again later";
         let mut refusal = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);

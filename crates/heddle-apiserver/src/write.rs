@@ -510,7 +510,8 @@ pub(crate) fn refuse(error: CommitError) -> Refusal {
         CommitError::Full => Refusal::storage_full(),
         CommitError::TooLarge { bytes_max, .. } => Refusal::too_large(bytes_max),
         CommitError::Poisoned => Refusal::unavailable(
-            "a write to disk failed: nothing more is acknowledged until heddle is restarted and has recovered",
+            "a write to disk failed: nothing more is acknowledged until heddle is restarted and has recovered; whether this \
+             request was carried out is unknown until then: read again before repeating it",
         ),
         CommitError::Closed => Refusal::unavailable("heddle is shutting down"),
     }

@@ -36,6 +36,8 @@ pub(crate) enum Refusal {
     MethodNotAllowed { allow: &'static str },
     #[error("the body is longer than {limit} bytes")]
     TooLarge { limit: usize },
+    #[error("the body arrived too slowly; send it again, at once")]
+    TooSlow,
     /// The request is wrong, whatever the state of things.
     #[error("{0}")]
     Invalid(String),
@@ -126,6 +128,7 @@ impl Refusal {
             Self::NoSuchPath | Self::NotFound { .. } => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Gone { .. } => StatusCode::GONE,
             Self::Conflict { .. } => StatusCode::CONFLICT,
             Self::AsyncRequired { .. }
@@ -150,6 +153,7 @@ impl Refusal {
             Self::NoSuchPath => "NoSuchPath",
             Self::MethodNotAllowed { .. } => "MethodNotAllowed",
             Self::TooLarge { .. } => "TooLarge",
+            Self::TooSlow => "TooSlow",
             Self::Invalid(_) => "BadRequest",
             Self::NotOffered(_) => "NotOffered",
             Self::OutOfSync { lapse, .. } => match lapse {

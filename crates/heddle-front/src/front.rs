@@ -129,7 +129,7 @@ impl Front {
     pub async fn handle<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B::Error: std::fmt::Display,
     {
         let started = self.desk.clock.monotonic();
         let (parts, body) = request.into_parts();
@@ -162,7 +162,7 @@ impl Front {
     ) -> (&'static str, Version, Result<Answer, Refusal>)
     where
         B: hyper::body::Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B::Error: std::fmt::Display,
     {
         const NOTHING: &str = "none";
         if !self.credentials.admits(&parts.headers) {
@@ -214,7 +214,7 @@ impl Front {
     ) -> Result<Answer, Refusal>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B::Error: std::fmt::Display,
     {
         let call = Call {
             scope: route.scope,
@@ -224,7 +224,9 @@ impl Front {
         };
         let (desk, call) = (&*self.desk, &call);
         let body = match verb {
-            Verb::Provision | Verb::Update | Verb::Bind => body::read(&parts.headers, body).await?,
+            Verb::Provision | Verb::Update | Verb::Bind => {
+                body::read(&parts.headers, &parts.extensions, body).await?
+            }
             _ => body::Body::default(),
         };
         match (verb, &route.target) {
@@ -264,7 +266,7 @@ impl Front {
 impl<B> tower::Service<Request<B>> for Front
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: std::fmt::Display,
 {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;

@@ -178,7 +178,7 @@ async fn what_is_lost_in_both_copies_is_told_and_nothing_else_is_lost() {
         lost.extend(batch.damaged);
         next = batch.next;
     }
-    assert_eq!(lost, vec![Range { start: 17, end: 18 }]);
+    assert_eq!(lost, vec![std::ops::Range { start: 17, end: 18 }]);
     let expected: Vec<u64> = (1..=RECORDS).filter(|number| *number != 17).collect();
     assert_eq!(read, expected);
 }

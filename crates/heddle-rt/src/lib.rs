@@ -5,6 +5,7 @@
 //! What any of it is used for is left to the crates above.
 
 pub mod backoff;
+pub mod budget;
 pub mod chance;
 pub mod clock;
 pub mod net;
@@ -14,6 +15,7 @@ pub mod telemetry;
 pub mod vfs;
 
 pub use backoff::{Backoff, KeyedBackoff};
+pub use budget::Budget;
 pub use chance::Chance;
 pub use clock::{Clock, Elapsed};
 pub use shutdown::Shutdown;

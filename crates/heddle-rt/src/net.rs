@@ -2,14 +2,17 @@
 //!
 //! The first byte decides: a TLS record starts with 0x16, which no HTTP request does. Plain HTTP is
 //! served only on a loopback address and only when the caller allows it. A door bounds what a
-//! stranger can hold: connections, header bytes, streams, and the time until the first request.
-//! Who is at the other end ([`Peer`]) travels in the request's extensions; what they may do is
-//! decided elsewhere. Going out to somebody else's door is left to [`dial`].
+//! stranger can hold: connections ([`connections`]), header bytes, streams, windows, and the time
+//! until the first request and between requests. Who is at the other end ([`Peer`]) and on whose
+//! account a body is received ([`receive`]) travels in the request's extensions; what they may do
+//! is decided elsewhere. Going out to somebody else's door is left to [`dial`].
 
+mod connections;
 pub mod dial;
 pub mod egress;
 pub mod host;
 pub mod own;
+pub mod receive;
 pub mod subject;
 pub mod trust;
 
@@ -18,30 +21,34 @@ use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{Service, ServiceExt as _};
 
 pub use tokio_rustls::rustls;
 
+use self::connections::{Connections, Place, Sending};
+use self::receive::Intake;
 use crate::Clock;
+use crate::budget::{Budget, Holder};
 
 /// The first byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// How long to wait after the machine ran out of descriptors before accepting again.
+/// How long to wait after the machine ran out of descriptors, or the door of places, before accepting again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often an HTTP/2 connection is asked whether anybody is still there, and how long the answer may take.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A bound port that nobody serves yet.
 #[derive(Debug)]
@@ -92,6 +99,8 @@ pub struct Door {
     /// Whether a loopback door may speak plain HTTP.
     pub plain_on_loopback: bool,
     pub limits: Limits,
+    /// What the bodies of requests are leased from.
+    pub budget: Budget,
 }
 
 /// What a stranger may hold, and for how long.
@@ -99,11 +108,21 @@ pub struct Door {
 pub struct Limits {
     /// More wait in the kernel's queue.
     pub connections_max: usize,
+    /// More from one address are closed.
+    pub address_connections_max: usize,
+    /// Connections on which nothing is under way; beyond it the one that has rested longest is closed.
+    pub resting_max: usize,
     pub header_bytes_max: usize,
+    /// Of one HTTP/2 connection.
     pub streams_max: u32,
+    /// What may be on its way to us over one HTTP/2 connection, and from us over one of its streams, before somebody reads
+    /// it.
+    pub window_bytes: u32,
     /// From accepting the connection to the first complete request head, TLS included; and for
     /// each later head on HTTP/1.
     pub head_timeout: Duration,
+    /// How long an HTTP/2 connection may rest.
+    pub rest_timeout: Duration,
     /// What open requests get when the door closes.
     pub drain_timeout: Duration,
 }
@@ -112,21 +131,27 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 4096,
+            address_connections_max: 3072,
+            resting_max: 512,
             header_bytes_max: 64 * 1024,
-            streams_max: 1000,
+            streams_max: 128,
+            window_bytes: 64 * 1024,
             head_timeout: Duration::from_secs(10),
+            rest_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(10),
         }
     }
 }
 
 /// Who is at the other end; in the extensions of every request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Peer {
     pub address: SocketAddr,
     pub tls: bool,
     /// The certificate the client proved to own, in DER.
     pub certificate: Option<rustls::pki_types::CertificateDer<'static>>,
+    /// What its bodies are received with.
+    pub intake: Arc<Intake>,
 }
 
 /// Why a door was not opened.
@@ -152,7 +177,7 @@ where
         + Sync
         + 'static,
     S::Future: Send,
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
 {
     let plain = door.plain_on_loopback && listener.address.ip().is_loopback();
     if door.tls.is_none() && !plain {
@@ -161,15 +186,14 @@ where
     let connections = TaskTracker::new();
     let abort = CancellationToken::new();
     let _abort_on_drop = abort.clone().drop_guard();
-    let graceful = GracefulShutdown::new();
-    let permits = Arc::new(Semaphore::new(door.limits.connections_max));
+    let draining = CancellationToken::new();
+    let open = Connections::new(door.clock.clone(), door.limits, draining.clone());
     let accepting = async {
         loop {
-            let permit = permits
-                .clone()
-                .acquire_owned()
-                .await
-                .expect("the semaphore is never closed");
+            if !open.has_room() {
+                door.clock.sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
             let (stream, address) = match listener.inner.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -177,6 +201,10 @@ where
                     door.clock.sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
+            };
+            let Some(place) = open.enter(address.ip()) else {
+                tracing::debug!(%address, "closed: too many connections from this address");
+                continue;
             };
             let streams = Streams {
                 tracker: connections.clone(),
@@ -186,27 +214,23 @@ where
                 door: door.clone(),
                 plain,
                 service: service.clone(),
-                watcher: graceful.watcher(),
                 streams,
+                place,
             };
             connections.spawn(abort.clone().run_until_cancelled_owned(async move {
                 if let Err(error) = guest.welcome(stream, address).await {
                     tracing::debug!(%address, %error, "connection ended early");
                 }
-                drop(permit);
             }));
         }
     };
     closing.run_until_cancelled(accepting).await;
     drop(listener);
     connections.close();
-    let drained = async {
-        graceful.shutdown().await;
-        connections.wait().await;
-    };
+    draining.cancel();
     if door
         .clock
-        .timeout(door.limits.drain_timeout, drained)
+        .timeout(door.limits.drain_timeout, connections.wait())
         .await
         .is_err()
     {
@@ -225,8 +249,8 @@ struct Guest<S> {
     door: Door,
     plain: bool,
     service: S,
-    watcher: Watcher,
     streams: Streams,
+    place: Place,
 }
 
 impl<S, B> Guest<S>
@@ -237,7 +261,7 @@ where
         + Sync
         + 'static,
     S::Future: Send,
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
 {
     async fn welcome(
         self,
@@ -246,14 +270,25 @@ where
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         stream.set_nodelay(true)?;
         let (clock, limit) = (self.door.clock.clone(), self.door.limits.head_timeout);
+        let connection = Arc::clone(&self.place.connection);
+        let ending = connection.ending();
         let mut first = [0];
-        if clock.timeout(limit, stream.peek(&mut first)).await?? == 0 {
+        let peeking = clock.timeout(limit, stream.peek(&mut first));
+        let Some(peeked) = ending.run_until_cancelled(peeking).await else {
+            return Ok(());
+        };
+        if peeked?? == 0 {
             return Ok(());
         }
         let mut peer = Peer {
             address,
             tls: false,
             certificate: None,
+            intake: Arc::new(Intake::new(
+                self.door.budget.clone(),
+                Holder::at(address.ip()),
+                clock.clone(),
+            )),
         };
         if first[0] != TLS_HANDSHAKE {
             if !self.plain {
@@ -267,7 +302,11 @@ where
             .clone()
             .ok_or("TLS at a door that speaks plain HTTP only")?;
         let handshake = tokio_rustls::TlsAcceptor::from(tls).accept(stream);
-        let stream = clock.timeout(limit, handshake).await??;
+        let shaking = clock.timeout(limit, handshake);
+        let Some(stream) = ending.run_until_cancelled(shaking).await else {
+            return Ok(());
+        };
+        let stream = stream??;
         let chain = stream.get_ref().1.peer_certificates();
         peer.tls = true;
         peer.certificate = chain
@@ -280,44 +319,74 @@ where
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Limits {
-            head_timeout,
-            header_bytes_max,
-            streams_max,
-            ..
-        } = self.door.limits;
-        let header_bytes = u32::try_from(header_bytes_max).unwrap_or(u32::MAX);
-        let mut http = auto::Builder::new(self.streams);
+        let limits = self.door.limits;
+        let http = self.builder();
+        let clock = self.door.clock.clone();
+        let (state, service) = (Arc::clone(&self.place.connection), self.service);
+        let answer = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+            let under_way = state.begin();
+            request.extensions_mut().insert(peer.clone());
+            let answering = service.clone().oneshot(request);
+            async move {
+                let response = answering.await?;
+                Ok::<_, Infallible>(response.map(|body| Sending {
+                    body,
+                    _under_way: under_way,
+                }))
+            }
+        });
+        let connection = http.serve_connection(TokioIo::new(stream), answer);
+        let mut conversation = std::pin::pin!(connection);
+        let mut is_ending = false;
+        loop {
+            let state = &self.place.connection;
+            // The protocol is guessed from the first bytes without a time limit of its own.
+            let limit = if state.has_asked() {
+                limits.rest_timeout
+            } else {
+                limits.head_timeout
+            };
+            tokio::select! {
+                biased;
+                ended = conversation.as_mut() => return ended,
+                () = state.ending().cancelled(), if !is_ending => {
+                    if state.is_evicted() {
+                        return Err("its place was given to another".into());
+                    }
+                }
+                () = clock.sleep(limit.saturating_sub(state.rested())) => {
+                    if state.rested() < limit {
+                        continue;
+                    }
+                    if !state.has_asked() || is_ending {
+                        return Err("nothing was heard in time".into());
+                    }
+                }
+            }
+            is_ending = true;
+            conversation.as_mut().graceful_shutdown();
+        }
+    }
+
+    fn builder(&self) -> auto::Builder<Streams> {
+        let limits = self.door.limits;
+        let header_bytes = u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX);
+        let mut http = auto::Builder::new(self.streams.clone());
         // hyper refuses buffers below 8 KiB.
         http.http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(head_timeout)
-            .max_buf_size(header_bytes_max.max(8192));
+            .header_read_timeout(limits.head_timeout)
+            .max_buf_size(limits.header_bytes_max.max(8192));
         http.http2()
             .timer(TokioTimer::new())
-            .max_concurrent_streams(streams_max)
+            .max_concurrent_streams(limits.streams_max)
             .max_header_list_size(header_bytes)
-            .keep_alive_interval(Duration::from_secs(30));
-        let asked = Arc::new(AtomicBool::new(false));
-        let (seen, service) = (asked.clone(), self.service);
-        let answer = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-            seen.store(true, Ordering::Relaxed);
-            request.extensions_mut().insert(peer.clone());
-            service.clone().oneshot(request)
-        });
-        let connection = http.serve_connection(TokioIo::new(stream), answer);
-        let mut conversation = std::pin::pin!(self.watcher.watch(connection));
-        // The protocol is guessed from the first bytes without a time limit of its own.
-        match self
-            .door
-            .clock
-            .timeout(head_timeout, conversation.as_mut())
-            .await
-        {
-            Ok(ended) => ended,
-            Err(silent) if !asked.load(Ordering::Relaxed) => Err(silent.into()),
-            Err(_) => conversation.await,
-        }
+            .initial_stream_window_size(limits.window_bytes)
+            .initial_connection_window_size(limits.window_bytes)
+            .max_send_buf_size(limits.window_bytes as usize)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT);
+        http
     }
 }
 

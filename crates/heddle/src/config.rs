@@ -68,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) osb: Settings,
     /// How Applications become offerings.
     pub(crate) catalog: Rules,
+    /// What was set and is not heeded, to be told once there is a log.
+    pub(crate) warnings: Vec<String>,
     origins: Vec<(&'static str, Origin)>,
 }
 
@@ -170,6 +172,7 @@ impl Default for Config {
             otlp_endpoint: None,
             osb: Settings::default(),
             catalog: Rules::default(),
+            warnings: Vec::new(),
             origins: Vec::new(),
         }
     }
@@ -249,9 +252,17 @@ impl Config {
         self.set_otlp_endpoint(origin("otlp_endpoint"), args.otlp_endpoint);
     }
 
-    /// OpenTelemetry takes an empty variable for none.
+    /// OpenTelemetry takes an empty variable for none. The variable is there for every program of a machine or a pod, and so
+    /// is no wish that this one must fulfil; a flag or a file is.
     fn set_otlp_endpoint(&mut self, origin: Origin, endpoint: Option<String>) {
-        let endpoint = endpoint.filter(|endpoint| !endpoint.is_empty());
+        let mut endpoint = endpoint.filter(|endpoint| !endpoint.is_empty());
+        if origin == Origin::Environment
+            && let Some(Err(reason)) = endpoint.as_deref().map(otlp::check)
+        {
+            let warning = format!("OTEL_EXPORTER_OTLP_ENDPOINT is ignored: {reason}");
+            self.warnings.push(warning);
+            endpoint = None;
+        }
         self.set("telemetry", origin, endpoint, |config, value| {
             config.otlp_endpoint = Some(value)
         });

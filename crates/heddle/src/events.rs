@@ -108,7 +108,7 @@ impl tower::Service<Request<Incoming>> for EventsDoor {
         if let Err(misdirected) = self.hosts.check(request.uri(), request.headers()) {
             let answer = refuse(
                 StatusCode::MISDIRECTED_REQUEST,
-                "misdirected",
+                heddle_api::refusals::MISDIRECTED,
                 &misdirected.to_string(),
             );
             return Box::pin(std::future::ready(Ok(answer)));

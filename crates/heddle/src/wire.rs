@@ -29,7 +29,7 @@ use heddle_rt::net::trust::Roots;
 use heddle_rt::net::{self, Door};
 use heddle_rt::shutdown::{End, Interrupts, Phase};
 use heddle_rt::vfs::Lock;
-use heddle_rt::{Chance, Clock, DiskVfs, OnError, Shutdown, Tasks, Vfs};
+use heddle_rt::{Budget, Chance, Clock, DiskVfs, OnError, Shutdown, Tasks, Vfs};
 use heddle_store::{Key, OpenError, Store};
 
 use crate::backup::server::Backups;
@@ -250,7 +250,16 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         tasks.child("backup"),
     );
     let own_listeners = OwnListeners::default();
-    let mesh = open_mesh(config, world, &tasks, shares, log, observer, &own_listeners)?;
+    let budget = Budget::default();
+    let courier = courier(
+        config,
+        world,
+        &tasks,
+        shares,
+        budget.clone(),
+        &own_listeners,
+    );
+    let mesh = open_mesh(config, world, &tasks, log, courier, observer)?;
     let asks_who = config.asks_publishers();
     let plane = Plane::start(mesh.clone(), &tasks.child("routing"), asks_who);
     let clients = config.events_client_ca.as_deref().map(client_roots);
@@ -297,9 +306,11 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
             plain_on_loopback: true,
             limits: net::Limits {
                 connections_max: shares.door,
+                address_connections_max: (shares.door - shares.door / 4).max(1),
                 drain_timeout: config.shutdown_grace,
                 ..net::Limits::default()
             },
+            budget: budget.clone(),
         })
     };
     let control_door = door(address, None)?;
@@ -408,24 +419,11 @@ fn open_mesh(
     config: &Config,
     world: &World,
     tasks: &Tasks,
-    shares: Shares,
     log: Arc<EmbeddedLog>,
+    courier: Courier,
     observer: Option<Arc<dyn Observer>>,
-    own_listeners: &OwnListeners,
 ) -> anyhow::Result<Mesh> {
     let limits = EventLimits::default();
-    let (clock, egress) = (world.clock.clone(), config.egress.clone());
-    let courier = Courier::new(CourierOptions {
-        tasks: tasks.child("connections"),
-        clock: world.clock.clone(),
-        connect: Arc::new(Network::beside(clock, egress, own_listeners.clone())),
-        limits: ConnectionLimits {
-            open_max: shares.destination,
-            idle_max: shares.destination,
-            ..ConnectionLimits::default()
-        },
-        replies: limits,
-    });
     let options = heddle_mesh::Options {
         clock: world.clock.clone(),
         chance: world.chance.clone(),
@@ -438,6 +436,30 @@ fn open_mesh(
         observer,
     };
     Mesh::open(options).context("cannot take up the events of the last run")
+}
+
+/// Who carries events to subscribers.
+fn courier(
+    config: &Config,
+    world: &World,
+    tasks: &Tasks,
+    shares: Shares,
+    budget: Budget,
+    own_listeners: &OwnListeners,
+) -> Courier {
+    let (clock, egress) = (world.clock.clone(), config.egress.clone());
+    Courier::new(CourierOptions {
+        tasks: tasks.child("connections"),
+        clock: world.clock.clone(),
+        connect: Arc::new(Network::beside(clock, egress, own_listeners.clone())),
+        limits: ConnectionLimits {
+            open_max: shares.destination,
+            idle_max: shares.destination,
+            ..ConnectionLimits::default()
+        },
+        replies: EventLimits::default(),
+        budget,
+    })
 }
 
 /// Why there is no store, and what to do about a damaged one.

@@ -10,6 +10,7 @@
 use serde_json::Value;
 
 use super::{PatchError, check_depth};
+use crate::schema::{DEPTH_MAX, depth};
 
 const OPERATIONS_MAX: usize = 10_000;
 
@@ -21,10 +22,16 @@ pub(crate) fn json(object: &mut Value, operations: &Value) -> Result<(), PatchEr
     let operations = decode(operations)?;
     let mut patched = object.clone();
     let mut copied_bytes = 0;
+    let mut depth_bound = depth(&patched);
     for operation in &operations {
         operation.apply(&mut patched, &mut copied_bytes)?;
+        // Measured as it grows: what is nested by thousands of moves could not even be dropped.
+        depth_bound = operation.depth_bound(depth_bound);
+        if depth_bound > DEPTH_MAX {
+            check_depth(&patched)?;
+            depth_bound = depth(&patched);
+        }
     }
-    check_depth(&patched)?;
     *object = patched;
     Ok(())
 }
@@ -87,6 +94,18 @@ impl Operation<'_> {
             "test" => self.test(document),
             other => Err(inapplicable(format!("Unexpected kind: {other}"))),
         }
+    }
+
+    /// How deep a document can be at most after this, that was not deeper than `before`: what is put somewhere is as deep as
+    /// it and the way to it together.
+    fn depth_bound(&self, before: usize) -> usize {
+        let added = match self.op {
+            "add" | "replace" => depth(self.value),
+            "move" | "copy" => before,
+            _ => return before,
+        };
+        let steps = self.path.unwrap_or_default().matches('/').count();
+        before.max(steps + added)
     }
 
     fn path(&self) -> Result<&str, PatchError> {

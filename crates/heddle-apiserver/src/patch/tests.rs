@@ -460,3 +460,41 @@ fn touches_the_root(operations: &Value) -> bool {
             }
         })
 }
+
+/// Without a bound while it is applied, the result overflows the stack when it is compared, shown or merely dropped.
+#[test]
+fn nesting_by_operations_is_noticed_before_it_is_too_deep_to_handle() {
+    let nest = |op: &str| -> Vec<Value> {
+        let level = [
+            json!({"op": "add", "path": "/n", "value": {}}),
+            json!({"op": op, "from": "/a", "path": "/n/x"}),
+            json!({"op": "move", "from": "/n", "path": "/a"}),
+        ];
+        level.iter().cloned().cycle().take(9_999).collect()
+    };
+    let deeper_each_time: Vec<Value> = (0..2_000)
+        .map(|level| json!({"op": "add", "path": format!("/a{}", "/x".repeat(level)), "value": {"x": {}}}))
+        .collect();
+    let with_test = {
+        let mut operations = nest("move");
+        operations.insert(9_000, json!({"op": "test", "path": "/a", "value": {}}));
+        operations
+    };
+    for operations in [nest("move"), nest("copy"), deeper_each_time, with_test] {
+        let mut object = json!({"a": {}});
+        let error = json(&mut object, &Value::Array(operations)).unwrap_err();
+        assert!(
+            matches!(&error, PatchError::Malformed(text) if text.contains("nested")),
+            "{error:?}"
+        );
+        assert_eq!(
+            object,
+            json!({"a": {}}),
+            "it is applied whole or not at all"
+        );
+    }
+    // As deep as is allowed, and moved about there, is fine.
+    let mut object = json!({"a": {}});
+    let deep: Vec<Value> = nest("move").into_iter().take(3 * 100).collect();
+    json(&mut object, &Value::Array(deep)).unwrap();
+}

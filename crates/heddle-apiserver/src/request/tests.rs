@@ -92,3 +92,25 @@ fn a_refused_parameter_is_told_with_the_options_it_belongs_to() {
         r#"UpdateOptions.meta.k8s.io "" is invalid: fieldManager: Invalid value: "a\0b": invalid character U+0000 (at position 1)"#,
     );
 }
+
+#[test]
+fn numbers_are_read_up_to_what_they_are_used_for() {
+    let parse = |query: &str| Params::parse(&Method::GET, query);
+    let seconds =
+        |text: &str| parse(&format!("timeoutSeconds={text}")).map(|params| params.timeout_seconds);
+    assert_eq!(seconds("5").unwrap(), Some(5));
+    assert_eq!(seconds("").unwrap(), None);
+    assert_eq!(
+        seconds("18446744073709551615").unwrap(),
+        Some(TIMEOUT_SECONDS_MAX)
+    );
+    assert_eq!(
+        parse("limit=18446744073709551615").unwrap().limit,
+        Some(usize::MAX)
+    );
+    for wrong in ["-1", "1e308", "18446744073709551616", "0x10", "NaN", "1.5"] {
+        for key in ["timeoutSeconds", "limit"] {
+            assert!(parse(&format!("{key}={wrong}")).is_err(), "{key}={wrong}");
+        }
+    }
+}

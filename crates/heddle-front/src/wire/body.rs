@@ -1,8 +1,8 @@
 //! The body of a request: bounded, JSON, and an object.
 
 use bytes::Bytes;
-use http::{HeaderMap, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use heddle_rt::net::receive::{Intake, NotReceived, receive};
+use http::{Extensions, HeaderMap, header};
 use serde_json::{Map, Value};
 
 use super::numbers::{self, Exact};
@@ -37,24 +37,29 @@ impl Body {
     }
 }
 
+/// On whose account bodies are received: all platforms have one together.
+const ACCOUNT: &str = "osb";
+
 /// Reads all of it.
-pub(crate) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Body, Refusal>
+pub(crate) async fn read<B>(
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    body: B,
+) -> Result<Body, Refusal>
 where
     B: hyper::body::Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: std::fmt::Display,
 {
     check_type(headers)?;
-    let collected = Limited::new(body, BYTES_MAX)
-        .collect()
-        .await
-        .map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                Refusal::TooLarge { limit: BYTES_MAX }
-            } else {
-                Refusal::Invalid("the body broke off".to_owned())
-            }
-        })?;
-    parse(&collected.to_bytes())
+    let account = Intake::of(extensions).map(|intake| intake.account_of(ACCOUNT));
+    let received = receive(body, BYTES_MAX, account).await;
+    let received = received.map_err(|error| match error {
+        NotReceived::TooLarge(limit) => Refusal::TooLarge { limit },
+        NotReceived::Broken(_) => Refusal::Invalid("the body broke off".to_owned()),
+        NotReceived::TooSlow => Refusal::TooSlow,
+        NotReceived::NoRoom => Refusal::Unavailable,
+    })?;
+    parse(&received.bytes)
 }
 
 /// Who says nothing about the type is taken at their word that this is OSB.
@@ -104,7 +109,13 @@ mod tests {
     async fn status(kind: Option<&'static str>, body: &'static [u8]) -> u16 {
         let headers = kind.map(|kind| (header::CONTENT_TYPE, HeaderValue::from_static(kind)));
         let headers = headers.into_iter().collect();
-        match read(&headers, Full::new(Bytes::from_static(body))).await {
+        match read(
+            &headers,
+            &Extensions::new(),
+            Full::new(Bytes::from_static(body)),
+        )
+        .await
+        {
             Ok(_) => 200,
             Err(refusal) => refusal.status().as_u16(),
         }

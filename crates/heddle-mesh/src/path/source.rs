@@ -19,10 +19,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use heddle_rt::net::receive::{Account, Intake, receive};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::Full;
 
 use crate::envelope::{Envelope, HOPS_MAX, TraceContext};
 use crate::event::Event;
@@ -79,7 +81,7 @@ impl Source {
             .as_ref()
             .map_or_else(|_| self.known(&door), |entry| Some(Arc::clone(entry)));
         let accepted = match entry {
-            Ok(entry) => self.accept(who, &entry, &parts.headers, body, begun).await,
+            Ok(entry) => self.accept(who, &entry, &parts, body, begun).await,
             Err(refusal) => Err(refusal),
         };
         let (response, events) = match accepted {
@@ -97,7 +99,7 @@ impl Source {
         &self,
         who: &Who,
         entry: &Arc<str>,
-        headers: &HeaderMap,
+        parts: &Parts,
         body: B,
         begun: Duration,
     ) -> Result<u64, Refusal>
@@ -105,10 +107,14 @@ impl Source {
         B: Body<Data = Bytes> + Send,
         B::Error: std::fmt::Display,
     {
+        let headers = &parts.headers;
         let mode = crate::event::http::mode(headers)?;
-        let body = collect(headers, body, self.limits.body_bytes_max(mode)).await?;
+        let account = account(who, parts);
+        let bytes_max = self.limits.body_bytes_max(mode);
+        // Held until the events are on disk: they are slices of it.
+        let body = receive(body, bytes_max, account).await?;
         let (received, unencoded) =
-            crate::event::http::read_counting(headers, &body, &self.limits)?;
+            crate::event::http::read_counting(headers, &body.bytes, &self.limits)?;
         self.shared.metrics.unencoded(unencoded);
         let trace = trace_context(headers);
         let request_id = request_id(headers);
@@ -242,6 +248,19 @@ impl Source {
     }
 }
 
+/// On whose account a request is received. Whoever said who they are has one of their own.
+fn account<'a>(who: &'a Who, parts: &'a Parts) -> Option<Account<'a>> {
+    let intake = Intake::of(&parts.extensions)?;
+    Some(match who {
+        Who::Application(name) => intake.account_of(name),
+        Who::Administrator => intake.account_of(ADMINISTRATOR),
+        Who::Anonymous => intake.account(),
+    })
+}
+
+/// No Application is called that.
+const ADMINISTRATOR: &str = "administrator/";
+
 /// How an event comes.
 struct Coming {
     /// What is kept with it.
@@ -319,48 +338,6 @@ fn path(path: &str) -> Option<Path<'_>> {
             Some(Path::Application(application))
         }
         _ => None,
-    }
-}
-
-/// The whole body, if it is no longer than allowed. A small one that came in one piece is not copied.
-async fn collect<B>(headers: &HeaderMap, body: B, bytes_max: usize) -> Result<Bytes, Refusal>
-where
-    B: Body<Data = Bytes> + Send,
-    B::Error: std::fmt::Display,
-{
-    let announced = headers.get(header::CONTENT_LENGTH);
-    let announced = announced.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > bytes_max) {
-        return Err(refusal::too_large(bytes_max));
-    }
-    let mut body = std::pin::pin!(body);
-    let mut first: Option<Bytes> = None;
-    let mut rest = BytesMut::new();
-    let mut length = 0;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| refusal::body_broken(&error.to_string()))?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        length += data.len();
-        if length > bytes_max {
-            return Err(refusal::too_large(bytes_max));
-        }
-        match &first {
-            None => first = Some(data),
-            Some(start) => {
-                if rest.is_empty() {
-                    rest.reserve(announced.unwrap_or(length).min(bytes_max));
-                    rest.extend_from_slice(start);
-                }
-                rest.extend_from_slice(&data);
-            }
-        }
-    }
-    if rest.is_empty() {
-        Ok(first.unwrap_or_default())
-    } else {
-        Ok(rest.freeze())
     }
 }
 

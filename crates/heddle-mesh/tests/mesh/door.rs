@@ -29,6 +29,8 @@ async fn an_event_that_cannot_be_kept_is_refused_with_what_to_do() {
         let (got, after, body) = world.post("/broker/ns/default").await;
         assert_eq!((got, after.as_deref()), (status, pause), "{body}");
         assert_eq!(body["code"], code);
+        let fate = (code == "log-broken").then_some("unknown");
+        assert_eq!(body["fate"].as_str(), fate, "{body}");
     }
     log.refuse(None);
     assert_eq!(world.post("/broker/ns/default").await.0, 202);

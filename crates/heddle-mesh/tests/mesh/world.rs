@@ -717,6 +717,7 @@ fn try_open(
         connect: Arc::new(Wires(Arc::clone(subscribers))),
         limits: ConnectionLimits::default(),
         replies: limits,
+        budget: heddle_rt::Budget::default(),
     });
     let options = Options {
         clock: clock.clone(),

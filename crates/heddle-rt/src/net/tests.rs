@@ -36,6 +36,7 @@ fn door(limits: Limits) -> Door {
         tls: None,
         plain_on_loopback: true,
         limits,
+        budget: Budget::default(),
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) fn open(means: Means) -> Result<Mesh, String> {
         connect,
         limits: ConnectionLimits::default(),
         replies: limits,
+        budget: heddle_rt::Budget::default(),
     });
     let options = Options {
         clock,

@@ -176,6 +176,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + 
 impl<B> tower::Service<Request<B>> for Layer
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
 {
     type Response = Response<Body>;
     type Error = Infallible;
@@ -216,6 +217,7 @@ async fn write<B>(
 ) -> Result<Response<Body>, Infallible>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
 {
     match chaos.strikes_write() {
         None => {
@@ -314,6 +316,7 @@ async fn watch<B>(
 ) -> Result<Response<Body>, Infallible>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::fmt::Display,
 {
     while chaos.seen.lock().frozen.is_some() {
         chaos.clock.sleep(std::time::Duration::from_secs(1)).await;

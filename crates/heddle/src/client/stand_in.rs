@@ -60,6 +60,7 @@ impl StandIn {
             tls: None,
             plain_on_loopback: true,
             limits: net::Limits::default(),
+            budget: heddle_rt::Budget::default(),
         };
         let router = Router::new().fallback(answer).with_state(script.clone());
         let tasks = Tasks::new("stand-in");

@@ -50,6 +50,9 @@ pub(super) async fn run(
         LogFormat::Json => telemetry::Format::Json,
     };
     telemetry::init(&config.log_filter, format)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
     // Listened to from the start: a signal during recovery must not kill half-way.
     let mut interrupts = Interrupts::from_signals().context("cannot listen for signals")?;
     let running = tokio::select! {

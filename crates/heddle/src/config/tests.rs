@@ -244,3 +244,24 @@ fn a_backlog_without_any_room_is_refused_by_name() {
     let text = format!("{error:#}");
     assert!(text.contains("nonzero"), "{text}");
 }
+
+#[test]
+fn an_endpoint_of_the_environment_that_cannot_be_used_is_a_warning_and_one_of_a_flag_an_error() {
+    let args = || ConfigArgs {
+        otlp_endpoint: Some("ftp://collector".to_owned()),
+        ..ConfigArgs::default()
+    };
+    let mut config = Config::default();
+    let text = "telemetry: {otlpEndpoint: 'http://127.0.0.1:4318'}\n";
+    config.take_file(parse_file(Path::new("f"), text).unwrap());
+    config.take_args(args(), |_| Origin::Environment);
+    assert_eq!(
+        config.otlp_endpoint.as_deref(),
+        Some("http://127.0.0.1:4318")
+    );
+    assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+    assert!(config.warnings[0].starts_with("OTEL_EXPORTER_OTLP_ENDPOINT is ignored: "));
+    let mut config = Config::default();
+    config.take_args(args(), |_| Origin::Flag);
+    assert!(config.check().is_err() && config.warnings.is_empty());
+}

@@ -45,6 +45,7 @@ impl Charts {
             tls: None,
             plain_on_loopback: true,
             limits: Limits::default(),
+            budget: heddle_rt::Budget::default(),
         };
         let serving = net::serve(listener, door, router, charts.tasks.cancellation());
         charts.tasks.spawn("charts", OnError::Report, serving);

@@ -1,7 +1,8 @@
 //! What strangers learn and may do at the two listeners: nothing, whatever name or whichever headers they come with.
 
+use std::collections::BTreeMap;
+
 use http::{Request, StatusCode};
-use serde_json::json;
 
 use crate::harness::{Answer, Server, read};
 
@@ -173,6 +174,90 @@ async fn an_impersonating_proxy_makes_nobody_administrator_at_any_door() {
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
 }
 
+/// What `promtool check metrics` would say about the older text format, and what the format itself asks for.
+fn lint(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut families: BTreeMap<&str, (&str, bool)> = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, help) = help.split_once(' ').unwrap_or((help, ""));
+            let twice = families.insert(name, ("", !help.is_empty())).is_some();
+            faults.extend(twice.then(|| format!("{name} is described twice")));
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = kind.split_once(' ').unwrap_or((kind, ""));
+            match families.get_mut(name) {
+                Some(family) => family.0 = kind,
+                None => faults.push(format!("{name} has no HELP before its TYPE")),
+            }
+        } else if line.starts_with('#') || line.is_empty() {
+            faults.push(format!("what is this: {line:?}"));
+        } else {
+            let series = line.split([' ', '{']).next().unwrap_or_default();
+            let parts = ["", "_bucket", "_sum", "_count"];
+            let known = parts.iter().any(|part| {
+                let family = series
+                    .strip_suffix(part)
+                    .and_then(|name| families.get(name));
+                family.is_some_and(|(kind, _)| part.is_empty() != (*kind == "histogram"))
+            });
+            faults.extend((!known).then(|| format!("{series} belongs to no family")));
+            let value = line.rsplit(' ').next().unwrap_or_default();
+            faults.extend(
+                value
+                    .parse::<f64>()
+                    .is_err()
+                    .then(|| format!("no number: {line}")),
+            );
+        }
+    }
+    for (name, (kind, has_help)) in families {
+        let is = |wrong: bool, what: &str| wrong.then(|| format!("{name}: {what}"));
+        let plain = name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        faults.extend(is(!has_help, "no help"));
+        faults.extend(is(
+            !plain || !name.starts_with("heddle_"),
+            "no name of ours",
+        ));
+        faults.extend(is(
+            !["counter", "gauge", "histogram"].contains(&kind),
+            "no type",
+        ));
+        faults.extend(is(
+            (kind == "counter") != name.ends_with("_total"),
+            "_total is for counters, and they have it",
+        ));
+        let units = [
+            "_ms",
+            "_milliseconds",
+            "_minutes",
+            "_hours",
+            "_kb",
+            "_mb",
+            "_kilobytes",
+            "_megabytes",
+            "_percent",
+        ];
+        let stem = name.strip_suffix("_total").unwrap_or(name);
+        faults.extend(is(
+            units.iter().any(|unit| stem.ends_with(unit)),
+            "seconds and bytes are the units",
+        ));
+        faults.extend(is(
+            kind == "histogram" && !name.ends_with("_seconds"),
+            "a histogram of something else than seconds",
+        ));
+        faults.extend(is(
+            ["gauge", "counter", "histogram"]
+                .iter()
+                .any(|kind| name.contains(kind)),
+            "its type is in its name",
+        ));
+    }
+    faults
+}
+
 #[tokio::test]
 async fn metrics_are_told_in_the_format_that_is_asked_for() {
     let server = Server::start().await;
@@ -193,12 +278,14 @@ async fn metrics_are_told_in_the_format_that_is_asked_for() {
         assert_eq!(answer.body.ends_with("# EOF\n"), open, "{accept}");
         let counter = "# TYPE heddle_api_requests_total counter\n";
         assert_eq!(answer.body.contains(counter), !open, "{accept}");
-        let body = json!(answer.body);
         assert!(
-            body.as_str()
-                .unwrap()
-                .contains("\nheddle_api_requests_total{"),
+            answer.body.contains("\nheddle_api_requests_total{"),
             "{accept}"
         );
+        if !open {
+            assert_eq!(lint(&answer.body), Vec::<String>::new());
+        }
     }
+    let wrong = "# TYPE heddle_x counter\nheddle_x 1\n# HELP heddle_y_ms Y.\n# TYPE heddle_y_ms gauge\nheddle_y_ms x\n";
+    assert_eq!(lint(wrong).len(), 4, "{:?}", lint(wrong));
 }

@@ -19,4 +19,4 @@ mod routing;
 mod security;
 pub(crate) mod stage;
 pub(crate) mod subscriber;
-mod wire;
+pub(crate) mod wire;

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod bad_input;
+mod bombs;
 mod broker;
 mod cli;
 mod clients;
@@ -13,6 +14,7 @@ mod crash;
 mod documents;
 mod doors;
 mod events;
+mod flood;
 mod harness;
 mod remote;
 mod serve;

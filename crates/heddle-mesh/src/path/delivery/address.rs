@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use heddle_rt::budget::Holder;
 use heddle_rt::net::dial::Place;
 use heddle_rt::net::trust::{BadRoots, Roots};
 use http::Uri;
@@ -20,6 +21,8 @@ pub struct Address {
     /// What HTTP/2 wants: all of it.
     pub(super) whole: Uri,
     pub(super) pool: Arc<Pool>,
+    /// On whose account its replies are read and its events are sent.
+    pub(super) holder: Holder,
 }
 
 /// A URL that nothing can be delivered to.
@@ -89,6 +92,7 @@ impl Parsed {
 
     pub(super) fn with(self, pool: Arc<Pool>) -> Address {
         Address {
+            holder: Holder::Destination(format!("{}:{}", self.place.host, self.place.port).into()),
             opening: self.opening().into_bytes().into(),
             whole: self.whole,
             pool,

@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use heddle_rt::budget::Lease;
 
 use super::pool::{Body, Broken};
 
@@ -19,6 +20,8 @@ use super::pool::{Body, Broken};
 pub const ANSWER_BYTES_MAX: usize = 1024;
 /// How much is read for the sake of the connection alone. Beyond it a new connection is cheaper.
 const DRAIN_BYTES_MAX: usize = 64 * 1024;
+/// How much of a reply is kept without a lease. How many of those there are is bounded by the attempts.
+const REPLY_BYTES_FREE: usize = 16 * 1024;
 /// How long an answer whose status is known and whose body does not matter may keep us.
 pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -61,12 +64,17 @@ pub(super) struct Reader {
     first: Bytes,
     /// Only when the body came in several pieces.
     all: BytesMut,
+    /// The right to keep more than a little, of a body that may be long.
+    lease: Option<Lease>,
 }
 
 impl Reader {
     /// For a body of which all is wanted, or nothing.
-    pub(super) fn whole(body: Body, bytes_max: usize) -> Self {
-        Self::new(body, bytes_max, bytes_max)
+    pub(super) fn whole(body: Body, bytes_max: usize, lease: Lease) -> Self {
+        Self {
+            lease: Some(lease),
+            ..Self::new(body, bytes_max, bytes_max)
+        }
     }
 
     /// For a body of which the beginning is of interest to people.
@@ -87,6 +95,7 @@ impl Reader {
             read: 0,
             first: Bytes::new(),
             all: BytesMut::new(),
+            lease: None,
         }
     }
 
@@ -108,6 +117,7 @@ impl Reader {
                 Ok(data) => data,
                 Err(error) => return End::Broken(error),
             };
+            self.make_room(data.len()).await;
             self.read += data.len();
             self.keep(data);
             if self.read > self.read_max {
@@ -115,6 +125,18 @@ impl Reader {
             }
         }
         End::Whole
+    }
+
+    /// Waits until as much may be kept, which counts against the time of the attempt. A short answer needs no leave.
+    async fn make_room(&mut self, bytes: usize) {
+        let kept = self.first.len() + self.all.len();
+        let Some(lease) = &mut self.lease else { return };
+        if kept + bytes <= REPLY_BYTES_FREE || self.read + bytes > self.read_max {
+            return;
+        }
+        // What was free so far is counted with the first piece that is not, and a vector that grows is twice as large.
+        let wanted = 2 * (kept + bytes);
+        lease.grow_to(wanted).await;
     }
 
     fn keep(&mut self, data: Bytes) {

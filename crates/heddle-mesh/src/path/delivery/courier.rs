@@ -2,8 +2,9 @@
 //!
 //! One call is one attempt. It has one time limit, from waiting for a connection to the last byte of the answer, and it
 //! always ends with a [`Report`]: nothing a destination does makes it wait longer, take more memory than an event may
-//! have, or go elsewhere, for redirects are not followed. Of what came with an event only the event travels on, its trace
-//! context and the id of its request; no credential that was shown to heddle is shown to anybody else.
+//! have and the budget of the process allows, or go elsewhere, for redirects are not followed. Of what came with an event
+//! only the event travels on, its trace context and the id of its request; no credential that was shown to heddle is
+//! shown to anybody else.
 //!
 //! A connection that rested and turns out to be closed is replaced without a word, once, and only if nothing was heard on
 //! it. That may deliver twice what a destination took without answering, which at-least-once delivery allows.
@@ -17,10 +18,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use heddle_api::duck::DeliveryFormat;
+use heddle_rt::budget::Class;
 use heddle_rt::net::dial::{Connect, Place};
 use heddle_rt::net::own::OwnListener;
 use heddle_rt::vfs::is_exhausted;
-use heddle_rt::{Clock, OnError, Tasks};
+use heddle_rt::{Budget, Clock, OnError, Tasks};
 use http::header::{RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::Full;
@@ -56,6 +58,8 @@ pub struct CourierOptions {
     pub limits: Limits,
     /// What a reply may be.
     pub replies: ce::Limits,
+    /// What replies are leased from.
+    pub budget: Budget,
 }
 
 /// Carries events. Cheap to clone; clones share connections.
@@ -68,6 +72,7 @@ pub struct Courier {
 struct Inner {
     means: Means,
     replies: ce::Limits,
+    budget: Budget,
     /// One pool for each origin that somebody has an address of.
     pools: Mutex<HashMap<Place, Weak<Pool>>>,
 }
@@ -160,6 +165,7 @@ impl Courier {
                 limits: options.limits,
             },
             replies: options.replies,
+            budget: options.budget,
             pools: Mutex::default(),
         });
         let courier = Arc::downgrade(&inner);
@@ -426,7 +432,8 @@ impl Inner {
         } = answer;
         let mode = ce::mode(&headers);
         let bytes_max = mode.map_or(0, |mode| self.replies.body_bytes_max(mode));
-        let mut reader = Reader::whole(body, bytes_max);
+        let lease = self.budget.lease(Class::Reply, to.holder.clone());
+        let mut reader = Reader::whole(body, bytes_max, lease);
         let end = self.read_within(&mut reader, left).await;
         let (kept, body) = reader.into_parts();
         let failed = |error| Outcome::Failed { error };

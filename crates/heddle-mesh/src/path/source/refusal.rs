@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use heddle_api::refusals as code;
+use heddle_rt::net::receive::NotReceived;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::Full;
 
@@ -82,6 +83,24 @@ impl From<NotAnEvent> for Refusal {
     }
 }
 
+impl From<NotReceived> for Refusal {
+    fn from(error: NotReceived) -> Self {
+        match error {
+            NotReceived::TooLarge(bytes_max) => too_large(bytes_max),
+            NotReceived::Broken(error) => body_broken(&error),
+            NotReceived::TooSlow => {
+                let message = "the body arrived too slowly; send it again, at once";
+                Self::new(StatusCode::REQUEST_TIMEOUT, code::BODY_TOO_SLOW, message)
+            }
+            NotReceived::NoRoom => {
+                let message = "too many requests are being received at once; send it again";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, code::OVERLOADED, message)
+                    .after(AFTER_BUSY)
+            }
+        }
+    }
+}
+
 impl From<Refused> for Refusal {
     fn from(refused: Refused) -> Self {
         let message = refused.to_string();
@@ -123,7 +142,16 @@ impl From<Refused> for Refusal {
                 refusal
             }
             Refused::Broken(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, code::LOG_BROKEN, message)
+                let mut refusal =
+                    Self::new(StatusCode::SERVICE_UNAVAILABLE, code::LOG_BROKEN, message);
+                // The write that failed may have reached the disk, and recovery keeps whatever is whole.
+                refusal.body.message.push_str(
+                    "; whether this request was stored is known only after a restart: send it again with the same ids, it may \
+                     then arrive twice",
+                );
+                let fate = ("fate".to_owned(), "unknown".into());
+                refusal.body.details = [fate].into();
+                refusal
             }
         }
     }
@@ -190,7 +218,7 @@ pub(super) fn forbidden(who: &Who, entry: &str, denied: Denied, index: Option<u6
     refusal
 }
 
-pub(super) fn too_large(bytes_max: usize) -> Refusal {
+fn too_large(bytes_max: usize) -> Refusal {
     let message = format!(
         "the request is larger than {bytes_max} bytes; send less at once, or refer to the data"
     );
@@ -201,7 +229,7 @@ pub(super) fn too_large(bytes_max: usize) -> Refusal {
     )
 }
 
-pub(super) fn body_broken(error: &str) -> Refusal {
+fn body_broken(error: &str) -> Refusal {
     let message = format!("the body did not arrive whole: {error}");
     Refusal::new(StatusCode::BAD_REQUEST, code::BODY_INCOMPLETE, message)
 }

@@ -76,6 +76,7 @@ impl Subscribers {
             tls: None,
             plain_on_loopback: true,
             limits: net::Limits::default(),
+            budget: heddle_rt::Budget::default(),
         };
         let closing = tasks.cancellation();
         tasks.spawn(

@@ -28,6 +28,7 @@ fn courier(limits: Limits) -> Courier {
         clock,
         limits,
         replies: ce::Limits::default(),
+        budget: Budget::default(),
     })
 }
 

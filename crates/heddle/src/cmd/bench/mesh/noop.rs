@@ -37,6 +37,7 @@ pub(super) fn door(world: &World) -> Door {
         tls: None,
         plain_on_loopback: true,
         limits: Limits::default(),
+        budget: heddle_rt::Budget::default(),
     }
 }
 

@@ -89,6 +89,7 @@ impl Pair {
             tls: None,
             plain_on_loopback: true,
             limits: net::Limits::default(),
+            budget: Budget::default(),
         };
         let service = axum::Router::new().fallback(repeat);
         tasks.spawn("door", OnError::Report, async move {
@@ -100,6 +101,7 @@ impl Pair {
             connect: connect.clone(),
             limits,
             replies: ce::Limits::default(),
+            budget: Budget::default(),
         });
         Self {
             tasks,
