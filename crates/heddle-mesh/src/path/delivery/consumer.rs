@@ -16,6 +16,7 @@ mod lost;
 mod overflow;
 mod own;
 mod postponed;
+mod reading;
 mod reconcile;
 mod starved;
 mod turn;
@@ -36,7 +37,7 @@ use super::timer::{Due, What};
 use crate::journal::line::ConsumerId;
 use crate::journal::positions::{Retry, Tally};
 use crate::journal::{Line, Marked};
-use crate::log::{Batch, Offset, Record, Unavailable};
+use crate::log::{Offset, Record, Unavailable};
 use crate::metrics::Answers;
 use crate::path::delivery::lane;
 use crate::routes;
@@ -52,8 +53,6 @@ pub(crate) use own::{Revision, is_own};
 
 /// Events that wait in memory for one consumer; more stay in the log until there is room.
 pub(crate) const QUEUE_MAX: usize = 4096;
-/// A consumer that fell behind reads on once it has no more than this many waiting.
-const REFILL_BELOW: usize = QUEUE_MAX / 2;
 /// Events on record with a failed attempt; beyond that nothing is tried for the first time until one has ended.
 pub(crate) const RETRYING_MAX: usize = 2048;
 
@@ -178,89 +177,6 @@ impl Consumer {
     pub(crate) fn touch(self: &Arc<Self>, shared: &Shared, state: &mut State) {
         if !std::mem::replace(&mut state.dirty, true) {
             shared.mark_dirty(self);
-        }
-    }
-
-    /// From the scanner: an event of the consumer's own.
-    pub(crate) fn offer(self: &Arc<Self>, shared: &Arc<Shared>, record: &Record) {
-        let mut state = self.lock();
-        if state.counted_to.is_some() {
-            // It reads and counts everything itself until it has caught up.
-            return;
-        }
-        state.tally.matched += 1;
-        self.touch(shared, &mut state);
-        match state.reading {
-            Reading::Live if state.waiting() < QUEUE_MAX => {
-                state.push_fresh(shared, record);
-                self.wake(shared, &mut state);
-            }
-            Reading::Live => {
-                state.reading = Reading::Behind {
-                    next: record.offset,
-                    asked: false,
-                };
-            }
-            Reading::Behind { .. } => {}
-        }
-    }
-
-    /// From the scanner, which alone moves `scanned`: records that the consumer asked for.
-    pub(crate) fn refill(self: &Arc<Self>, shared: &Arc<Shared>, batch: &Batch, scanned: Offset) {
-        let mut state = self.lock();
-        let Reading::Behind { next, .. } = state.reading else {
-            return;
-        };
-        let counted = state.counted_to.unwrap_or(Offset::MAX);
-        let mut at = next;
-        for record in batch.records.iter().filter(|record| record.offset >= next) {
-            if record.offset >= scanned || state.waiting() >= QUEUE_MAX {
-                break;
-            }
-            at = record.offset + 1;
-            if state.is_own(record) {
-                state.count(record.offset);
-                if !state.ended.remove(&record.offset)
-                    && !state.retrying.contains_key(&record.offset)
-                    && !self.expires(shared, &mut state, record.offset)
-                {
-                    state.push_fresh(shared, record);
-                }
-            }
-        }
-        if state.waiting() < QUEUE_MAX {
-            at = at.max(batch.next.min(scanned));
-        }
-        state.read_past(&batch.damaged, &(next..at.min(counted)));
-        state.ended = state.ended.split_off(&at);
-        if at >= scanned {
-            state.reading = Reading::Live;
-            state.counted_to = None;
-            self.lay_lost_to_rest(shared, &mut state);
-            self.reconcile(shared, &mut state, scanned);
-        } else {
-            state.reading = Reading::Behind {
-                next: at,
-                asked: false,
-            };
-            if let Some(counted) = &mut state.counted_to {
-                *counted = (*counted).max(at);
-            }
-        }
-        self.touch(shared, &mut state);
-        self.wake(shared, &mut state);
-        self.ask(shared, &mut state);
-    }
-
-    /// Asks for more to read when there is room.
-    pub(crate) fn ask(self: &Arc<Self>, shared: &Shared, state: &mut State) {
-        if state.waiting() > REFILL_BELOW {
-            return;
-        }
-        if let Reading::Behind { asked, .. } = &mut state.reading
-            && !std::mem::replace(asked, true)
-        {
-            shared.refills.ask(self.id);
         }
     }
 
