@@ -55,7 +55,7 @@ fn paths_say_what_is_meant() {
         "/apis/g/v1/namespaces/a/things/x/status/deeper",
         Path::Unknown,
     );
-    check("/", Path::Unknown);
+    check("/", Path::Root);
 }
 
 #[test]

@@ -195,7 +195,7 @@ async fn places_and_kinds_that_do_not_exist() {
     let case = Case::new().await;
     let get = |path: &str| Request::get(path).body(Vec::new()).unwrap();
     for path in [
-        "/api/v1/namespaces/default/pods",
+        "/api/v1/nodes",
         "/apis/no.such.group/v1/things",
         "/api/v2",
         "/openapi/v9",

@@ -150,7 +150,9 @@ async fn health_needs_no_credentials_and_unknown_paths_are_a_status() {
             "{path}"
         );
     }
-    for path in ["/", "/nothing", "/apix", "/v3/catalog", "/livez/x"] {
+    // The list of paths names what there is, so it is not for strangers.
+    assert_eq!(server.get("/").await.code, StatusCode::UNAUTHORIZED);
+    for path in ["/nothing", "/apix", "/v3/catalog", "/livez/x"] {
         let answer = server.get(path).await;
         assert_eq!(answer.code, StatusCode::NOT_FOUND, "{path}");
         assert_eq!(
