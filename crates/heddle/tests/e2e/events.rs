@@ -7,6 +7,7 @@ mod backup;
 mod bad_neighbours;
 mod commands;
 mod crashes;
+mod damage;
 mod dead_letters;
 mod descriptors;
 mod identity;
