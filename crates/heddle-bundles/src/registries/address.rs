@@ -63,6 +63,24 @@ pub(super) struct Address {
     pub(super) path: String,
 }
 
+/// The host without the brackets of IPv6. What could be neither a name nor an address is refused: shown again, it would be read
+/// as something else.
+fn host(text: &str) -> Result<&str, &'static str> {
+    let bracketed = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    let is_name = |text: &str| {
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        text.bytes().all(letter)
+    };
+    match bracketed {
+        Some(address) if address.parse::<std::net::Ipv6Addr>().is_ok() => Ok(address),
+        None if text.is_empty() => Err("names no host"),
+        None if is_name(text) => Ok(text),
+        _ => Err("names no host that could exist"),
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.origin.tls { "https" } else { "http" };
@@ -100,13 +118,7 @@ impl Address {
         if authority.as_str().contains('@') {
             return Err("holds credentials; put them into the secret".to_owned());
         }
-        let host = authority
-            .host()
-            .trim_matches(['[', ']'])
-            .to_ascii_lowercase();
-        if host.is_empty() {
-            return Err("names no host".to_owned());
-        }
+        let host = host(authority.host())?.to_ascii_lowercase();
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Self {
@@ -203,10 +215,14 @@ mod tests {
             "https://",
             "a b",
             "https://x/?q=1",
+            "~[r]",
+            "https://[::1",
+            "https://[x]",
         ] {
             let refused = read(bad).unwrap_err();
             assert!(
-                !refused.contains("is not a URL") || bad == "a b" || bad == "https://",
+                !refused.contains("is not a URL")
+                    || ["a b", "https://", "https://[::1"].contains(&bad),
                 "{refused}"
             );
         }

@@ -146,19 +146,21 @@ fn unready_of(kind: &str, object: &Value, now: Timestamp) -> Option<Unready> {
     let ready = conditions.find(|condition| condition.type_ == READY);
     let unready = Unready::unless_true(object_name, ready)?;
     Some(Unready {
-        settling: is_settling(object, now),
+        settling: is_settling(object, unready.certain, now),
         explained_by: explained_by(kind, object),
         ..unready
     })
 }
 
-/// Whether controllers have not had their moment yet: it was just made, or something was just asked of it.
-fn is_settling(object: &Value, now: Timestamp) -> bool {
+/// Whether controllers have not had their moment yet: it was just made and nothing is certain, or something was just asked
+/// of it.
+fn is_settling(object: &Value, is_certain: bool, now: Timestamp) -> bool {
     let operation = &object["spec"]["operation"];
     let progress = &object["status"]["operation"];
     let has_failed = progress["id"] == operation["id"] && progress["state"] == "failed";
     let accepted = Some(&operation["acceptedAt"]).filter(|_| !has_failed);
-    let times = [Some(&object["metadata"]["creationTimestamp"]), accepted];
+    let created = Some(&object["metadata"]["creationTimestamp"]).filter(|_| !is_certain);
+    let times = [created, accepted];
     let times = times.into_iter().flatten().filter_map(Value::as_str);
     let mut times = times.filter_map(|time| time.parse::<Timestamp>().ok());
     times.any(|time| age(time, now) <= MOMENT)
