@@ -60,7 +60,7 @@ impl Consumer {
         if state.waiting() < QUEUE_MAX {
             at = at.max(batch.next.min(scanned));
         }
-        state.read_past(&batch.damaged, &(next..at.min(counted)));
+        state.read_past(&batch.records, next..at.min(counted));
         state.ended = state.ended.split_off(&at);
         if at >= scanned {
             state.reading = Reading::Live;
