@@ -57,14 +57,30 @@ impl Source {
         Self { shared, limits }
     }
 
-    /// Takes a request of somebody and answers it.
+    /// Takes a request of somebody and answers it. What is refused is heard out first if it is short: whoever is answered in
+    /// the middle of a sentence finds the connection closed, and may never read why.
     pub async fn handle<B>(&self, who: &Who, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: std::fmt::Display,
     {
-        let begun = self.shared.clock.monotonic();
         let (parts, body) = request.into_parts();
+        let mut body = std::pin::pin!(body);
+        let response = self.answer(who, &parts, body.as_mut()).await;
+        let left = body.size_hint().upper();
+        let is_short = left.is_some_and(|bytes| bytes <= HEARD_OUT_BYTES_MAX as u64);
+        if !response.status().is_success() && !body.is_end_stream() && is_short {
+            drop(receive(body, HEARD_OUT_BYTES_MAX, account(who, &parts)).await);
+        }
+        response
+    }
+
+    async fn answer<B>(&self, who: &Who, parts: &Parts, body: B) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: std::fmt::Display,
+    {
+        let begun = self.shared.clock.monotonic();
         let door = match path(parts.uri.path()) {
             Some(door) => door,
             None => return refusal::no_such_path().response(),
@@ -81,7 +97,7 @@ impl Source {
             .as_ref()
             .map_or_else(|_| self.known(&door), |entry| Some(Arc::clone(entry)));
         let accepted = match entry {
-            Ok(entry) => self.accept(who, &entry, &parts, body, begun).await,
+            Ok(entry) => self.accept(who, &entry, parts, body, begun).await,
             Err(refusal) => Err(refusal),
         };
         let (response, events) = match accepted {
@@ -257,6 +273,9 @@ fn account<'a>(who: &'a Who, parts: &'a Parts) -> Option<Account<'a>> {
         Who::Anonymous => intake.account(),
     })
 }
+
+/// What is read of a refused request, so that its connection can be used again.
+const HEARD_OUT_BYTES_MAX: usize = 64 << 10;
 
 /// No Application is called that.
 const ADMINISTRATOR: &str = "administrator/";

@@ -1,10 +1,12 @@
 //! From a publisher to a subscriber: what is taken arrives as it was sent, what is not taken is told why.
 
+use heddle_rt::net;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use super::stage::{self, BROKER, event, shop, trigger};
 use super::subscriber::{Manner, Subscriber};
-use super::wire::Message;
+use super::wire::{self, Message};
 use crate::harness::Server;
 
 /// Publishes and gives the answer, whatever it is.
@@ -239,4 +241,22 @@ async fn senders_that_ask_first_are_answered() {
     let answer = wire.ask("GET", BROKER, &[], b"").await.unwrap();
     assert_eq!(answer.status(), 405);
     assert!(answer.header("allow").unwrap().contains("POST"));
+}
+
+#[tokio::test]
+async fn a_refused_request_leaves_its_connection_usable_however_late_its_body_comes() {
+    let server = stage::with_broker().await;
+    let address = server.events.strip_prefix("http://").unwrap();
+    let mut stream = net::connect(address.parse().unwrap()).await.unwrap();
+    for refused in ["/broker/team-a/nowhere", BROKER, "/nothing/at/all"] {
+        let head =
+            format!("POST {refused} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 5\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // Somebody else's request takes its time meanwhile.
+        server.publish(BROKER, refused, "meanwhile").await;
+        stream.write_all(b"hello").await.unwrap();
+        let answer = wire::read(&mut stream).await.unwrap();
+        let answer = answer.expect("an answer on the same connection");
+        assert!((400..500).contains(&answer.status()), "{}", answer.text());
+    }
 }

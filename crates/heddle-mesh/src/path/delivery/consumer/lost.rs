@@ -1,9 +1,9 @@
 //! Events that were matched, never attempted, and cannot be read any more.
 //!
 //! ```text
-//!   matched ─ ended ─ at hand = owed     what is owed when everything was read can only be among what is missing
+//!   matched ─ ended ─ at hand = owed     what is owed when everything was read can only be among the damaged records
 //! ```
-//! Whose event a damaged or missing record was cannot be asked of its bytes, but the account knows how many there are. They become
+//! Whose event a damaged record was cannot be asked of its bytes, but the account knows how many there are. They become
 //! dead letters without bytes, so that they end like everybody else and somebody hears of them. The floor stays below
 //! them until then: after a restart they are met again.
 
@@ -14,12 +14,12 @@ use bytes::Bytes;
 
 use super::{Consumer, State};
 use crate::journal::{Attempted, Dead};
-use crate::log::{Offset, Record};
+use crate::log::Offset;
 use crate::path::dead_letter::lay_to_rest;
 use crate::path::delivery::lane::DAMAGED;
 use crate::shared::Shared;
 
-/// Damaged and missing records that a consumer has read past, in order.
+/// Damaged records that a consumer has read past, in order.
 #[derive(Debug, Default)]
 pub(super) struct Lost(Vec<Range<Offset>>);
 
@@ -40,32 +40,25 @@ impl Lost {
 }
 
 impl State {
-    /// Takes note of what was not among the records that were read, unless it has ended, is on record, or was counted by
-    /// nobody. A damaged record and a file that is gone come to the same: nothing unfinished is ever trimmed.
-    pub(super) fn read_past(&mut self, records: &[Record], read: Range<Offset>) {
-        let mut next = read.start;
-        let offsets = records.iter().map(|record| record.offset);
-        let offsets = offsets.filter(|offset| read.contains(offset));
-        for offset in offsets.chain([read.end]) {
-            if next < offset {
-                self.miss(next..offset);
+    /// Takes note of what cannot be read among what was read now, unless it has ended, is on record, or was counted by
+    /// nobody.
+    pub(super) fn read_past(&mut self, damaged: &[Range<Offset>], read: &Range<Offset>) {
+        for range in damaged {
+            let mut start = range.start.max(read.start);
+            let end = range.end.min(read.end);
+            if start >= end {
+                continue;
             }
-            next = offset + 1;
+            let ended = self.ended.range(start..end);
+            let on_record = self.retrying.range(start..end).map(|(offset, _)| offset);
+            let mut known: Vec<Offset> = ended.chain(on_record).copied().collect();
+            known.sort_unstable();
+            for offset in known {
+                self.lost.push(start..offset);
+                start = offset + 1;
+            }
+            self.lost.push(start..end);
         }
-    }
-
-    fn miss(&mut self, range: Range<Offset>) {
-        let mut start = range.start;
-        let ended = self.ended.range(range.clone());
-        let on_record = self.retrying.range(range.clone());
-        let on_record = on_record.map(|(offset, _)| offset);
-        let mut known: Vec<Offset> = ended.chain(on_record).copied().collect();
-        known.sort_unstable();
-        for offset in known {
-            self.lost.push(start..offset);
-            start = offset + 1;
-        }
-        self.lost.push(start..range.end);
     }
 }
 
@@ -80,7 +73,7 @@ impl Consumer {
         let owed = state.tally.pending().saturating_sub(state.at_hand());
         let reason = if owed < candidates {
             format!(
-                "{DAMAGED}: {owed} of {candidates} records that cannot be read were this consumer's"
+                "{DAMAGED}: {owed} of {candidates} damaged records that lie close together were this consumer's"
             )
         } else {
             DAMAGED.to_owned()

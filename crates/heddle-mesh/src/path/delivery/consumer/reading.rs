@@ -60,7 +60,9 @@ impl Consumer {
         if state.waiting() < QUEUE_MAX {
             at = at.max(batch.next.min(scanned));
         }
-        state.read_past(&batch.records, next..at.min(counted));
+        let read = next..at.min(counted);
+        state.read_past(&batch.damaged, &read);
+        state.look_for_gaps(batch, read);
         state.ended = state.ended.split_off(&at);
         if at >= scanned {
             state.reading = Reading::Live;

@@ -1,9 +1,34 @@
-//! After records of the journal were lost: what nobody can find any more is counted and told.
+//! After records of the journal or files of the log were lost: what nobody can find any more is counted and told.
+
+use std::ops::Range;
 
 use super::{Consumer, State, note};
 use crate::journal::Line;
-use crate::log::Offset;
+use crate::log::{Batch, Offset};
 use crate::shared::Shared;
+
+impl State {
+    /// Records that are neither there nor known to be damaged went with their file. Nothing unfinished is ever trimmed, so
+    /// events of the consumer's own may have been among them.
+    pub(super) fn look_for_gaps(&mut self, batch: &Batch, read: Range<Offset>) {
+        let here = batch
+            .records
+            .iter()
+            .map(|record| record.offset..record.offset + 1);
+        let mut known: Vec<Range<Offset>> = here.chain(batch.damaged.iter().cloned()).collect();
+        known.sort_unstable_by_key(|range| range.start);
+        let mut next = read.start;
+        for range in known {
+            if range.start > next {
+                break;
+            }
+            next = next.max(range.end);
+        }
+        if next < read.end {
+            self.unsure_from.get_or_insert(next);
+        }
+    }
+}
 
 impl Consumer {
     /// Every event that is left was met. What should have been met besides is lost; what was met besides was its own.
@@ -19,7 +44,7 @@ impl Consumer {
         }
         tracing::error!(
             consumer = %self.key, events, from, to = scanned,
-            "what became of these events is not known: the journal lost it, and the log no longer has them",
+            "what became of these events is not known: the journal does not say, and the log no longer has them",
         );
         state.tally.lost += events;
         let line = Line::Lost {
@@ -31,4 +56,14 @@ impl Consumer {
         };
         note(shared, state, line);
     }
+}
+
+/// Whether every record of this range was read: what a backlog is caught up with looks like this.
+fn is_unbroken(batch: &Batch, read: &Range<Offset>) -> bool {
+    let (Some(first), Some(last)) = (batch.records.first(), batch.records.last()) else {
+        return read.is_empty();
+    };
+    let count = batch.records.len() as Offset;
+    let in_a_row = last.offset - first.offset + 1 == count;
+    in_a_row && first.offset <= read.start && read.end <= last.offset + 1
 }
