@@ -2,7 +2,7 @@
 //!
 //! The first byte decides: a TLS record starts with 0x16, which no HTTP request does. Plain HTTP is
 //! served only on a loopback address and only when the caller allows it. A door bounds what a
-//! stranger can hold: connections ([`connections`]), header bytes, streams, windows, and the time
+//! stranger can hold: connections (`connections`), header bytes, streams, windows, and the time
 //! until the first request and between requests. Who is at the other end ([`Peer`]) and on whose
 //! account a body is received ([`receive`]) travels in the request's extensions; what they may do
 //! is decided elsewhere. Going out to somebody else's door is left to [`dial`].

@@ -6,7 +6,7 @@
 //! An event is *on record* for a consumer when a failed attempt, a dead letter or a redrive names it. All others are
 //! found again by reading the log from the consumer's floor, skipping what has ended.
 //!
-//! Records that the journal lost leave doubt, which [`doubt`] turns into work: what may not have ended is done again.
+//! Records that the journal lost leave doubt, which `doubt` turns into work: what may not have ended is done again.
 
 mod doubt;
 mod short;
