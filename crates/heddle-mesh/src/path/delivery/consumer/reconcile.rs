@@ -11,6 +11,9 @@ impl State {
     /// Records that are neither there nor known to be damaged went with their file. Nothing unfinished is ever trimmed, so
     /// events of the consumer's own may have been among them.
     pub(super) fn look_for_gaps(&mut self, batch: &Batch, read: Range<Offset>) {
+        if is_unbroken(batch, &read) {
+            return;
+        }
         let here = batch
             .records
             .iter()
