@@ -1,4 +1,4 @@
-//! What controllers promise and no compiler checks: every condition that a kind declares is set by somebody, and no round
+//! What controllers promise and no compiler checks: every condition that a kind declares is set by somebody, and no reconcile
 //! sleeps.
 //!
 //! As in `tidy.rs`, every rule is a function from text to findings, tried on the repository and on a planted fault.
@@ -17,7 +17,7 @@ const UNSET: &[(&str, &str)] = &[(
     "synthetic events through the whole flow do not exist yet",
 )];
 
-/// Files in which something waits that is no round: it has a task of its own.
+/// Files in which something waits that is no reconcile: it has a task of its own.
 const SLEEPERS: &[&str] = &[
     "bundle_revision/keep.rs",
     "leader.rs",

@@ -22,8 +22,8 @@ use heddle_api::names;
 use heddle_api::operation::{OperationRequest, RunReport, RunResult};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::machine::{Ctx, Error};
 use crate::operation::{removes, whole_seconds};
+use crate::reconcile::{Ctx, Error};
 
 pub(crate) use run::{Told, content, variables, without_secrets};
 pub(crate) use scene::{Scene, observe, plan_of};

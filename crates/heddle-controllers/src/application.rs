@@ -24,29 +24,32 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket};
-use crate::{Hubs, Parts, Start};
+use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler, Step, StepName};
+use crate::{Parts, Start, Watches};
 use observe::World;
 use rivals::Rivals;
 
-const SOURCE: Ticket = "source";
-const CHANNEL: Ticket = "channel";
-const PUBLISHER: Ticket = "publisher";
+const SOURCE: StepName = "source";
+const CHANNEL: StepName = "channel";
+const PUBLISHER: StepName = "publisher";
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let rivals = Arc::new(Rivals::new(start.options.offers, hubs.applications.store()));
-    let beats = Applications {
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let rivals = Arc::new(Rivals::new(
+        start.options.offers,
+        watches.applications.store(),
+    ));
+    let reconciler = Applications {
         rivals: Arc::clone(&rivals),
     };
-    let controller = Controller::new(beats, &mut hubs.applications, |_| Vec::new())
-        .hears(&mut hubs.applications, move |change| rivals.heed(change))
-        .wakes(&mut hubs.http_sources, owner)
-        .wakes(&mut hubs.channels, owner)
-        .wakes(&mut hubs.secrets, owner);
+    let controller = Controller::new(reconciler, &mut watches.applications, |_| Vec::new())
+        .requeue_each_mapped(&mut watches.applications, move |change| rivals.heed(change))
+        .requeue_mapped(&mut watches.http_sources, owner)
+        .requeue_mapped(&mut watches.channels, owner)
+        .requeue_mapped(&mut watches.secrets, owner);
     start.add(controller, parts);
 }
 
-/// The Application behind a child, by the same key as the Application's own changes: two keys would be two rounds of one
+/// The Application behind a child, by the same key as the Application's own changes: two keys would be two reconciles of one
 /// object at once.
 fn owner<K: Resource>(child: &K) -> Option<ObjectRef<Application>> {
     let controller = child
@@ -62,11 +65,11 @@ pub(crate) struct Applications {
     rivals: Arc<Rivals>,
 }
 
-impl Beats for Applications {
+impl Reconciler for Applications {
     type Kind = Application;
     type World = World;
     const NAME: &'static str = field_manager::APPLICATION;
-    const NEWS: News = News::ASSEMBLED;
+    const NOTICES: Notices = Notices::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: Application) -> Result<World, Error> {
         let rejected = self.rivals.rejected(&object);
@@ -77,12 +80,12 @@ impl Beats for Applications {
         plan::plan(world)
     }
 
-    fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
-        world.absorb(ticket, answer);
+    fn on_applied(&self, world: &mut World, step_name: StepName, answer: Option<DynamicObject>) {
+        world.absorb(step_name, answer);
     }
 
-    fn stumble(&self, world: &mut World, ticket: Ticket, error: &Error) {
-        world.trouble = Some((ticket, error.to_string()));
+    fn on_step_error(&self, world: &mut World, step_name: StepName, error: &Error) {
+        world.trouble = Some((step_name, error.to_string()));
     }
 
     fn status(&self, world: &World, now: Timestamp) -> Option<Value> {

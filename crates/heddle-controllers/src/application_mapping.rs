@@ -16,15 +16,15 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::reconcile::{Controller, Ctx, Error, Reconciler};
 use crate::references::Target;
-use crate::{Hubs, Parts, Start};
+use crate::{Parts, Start, Watches};
 use observe::World;
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Mappings, &mut hubs.mappings, targets)
-        .follows_closely(&mut hubs.applications)
-        .follows_closely(&mut hubs.namespaces);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Mappings, &mut watches.mappings, targets)
+        .requeue_referrers_on_change(&mut watches.applications)
+        .requeue_referrers_on_change(&mut watches.namespaces);
     start.add(controller, parts);
 }
 
@@ -38,11 +38,11 @@ fn targets(mapping: &ApplicationMapping) -> Vec<Target> {
 #[derive(Debug)]
 pub(crate) struct Mappings;
 
-impl Beats for Mappings {
+impl Reconciler for Mappings {
     type Kind = ApplicationMapping;
     type World = World;
     const NAME: &'static str = field_manager::APPLICATION_MAPPING;
-    const HEEDS_OWN_STATUS: bool = false;
+    const READS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, object: ApplicationMapping) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -27,21 +27,21 @@ use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
 
-use crate::dataplane::Door;
-use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
+use crate::dataplane::EntryState;
+use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::watch::Change;
-use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
+use crate::{DataPlane, Parts, Start, Watches, resolve, routing};
 pub(crate) use observe::World;
 #[cfg(test)]
 pub(crate) use retention::Unclaimed;
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Brokers, &mut hubs.brokers, targets)
-        .follows(&mut hubs.applications)
-        .follows(&mut hubs.channels)
-        .follows(&mut hubs.brokers)
-        .hears(&mut hubs.triggers, chosen_from);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Brokers, &mut watches.brokers, targets)
+        .requeue_referrers(&mut watches.applications)
+        .requeue_referrers(&mut watches.channels)
+        .requeue_referrers(&mut watches.brokers)
+        .requeue_each_mapped(&mut watches.triggers, chosen_from);
     start.add_with_mesh(controller, view, parts);
 }
 
@@ -66,13 +66,13 @@ fn chosen_from(change: &Change<'_, Trigger>) -> Vec<ObjectRef<Broker>> {
 }
 
 fn view(plane: &dyn DataPlane, broker: &Broker, hasher: &mut DefaultHasher) {
-    Door::ask(plane, &routing::entry("broker", broker)).hash(hasher);
+    EntryState::ask(plane, &routing::entry("broker", broker)).hash(hasher);
 }
 
 #[derive(Debug)]
 pub(crate) struct Brokers;
 
-impl Beats for Brokers {
+impl Reconciler for Brokers {
     type Kind = Broker;
     type World = World;
     const NAME: &'static str = field_manager::BROKER;
@@ -86,7 +86,7 @@ impl Beats for Brokers {
     }
 
     /// The one step there is removes it.
-    fn absorb(&self, world: &mut World, _: Ticket, _: Option<DynamicObject>) {
+    fn on_applied(&self, world: &mut World, _: StepName, _: Option<DynamicObject>) {
         world.is_removed = true;
     }
 
@@ -94,7 +94,7 @@ impl Beats for Brokers {
         status::status(world, now)
     }
 
-    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+    fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
         retention::again(world, now)
     }
 }

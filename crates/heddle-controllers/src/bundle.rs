@@ -32,39 +32,41 @@ use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
 
-use crate::kin::Kin;
-use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket};
+use crate::bundle_index::BundleIndex;
+use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::usage::{self, Known, offering};
 use crate::watch::Change;
-use crate::{Hubs, Parts, Start};
+use crate::{Parts, Start, Watches};
 use observe::World;
 
-const HOLD: Ticket = "hold";
-const SWEEP: Ticket = "sweep";
-const TOMBSTONE: Ticket = "tombstone";
-const DELETE: Ticket = "delete";
-const RELEASE: Ticket = "release";
+const HOLD: StepName = "hold";
+const SWEEP: StepName = "sweep";
+const TOMBSTONE: StepName = "tombstone";
+const DELETE: StepName = "delete";
+const RELEASE: StepName = "release";
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
     let numbers = start.options.numbers.clone();
-    (hubs.bundles).listen(move |change| match change {
+    (watches.bundles).on_change(move |change| match change {
         Change::Applied { old, new, .. } => numbers.bundle(old.map(|old| &**old), new),
         Change::Listed(bundle) => numbers.bundle(None, bundle),
         Change::Deleted(bundle) => numbers.bundle_gone(bundle),
     });
     let bundles = Bundles {
-        users: Known::new(hubs),
-        kin: Kin::new(hubs),
+        users: Known::new(watches),
+        bundle_index: BundleIndex::new(watches),
     };
-    let controller = Controller::new(bundles, &mut hubs.bundles, targets)
-        .follows_by(&mut hubs.registries, moved)
-        .follows_by(&mut hubs.instances, |change| {
+    let controller = Controller::new(bundles, &mut watches.bundles, targets)
+        .requeue_referrers_of(&mut watches.registries, moved)
+        .requeue_referrers_of(&mut watches.instances, |change| {
             left(change, usage::of_instance)
         })
-        .follows_by(&mut hubs.bindings, |change| left(change, usage::of_binding))
-        .follows_by(&mut hubs.bundles, rivals)
-        .wakes(&mut hubs.revisions, of_revision);
+        .requeue_referrers_of(&mut watches.bindings, |change| {
+            left(change, usage::of_binding)
+        })
+        .requeue_referrers_of(&mut watches.bundles, rivals)
+        .requeue_mapped(&mut watches.revisions, of_revision);
     start.add(controller, parts);
 }
 
@@ -120,42 +122,42 @@ fn of_revision(revision: &BundleRevision) -> Option<ObjectRef<Bundle>> {
 #[derive(Debug)]
 pub(crate) struct Bundles {
     users: Known,
-    kin: Kin,
+    bundle_index: BundleIndex,
 }
 
-impl Beats for Bundles {
+impl Reconciler for Bundles {
     type Kind = Bundle;
     type World = World;
     const NAME: &'static str = field_manager::BUNDLE;
     /// What readings say is written by the controller of Registries.
-    const FOREIGN: &'static [&'static str] = &["seen"];
-    const NEWS: News = News {
+    const FOREIGN_FIELDS: &'static [&'static str] = &["seen"];
+    const NOTICES: Notices = Notices {
         also: &[condition::REVISION_ACCEPTED],
         usual: &[],
         phases: &[(
             "Sweeping",
             "nothing uses the withdrawn bundle, so it is being removed",
         )],
-        ..News::PLAIN
+        ..Notices::PLAIN
     };
 
     async fn observe(&self, ctx: &Ctx, object: Bundle) -> Result<World, Error> {
-        observe::observe(ctx, &self.users, &self.kin, object).await
+        observe::observe(ctx, &self.users, &self.bundle_index, object).await
     }
 
     fn plan(&self, world: &World) -> Vec<Step> {
         plan::plan(world)
     }
 
-    fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
-        world.absorb(ticket, answer);
+    fn on_applied(&self, world: &mut World, step_name: StepName, answer: Option<DynamicObject>) {
+        world.absorb(step_name, answer);
     }
 
     fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
         status::status(world, now)
     }
 
-    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
-        phase::again(&world.standing(), now)
+    fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
+        phase::again(&world.inputs(), now)
     }
 }

@@ -27,34 +27,34 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::kin::Kin;
-use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket};
+use crate::bundle_index::BundleIndex;
+use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::usage::{self, Known};
 use crate::watch::Change;
-use crate::{Hubs, Parts, Start};
+use crate::{Parts, Start, Watches};
 use keep::Keeper;
 pub(crate) use observe::World;
 
-const HOLD: Ticket = "hold";
-const DELETE: Ticket = "delete";
-const RELEASE: Ticket = "release";
+const HOLD: StepName = "hold";
+const DELETE: StepName = "delete";
+const RELEASE: StepName = "release";
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
     let keeper = Arc::new(Keeper::new(&start.options));
     let revisions = Revisions {
-        users: Known::new(hubs),
-        kin: Kin::new(hubs),
+        users: Known::new(watches),
+        bundle_index: BundleIndex::new(watches),
         keeper: Arc::clone(&keeper),
     };
-    let controller = Controller::new(revisions, &mut hubs.revisions, targets)
-        .follows_by(&mut hubs.bundles, moved)
-        .follows_by(&mut hubs.revisions, siblings)
-        .follows_by(&mut hubs.registries, settings)
-        .follows_by(&mut hubs.instances, |change| {
+    let controller = Controller::new(revisions, &mut watches.revisions, targets)
+        .requeue_referrers_of(&mut watches.bundles, moved)
+        .requeue_referrers_of(&mut watches.revisions, siblings)
+        .requeue_referrers_of(&mut watches.registries, settings)
+        .requeue_referrers_of(&mut watches.instances, |change| {
             turned(change, usage::of_instance)
         })
-        .follows_by(&mut hubs.bindings, |change| {
+        .requeue_referrers_of(&mut watches.bindings, |change| {
             turned(change, usage::of_binding)
         });
     start.add(controller, parts);
@@ -131,33 +131,33 @@ fn turned<K>(change: &Change<'_, K>, uses: fn(&K) -> Vec<Target>) -> Vec<Target>
 #[derive(Debug)]
 pub(crate) struct Revisions {
     users: Known,
-    kin: Kin,
+    bundle_index: BundleIndex,
     keeper: Arc<Keeper>,
 }
 
-impl Beats for Revisions {
+impl Reconciler for Revisions {
     type Kind = BundleRevision;
     type World = World;
     const NAME: &'static str = field_manager::BUNDLE_REVISION;
-    const NEWS: News = News {
+    const NOTICES: Notices = Notices {
         // Most revisions are never used.
         usual: &[reason::NOT_FETCHED],
-        ..News::PLAIN
+        ..Notices::PLAIN
     };
 
     async fn observe(&self, ctx: &Ctx, object: BundleRevision) -> Result<World, Error> {
-        observe::observe(ctx, &self.users, &self.kin, object).await
+        observe::observe(ctx, &self.users, &self.bundle_index, object).await
     }
 
     fn plan(&self, world: &World) -> Vec<Step> {
         plan::plan(world)
     }
 
-    fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
-        world.absorb(ticket, answer);
+    fn on_applied(&self, world: &mut World, step_name: StepName, answer: Option<DynamicObject>) {
+        world.absorb(step_name, answer);
     }
 
-    async fn reach_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+    async fn call_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
         self.keeper.keep(ctx, world).await;
         Ok(())
     }
@@ -166,7 +166,7 @@ impl Beats for Revisions {
         status::status(world, now)
     }
 
-    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+    fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
         self.keeper.again(world, now)
     }
 }

@@ -15,17 +15,17 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use crate::dataplane::Door;
-use crate::machine::{Beats, Controller, Ctx, Error, News};
+use crate::dataplane::EntryState;
+use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler};
 use crate::references::Target;
-use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
+use crate::{DataPlane, Parts, Start, Watches, resolve, routing};
 use observe::World;
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Channels, &mut hubs.channels, targets)
-        .follows(&mut hubs.applications)
-        .follows(&mut hubs.channels)
-        .follows(&mut hubs.brokers);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Channels, &mut watches.channels, targets)
+        .requeue_referrers(&mut watches.applications)
+        .requeue_referrers(&mut watches.channels)
+        .requeue_referrers(&mut watches.brokers);
     start.add_with_mesh(controller, view, parts);
 }
 
@@ -39,18 +39,18 @@ fn targets(channel: &Channel) -> Vec<Target> {
 }
 
 fn view(plane: &dyn DataPlane, channel: &Channel, hasher: &mut DefaultHasher) {
-    Door::ask(plane, &routing::entry("channel", channel)).hash(hasher);
+    EntryState::ask(plane, &routing::entry("channel", channel)).hash(hasher);
 }
 
 #[derive(Debug)]
 pub(crate) struct Channels;
 
-impl Beats for Channels {
+impl Reconciler for Channels {
     type Kind = Channel;
     type World = World;
     const NAME: &'static str = field_manager::CHANNEL;
-    const HEEDS_OWN_STATUS: bool = false;
-    const NEWS: News = News::ASSEMBLED;
+    const READS_OWN_STATUS: bool = false;
+    const NOTICES: Notices = Notices::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: Channel) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -233,16 +233,16 @@ pub(crate) struct Words {
     pub ignored: Reason,
 }
 
-/// What the controllers of things with an address ask, once per round.
+/// What the controllers of things with an address ask, once per reconcile.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Door {
+pub(crate) struct EntryState {
     pub base_url: Option<String>,
     pub log: Result<(), String>,
     /// Whether the entry is part of the table in force.
     pub in_force: bool,
 }
 
-impl Door {
+impl EntryState {
     pub(crate) fn ask(plane: &dyn DataPlane, entry: &str) -> Self {
         Self {
             base_url: plane.base_url(),

@@ -14,14 +14,14 @@ use jiff::Timestamp;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error};
-use crate::outlook::Readiness;
+use crate::reconcile::{Controller, Ctx, Error, Reconciler};
+use crate::referenced::Readiness;
 use crate::references::Target;
-use crate::{Hubs, Parts, Start};
+use crate::{Parts, Start, Watches};
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Activations, &mut hubs.activations, targets)
-        .follows_closely(&mut hubs.flows);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Activations, &mut watches.activations, targets)
+        .requeue_referrers_on_change(&mut watches.flows);
     start.add(controller, parts);
 }
 
@@ -50,11 +50,11 @@ pub(crate) struct World {
 #[derive(Debug)]
 pub(crate) struct Activations;
 
-impl Beats for Activations {
+impl Reconciler for Activations {
     type Kind = EventActivation;
     type World = World;
     const NAME: &'static str = field_manager::EVENT_ACTIVATION;
-    const HEEDS_OWN_STATUS: bool = false;
+    const READS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, activation: EventActivation) -> Result<World, Error> {
         let namespace = activation.namespace().unwrap_or_default();

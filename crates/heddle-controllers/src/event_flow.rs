@@ -34,10 +34,12 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket, looks_different};
+use crate::reconcile::{
+    Controller, Ctx, Error, Notices, Reconciler, Step, StepName, referenced_state_changed,
+};
 use crate::references::Target;
 use crate::watch::{Change, name_of};
-use crate::{DataPlane, Hubs, Start};
+use crate::{DataPlane, Start, Watches};
 #[cfg(test)]
 pub(crate) use leaving::Leaving;
 use links::Links;
@@ -45,26 +47,26 @@ use links::Links;
 pub(crate) use observe::Parts;
 pub(crate) use observe::World;
 
-const FLOW: Ticket = "flow";
+const FLOW: StepName = "flow";
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut crate::Parts) {
-    let links = Links::new(&mut hubs.subscriptions);
-    let controller = Controller::new(Flows { links }, &mut hubs.flows, targets)
-        .follows_closely(&mut hubs.mappings)
-        .follows(&mut hubs.http_sources)
-        .follows(&mut hubs.channels)
-        .follows(&mut hubs.subscriptions)
-        .follows_by(&mut hubs.subscriptions, pair)
-        .follows(&mut hubs.brokers)
-        .hears(&mut hubs.brokers, claimants)
-        .follows_closely(&mut hubs.policies)
-        .follows_closely(&mut hubs.activations)
-        .follows_closely(&mut hubs.namespaces);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut crate::Parts) {
+    let links = Links::new(&mut watches.subscriptions);
+    let controller = Controller::new(Flows { links }, &mut watches.flows, targets)
+        .requeue_referrers_on_change(&mut watches.mappings)
+        .requeue_referrers(&mut watches.http_sources)
+        .requeue_referrers(&mut watches.channels)
+        .requeue_referrers(&mut watches.subscriptions)
+        .requeue_referrers_of(&mut watches.subscriptions, pair)
+        .requeue_referrers(&mut watches.brokers)
+        .requeue_each_mapped(&mut watches.brokers, claimants)
+        .requeue_referrers_on_change(&mut watches.policies)
+        .requeue_referrers_on_change(&mut watches.activations)
+        .requeue_referrers_on_change(&mut watches.namespaces);
     start.add_with_mesh(controller, view, parts);
 }
 
 /// What is kept of a flow: what it refers to, and whether it is to go.
-pub(crate) fn gist(flow: &EventFlow) -> EventFlow {
+pub(crate) fn trim(flow: &EventFlow) -> EventFlow {
     let spec = &flow.spec;
     EventFlow {
         metadata: name_of(flow),
@@ -104,7 +106,7 @@ fn targets(flow: &EventFlow) -> Vec<Target> {
 const PAIR: &str = "Application in a namespace";
 
 fn pair(change: &Change<'_, Subscription>) -> Vec<Target> {
-    let pair = links::pair(change.object()).filter(|_| looks_different(change));
+    let pair = links::pair(change.object()).filter(|_| referenced_state_changed(change));
     pair.map(|(application, namespace)| Target::new(PAIR, namespace, application))
         .into_iter()
         .collect()
@@ -177,12 +179,12 @@ pub(crate) struct Flows {
     links: Links,
 }
 
-impl Beats for Flows {
+impl Reconciler for Flows {
     type Kind = EventFlow;
     type World = World;
     const NAME: &'static str = field_manager::EVENT_FLOW;
-    const HEEDS_OWN_STATUS: bool = false;
-    const NEWS: News = News::ASSEMBLED;
+    const READS_OWN_STATUS: bool = false;
+    const NOTICES: Notices = Notices::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: EventFlow) -> Result<World, Error> {
         observe::observe(ctx, &self.links, object).await
@@ -192,11 +194,11 @@ impl Beats for Flows {
         plan::plan(world)
     }
 
-    fn absorb(&self, world: &mut World, _: Ticket, answer: Option<DynamicObject>) {
+    fn on_applied(&self, world: &mut World, _: StepName, answer: Option<DynamicObject>) {
         world.absorb(answer);
     }
 
-    async fn reach_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+    async fn call_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
         leaving::give_up(ctx, world).await
     }
 
@@ -204,7 +206,7 @@ impl Beats for Flows {
         status::status(world, now)
     }
 
-    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+    fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
         leaving::again(world, now)
     }
 }

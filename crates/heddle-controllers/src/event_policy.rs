@@ -18,19 +18,19 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, News};
+use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler};
 use crate::references::Target;
-use crate::{DataPlane, Hubs, Parts, Start};
+use crate::{DataPlane, Parts, Start, Watches};
 use observe::World;
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Policies, &mut hubs.policies, targets)
-        .follows_existence(&mut hubs.applications)
-        .follows_existence(&mut hubs.http_sources)
-        .follows_existence(&mut hubs.channels)
-        .follows_existence(&mut hubs.subscriptions)
-        .follows_existence(&mut hubs.brokers)
-        .follows_existence(&mut hubs.triggers);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Policies, &mut watches.policies, targets)
+        .requeue_referrers_on_existence(&mut watches.applications)
+        .requeue_referrers_on_existence(&mut watches.http_sources)
+        .requeue_referrers_on_existence(&mut watches.channels)
+        .requeue_referrers_on_existence(&mut watches.subscriptions)
+        .requeue_referrers_on_existence(&mut watches.brokers)
+        .requeue_referrers_on_existence(&mut watches.triggers);
     start.add_with_mesh(controller, view, parts);
 }
 
@@ -64,12 +64,12 @@ fn view(plane: &dyn DataPlane, _: &EventPolicy, hasher: &mut DefaultHasher) {
 #[derive(Debug)]
 pub(crate) struct Policies;
 
-impl Beats for Policies {
+impl Reconciler for Policies {
     type Kind = EventPolicy;
     type World = World;
     const NAME: &'static str = field_manager::EVENT_POLICY;
-    const HEEDS_OWN_STATUS: bool = false;
-    const NEWS: News = News::ASSEMBLED;
+    const READS_OWN_STATUS: bool = false;
+    const NOTICES: Notices = Notices::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: EventPolicy) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -5,7 +5,7 @@
 //!   (kyma-integration)       │         ^
 //!                            └─ EventPolicy lets it in        EventActivation shows it to older tools
 //! ```
-//! The key is the Namespace, so that one round at a time decides for all its flows and there is no race to lose between
+//! The key is the Namespace, so that one reconcile at a time decides for all its flows and there is no race to lose between
 //! one that comes and one that goes. Everything is worked out anew from one look at the namespace; what is there already
 //! under the right labels is taken in rather than made twice.
 //!
@@ -35,36 +35,38 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
+use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::{Index, Target};
 use crate::watch::{Change, Watched};
-use crate::{Hubs, Parts, Start};
+use crate::{Parts, Start, Watches};
 pub(crate) use label::is_disabled;
 pub(crate) use links::{goes_only_to, goes_when_unneeded};
 pub(crate) use observe::World;
 use pace::Pace;
 pub(crate) use wanted::{allowed, is_name, succeeds};
 
-const BROKER: Ticket = "broker";
-const LABEL: Ticket = "label";
-const LINK: Ticket = "link";
-const POLICY: Ticket = "policy";
-const ACTIVATION: Ticket = "activation";
+const BROKER: StepName = "broker";
+const LABEL: StepName = "label";
+const LINK: StepName = "link";
+const POLICY: StepName = "policy";
+const ACTIVATION: StepName = "activation";
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
     let flows: Index<EventFlow> = Index::new();
     {
         let flows = flows.clone();
-        (hubs.flows).listen(move |change| flows.update(change, application));
+        (watches.flows).on_change(move |change| flows.update(change, application));
     }
-    let controller = Controller::new(Eventing::default(), &mut hubs.namespaces, |_| Vec::new())
-        .hears(&mut hubs.flows, its_namespace)
-        .hears(&mut hubs.mappings, its_namespace)
-        .hears(&mut hubs.brokers, its_namespace)
-        .hears(&mut hubs.policies, its_namespace)
-        .hears(&mut hubs.activations, its_namespace)
-        .hears(&mut hubs.subscriptions, fed_namespaces)
-        .hears(&mut hubs.applications, move |change| users(change, &flows));
+    let controller = Controller::new(Eventing::default(), &mut watches.namespaces, |_| Vec::new())
+        .requeue_each_mapped(&mut watches.flows, its_namespace)
+        .requeue_each_mapped(&mut watches.mappings, its_namespace)
+        .requeue_each_mapped(&mut watches.brokers, its_namespace)
+        .requeue_each_mapped(&mut watches.policies, its_namespace)
+        .requeue_each_mapped(&mut watches.activations, its_namespace)
+        .requeue_each_mapped(&mut watches.subscriptions, fed_namespaces)
+        .requeue_each_mapped(&mut watches.applications, move |change| {
+            users(change, &flows)
+        });
     start.add(controller, parts);
 }
 
@@ -122,12 +124,12 @@ pub(crate) struct Eventing {
     pace: Pace,
 }
 
-impl Beats for Eventing {
+impl Reconciler for Eventing {
     type Kind = Namespace;
     type World = World;
     const NAME: &'static str = field_manager::EVENTING;
 
-    fn rest(&self, ctx: &Ctx, namespace: &Namespace) -> Option<Duration> {
+    fn defer(&self, ctx: &Ctx, namespace: &Namespace) -> Option<Duration> {
         self.pace.rest(&ctx.options.clock, &namespace.name_any())
     }
 

@@ -1,5 +1,5 @@
-//! Flows in a world that fits in a hand: a server that compares and swaps, and the rounds of three controllers on it, cut
-//! where other rounds can come between.
+//! Flows in a world that fits in a hand: a server that compares and swaps, and the reconciles of three controllers on it, cut
+//! where other reconciles can come between.
 //!
 //! The controllers are the real ones; only reading and writing are replaced, by a server that keeps objects as values. What
 //! the real API server does with them is asked elsewhere.

@@ -16,14 +16,14 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, News};
+use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler};
 use crate::references::Target;
-use crate::{DataPlane, Hubs, Parts, Start};
+use crate::{DataPlane, Parts, Start, Watches};
 use observe::World;
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller =
-        Controller::new(Sources, &mut hubs.http_sources, targets).follows(&mut hubs.channels);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Sources, &mut watches.http_sources, targets)
+        .requeue_referrers(&mut watches.channels);
     start.add_with_mesh(controller, view, parts);
 }
 
@@ -39,12 +39,12 @@ fn view(plane: &dyn DataPlane, source: &HTTPSource, hasher: &mut DefaultHasher) 
 #[derive(Debug)]
 pub(crate) struct Sources;
 
-impl Beats for Sources {
+impl Reconciler for Sources {
     type Kind = HTTPSource;
     type World = World;
     const NAME: &'static str = field_manager::SOURCE;
-    const HEEDS_OWN_STATUS: bool = false;
-    const NEWS: News = News::ASSEMBLED;
+    const READS_OWN_STATUS: bool = false;
+    const NOTICES: Notices = Notices::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: HTTPSource) -> Result<World, Error> {
         observe::observe(ctx, object).await

@@ -33,7 +33,7 @@ where
     W: Future<Output = ()>,
 {
     loop {
-        if let Err(error) = term(&client, &leadership, &work).await {
+        if let Err(error) = hold_lease(&client, &leadership, &work).await {
             tracing::warn!(lease = leadership.lease, %error, "cannot hold the lease; standing again");
         }
         clock.sleep(PAUSE).await;
@@ -41,7 +41,7 @@ where
 }
 
 /// From standing for the lease to losing it.
-async fn term<F, W>(
+async fn hold_lease<F, W>(
     client: &Client,
     leadership: &Leadership,
     work: &F,

@@ -1,11 +1,11 @@
 //! The loops that make the world match what was asked.
 //!
-//! Every controller has the same four beats, and whoever has read one has read them all (what no API server can do is
-//! asked for between steps and status):
+//! Every controller implements the same contract ([`Reconciler`]), and whoever has read one has read them all (what no API
+//! server can do is asked for between steps and status):
 //!
 //! ```text
 //!  wake (a change, a timer)  ->  observe   gather into one value: the object by a live read, what a status
-//!                                          only has to follow from the watches (see `sight`)
+//!                                          only has to follow from the watches (see `cache`)
 //!                            ->  plan      pure: value in, steps out
 //!                            ->  apply     one request per step, each idempotent
 //!                            ->  status    pure: what was observed, as conditions
@@ -22,6 +22,7 @@ mod application;
 mod application_mapping;
 mod broker;
 mod bundle;
+mod bundle_index;
 mod bundle_revision;
 mod bundles;
 mod channel;
@@ -33,25 +34,24 @@ mod eventing;
 #[cfg(test)]
 mod flow_model;
 mod http_source;
-mod kin;
 mod leader;
-mod machine;
-mod numbers;
+mod metrics;
 mod operation;
-mod outlook;
+mod reconcile;
 mod records;
+mod referenced;
 mod references;
 mod registry;
 mod resolve;
 mod routing;
 mod service_binding;
 mod service_instance;
-mod sight;
 mod subscription;
 mod trigger;
 mod usage;
-mod wake;
 mod watch;
+mod watch_cache;
+mod work_queue;
 
 use std::hash::DefaultHasher;
 use std::sync::Arc;
@@ -76,13 +76,13 @@ use tokio::sync::watch::Receiver;
 pub use bundles::{Bundles, Fetch, FetchTrouble, ReadRequest};
 pub use dataplane::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
 pub use leader::{Leadership, lead};
-pub use machine::{Beats, Ctx, Error, News, Step, Ticket};
-pub use numbers::Numbers;
+pub use metrics::Metrics;
+pub use reconcile::{Ctx, Error, Notices, Reconciler, Step, StepName};
 
-use machine::Controller;
-use routing::{Feed, Gate};
-use sight::Sight;
-use watch::{Hub, Watched};
+use reconcile::Controller;
+use routing::{Gate, RouteFeed};
+use watch::{SharedWatch, Watched};
+use watch_cache::WatchCache;
 
 /// What all controllers share.
 #[derive(Debug, Clone)]
@@ -103,7 +103,7 @@ pub struct Options {
     /// Where bundles come from and run. Without it no registry is read and no action is run, and objects say so.
     pub bundles: Option<Arc<dyn Bundles>>,
     /// Numbers about registries and bundles, for whoever serves metrics.
-    pub numbers: Numbers,
+    pub numbers: Metrics,
     /// Set once the controllers know everything that there is, and work.
     pub started: Arc<AtomicBool>,
     /// How Applications become offerings, which decides what clashes. The front must be told the same.
@@ -121,7 +121,7 @@ impl Options {
             broker_classes: Classes::default(),
             data_plane: None,
             bundles: None,
-            numbers: Numbers::default(),
+            numbers: Metrics::default(),
             started: Arc::default(),
             offers: Mode::default(),
         }
@@ -129,32 +129,32 @@ impl Options {
 }
 
 /// One watch per kind.
-pub(crate) struct Hubs {
-    applications: Hub<Application>,
-    mappings: Hub<ApplicationMapping>,
-    http_sources: Hub<HTTPSource>,
-    channels: Hub<Channel>,
-    subscriptions: Hub<Subscription>,
-    brokers: Hub<Broker>,
-    triggers: Hub<Trigger>,
-    namespaces: Hub<Namespace>,
-    policies: Hub<EventPolicy>,
-    activations: Hub<EventActivation>,
-    flows: Hub<EventFlow>,
-    instances: Hub<ServiceInstance>,
-    bindings: Hub<ServiceBinding>,
-    registries: Hub<Registry>,
-    bundles: Hub<Bundle>,
-    revisions: Hub<BundleRevision>,
+pub(crate) struct Watches {
+    applications: SharedWatch<Application>,
+    mappings: SharedWatch<ApplicationMapping>,
+    http_sources: SharedWatch<HTTPSource>,
+    channels: SharedWatch<Channel>,
+    subscriptions: SharedWatch<Subscription>,
+    brokers: SharedWatch<Broker>,
+    triggers: SharedWatch<Trigger>,
+    namespaces: SharedWatch<Namespace>,
+    policies: SharedWatch<EventPolicy>,
+    activations: SharedWatch<EventActivation>,
+    flows: SharedWatch<EventFlow>,
+    instances: SharedWatch<ServiceInstance>,
+    bindings: SharedWatch<ServiceBinding>,
+    registries: SharedWatch<Registry>,
+    bundles: SharedWatch<Bundle>,
+    revisions: SharedWatch<BundleRevision>,
     /// Of the integration namespace.
-    secrets: Hub<Secret>,
+    secrets: SharedWatch<Secret>,
     /// Of heddle's own namespace.
-    system_secrets: Hub<Secret>,
+    system_secrets: SharedWatch<Secret>,
     /// Of all namespaces, by name only: what a Secret holds is read where it is needed and kept nowhere.
-    all_secrets: Hub<Secret>,
+    all_secrets: SharedWatch<Secret>,
 }
 
-impl Hubs {
+impl Watches {
     /// Of every kind, whether its first list is in.
     fn complete(&self) -> Vec<Receiver<bool>> {
         vec![
@@ -179,9 +179,9 @@ impl Hubs {
         ]
     }
 
-    /// The kinds of which a round may take what the watches know.
-    fn sight(&self) -> Sight {
-        Sight::default()
+    /// The kinds of which a reconcile may take what the watches know.
+    fn cache(&self) -> WatchCache {
+        WatchCache::default()
             .with(&self.applications)
             .with(&self.mappings)
             .with(&self.http_sources)
@@ -203,78 +203,78 @@ type Parts = Vec<BoxFuture<'static, ()>>;
 
 /// Runs every controller until the future is dropped.
 pub async fn run(client: Client, options: Options) {
-    let mut hubs = Hubs {
-        applications: Hub::new(&client),
-        mappings: Hub::new(&client),
-        http_sources: Hub::new(&client),
-        channels: Hub::new(&client),
-        subscriptions: Hub::new(&client),
-        brokers: Hub::new(&client),
-        triggers: Hub::new(&client),
-        namespaces: Hub::new(&client),
-        policies: Hub::new(&client),
-        activations: Hub::new(&client),
-        flows: Hub::new(&client).keeping(event_flow::gist),
-        instances: Hub::new(&client).keeping(service_instance::gist),
-        bindings: Hub::new(&client),
-        registries: Hub::new(&client),
-        bundles: Hub::new(&client),
-        revisions: Hub::new(&client),
-        secrets: Hub::within(&client, INTEGRATION_NAMESPACE),
-        system_secrets: Hub::within(&client, SYSTEM_NAMESPACE),
-        all_secrets: Hub::new(&client).keeping(service_binding::gist),
+    let mut watches = Watches {
+        applications: SharedWatch::new(&client),
+        mappings: SharedWatch::new(&client),
+        http_sources: SharedWatch::new(&client),
+        channels: SharedWatch::new(&client),
+        subscriptions: SharedWatch::new(&client),
+        brokers: SharedWatch::new(&client),
+        triggers: SharedWatch::new(&client),
+        namespaces: SharedWatch::new(&client),
+        policies: SharedWatch::new(&client),
+        activations: SharedWatch::new(&client),
+        flows: SharedWatch::new(&client).trimmed(event_flow::trim),
+        instances: SharedWatch::new(&client).trimmed(service_instance::trim),
+        bindings: SharedWatch::new(&client),
+        registries: SharedWatch::new(&client),
+        bundles: SharedWatch::new(&client),
+        revisions: SharedWatch::new(&client),
+        secrets: SharedWatch::within(&client, INTEGRATION_NAMESPACE),
+        system_secrets: SharedWatch::within(&client, SYSTEM_NAMESPACE),
+        all_secrets: SharedWatch::new(&client).trimmed(service_binding::trim),
     };
     let feed = options.data_plane.as_ref().map(|plane| {
         let (plane, clock) = (Arc::clone(plane), options.clock.clone());
-        Feed::new(plane, clock, options.broker_classes.clone(), &mut hubs)
+        RouteFeed::new(plane, clock, options.broker_classes.clone(), &mut watches)
     });
     let start = Start {
-        gate: feed.as_ref().map_or_else(Gate::open, Feed::gate),
-        sight: hubs.sight(),
+        gate: feed.as_ref().map_or_else(Gate::open, RouteFeed::gate),
+        cache: watches.cache(),
         client,
         options: options.clone(),
     };
     // Later listeners hear of a change later: what feeds the mesh comes first.
     let mut parts: Parts = Vec::new();
-    application::start(&start, &mut hubs, &mut parts);
-    application_mapping::start(&start, &mut hubs, &mut parts);
-    http_source::start(&start, &mut hubs, &mut parts);
-    channel::start(&start, &mut hubs, &mut parts);
-    subscription::start(&start, &mut hubs, &mut parts);
-    broker::start(&start, &mut hubs, &mut parts);
-    trigger::start(&start, &mut hubs, &mut parts);
-    eventing::start(&start, &mut hubs, &mut parts);
-    event_flow::start(&start, &mut hubs, &mut parts);
-    event_activation::start(&start, &mut hubs, &mut parts);
-    service_instance::start(&start, &mut hubs, &mut parts);
-    service_binding::start(&start, &mut hubs, &mut parts);
-    registry::start(&start, &mut hubs, &mut parts);
-    bundle::start(&start, &mut hubs, &mut parts);
-    bundle_revision::start(&start, &mut hubs, &mut parts);
+    application::start(&start, &mut watches, &mut parts);
+    application_mapping::start(&start, &mut watches, &mut parts);
+    http_source::start(&start, &mut watches, &mut parts);
+    channel::start(&start, &mut watches, &mut parts);
+    subscription::start(&start, &mut watches, &mut parts);
+    broker::start(&start, &mut watches, &mut parts);
+    trigger::start(&start, &mut watches, &mut parts);
+    eventing::start(&start, &mut watches, &mut parts);
+    event_flow::start(&start, &mut watches, &mut parts);
+    event_activation::start(&start, &mut watches, &mut parts);
+    service_instance::start(&start, &mut watches, &mut parts);
+    service_binding::start(&start, &mut watches, &mut parts);
+    registry::start(&start, &mut watches, &mut parts);
+    bundle::start(&start, &mut watches, &mut parts);
+    bundle_revision::start(&start, &mut watches, &mut parts);
     parts.push(records::expire(start.client.clone(), options.clone()).boxed());
-    event_policy::start(&start, &mut hubs, &mut parts);
+    event_policy::start(&start, &mut watches, &mut parts);
     parts.extend(feed.map(|feed| feed.run().boxed()));
-    parts.push(tell_started(hubs.complete(), Arc::clone(&options.started)).boxed());
+    parts.push(tell_started(watches.complete(), Arc::clone(&options.started)).boxed());
     parts.extend([
-        hubs.applications.run(options.clone()).boxed(),
-        hubs.mappings.run(options.clone()).boxed(),
-        hubs.http_sources.run(options.clone()).boxed(),
-        hubs.channels.run(options.clone()).boxed(),
-        hubs.subscriptions.run(options.clone()).boxed(),
-        hubs.brokers.run(options.clone()).boxed(),
-        hubs.triggers.run(options.clone()).boxed(),
-        hubs.namespaces.run(options.clone()).boxed(),
-        hubs.policies.run(options.clone()).boxed(),
-        hubs.activations.run(options.clone()).boxed(),
-        hubs.flows.run(options.clone()).boxed(),
-        hubs.instances.run(options.clone()).boxed(),
-        hubs.bindings.run(options.clone()).boxed(),
-        hubs.registries.run(options.clone()).boxed(),
-        hubs.bundles.run(options.clone()).boxed(),
-        hubs.revisions.run(options.clone()).boxed(),
-        hubs.secrets.run(options.clone()).boxed(),
-        hubs.system_secrets.run(options.clone()).boxed(),
-        hubs.all_secrets.run(options).boxed(),
+        watches.applications.run(options.clone()).boxed(),
+        watches.mappings.run(options.clone()).boxed(),
+        watches.http_sources.run(options.clone()).boxed(),
+        watches.channels.run(options.clone()).boxed(),
+        watches.subscriptions.run(options.clone()).boxed(),
+        watches.brokers.run(options.clone()).boxed(),
+        watches.triggers.run(options.clone()).boxed(),
+        watches.namespaces.run(options.clone()).boxed(),
+        watches.policies.run(options.clone()).boxed(),
+        watches.activations.run(options.clone()).boxed(),
+        watches.flows.run(options.clone()).boxed(),
+        watches.instances.run(options.clone()).boxed(),
+        watches.bindings.run(options.clone()).boxed(),
+        watches.registries.run(options.clone()).boxed(),
+        watches.bundles.run(options.clone()).boxed(),
+        watches.revisions.run(options.clone()).boxed(),
+        watches.secrets.run(options.clone()).boxed(),
+        watches.system_secrets.run(options.clone()).boxed(),
+        watches.all_secrets.run(options).boxed(),
     ]);
     future::join_all(parts).await;
 }
@@ -295,43 +295,43 @@ pub(crate) struct Start {
     client: Client,
     options: Options,
     gate: Gate,
-    sight: Sight,
+    cache: WatchCache,
 }
 
 impl Start {
     /// Adds a controller that never asks the mesh.
-    fn add<B: Beats<Kind: Watched>>(&self, controller: Controller<B>, parts: &mut Parts) {
+    fn add<B: Reconciler<Kind: Watched>>(&self, controller: Controller<B>, parts: &mut Parts) {
         parts.push(controller.run(self.ctx::<B>()).boxed());
     }
 
-    fn ctx<B: Beats>(&self) -> Ctx {
+    fn ctx<B: Reconciler>(&self) -> Ctx {
         let (client, options) = (self.client.clone(), self.options.clone());
-        Ctx::new(client, options, self.sight.clone(), B::NAME)
+        Ctx::new(client, options, self.cache.clone(), B::NAME)
     }
 
     /// Adds a controller of objects that have runs; `is_under_way` says which of them have one now.
-    fn add_with_runs<B: Beats<Kind: Watched>>(
+    fn add_with_runs<B: Reconciler<Kind: Watched>>(
         &self,
         controller: Controller<B>,
         is_under_way: fn(&B::Kind) -> bool,
         parts: &mut Parts,
     ) {
         if let Some(bundles) = &self.options.bundles {
-            parts.push(controller.heeds_runs(Arc::clone(bundles), is_under_way));
+            parts.push(controller.requeue_on_run_change(Arc::clone(bundles), is_under_way));
         }
         self.add(controller, parts);
     }
 
     /// Adds a controller whose statuses depend on the mesh: it begins when the mesh serves, and is woken
     /// for every object for which `view` changes.
-    fn add_with_mesh<B: Beats<Kind: Watched>>(
+    fn add_with_mesh<B: Reconciler<Kind: Watched>>(
         &self,
         controller: Controller<B>,
         view: fn(&dyn DataPlane, &B::Kind, &mut DefaultHasher),
         parts: &mut Parts,
     ) {
         if let Some(plane) = &self.options.data_plane {
-            parts.push(controller.heeds_mesh(Arc::clone(plane), view));
+            parts.push(controller.requeue_on_mesh_change(Arc::clone(plane), view));
         }
         let gate = self.gate.clone();
         let run = controller.run(self.ctx::<B>());

@@ -16,7 +16,7 @@ use heddle_api::operation::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use crate::machine::{Error, Ticket};
+use crate::reconcile::{Error, StepName};
 
 /// How long something that only people can put right may be wrong before an operation fails for it.
 pub(crate) const GRACE: SignedDuration = SignedDuration::from_secs(GRACE_SECONDS);
@@ -26,7 +26,7 @@ const DESCRIPTION_CHARS_MAX: usize = 1_000;
 
 /// How things stand for an operation.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Standing {
+pub(crate) enum Fulfilment {
     /// What was asked for is so.
     Done(Option<String>),
     /// Not yet; whatever it waits for wakes the controller.
@@ -41,7 +41,7 @@ pub(crate) enum Standing {
 
 /// What a failed operation leaves behind; only told where OSB wants to hear it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Damage {
+pub(crate) struct FailureReport {
     /// The instance works nevertheless.
     pub usable: bool,
     /// Asking again may help.
@@ -80,15 +80,15 @@ impl<'a> Accepted<'a> {
     pub(crate) fn progress(
         &self,
         before: Option<&OperationProgress>,
-        standing: &Standing,
-        damage: Damage,
+        fulfilment: &Fulfilment,
+        damage: FailureReport,
         attempts: Option<u32>,
         now: Timestamp,
     ) -> OperationProgress {
         if let Some(ended) = before.filter(|before| self.ended(before)) {
             return ended.clone();
         }
-        let (state, description) = self.verdict(standing, now);
+        let (state, description) = self.verdict(fulfilment, now);
         let kind = self.request.kind;
         let failed = state == OperationState::Failed;
         let on_instance = matches!(kind, OperationKind::Update | OperationKind::Deprovision);
@@ -105,19 +105,19 @@ impl<'a> Accepted<'a> {
         }
     }
 
-    fn verdict(&self, standing: &Standing, now: Timestamp) -> (OperationState, Option<String>) {
-        let why = match standing {
-            Standing::Done(note) => return (OperationState::Succeeded, note.clone()),
-            Standing::Hopeless(why) => return (OperationState::Failed, Some(why.clone())),
-            Standing::Waiting(why)
-            | Standing::Refused { why, .. }
-            | Standing::Within { why, .. } => why,
+    fn verdict(&self, fulfilment: &Fulfilment, now: Timestamp) -> (OperationState, Option<String>) {
+        let why = match fulfilment {
+            Fulfilment::Done(note) => return (OperationState::Succeeded, note.clone()),
+            Fulfilment::Hopeless(why) => return (OperationState::Failed, Some(why.clone())),
+            Fulfilment::Waiting(why)
+            | Fulfilment::Refused { why, .. }
+            | Fulfilment::Within { why, .. } => why,
         };
         if let Some(deadline) = self.deadline.filter(|_| self.is_late(now)) {
             let text = format!("not done by {}: {why}", whole_seconds(deadline).0);
             return (OperationState::Failed, Some(text));
         }
-        let over = self.patience(standing).is_some_and(|end| end <= now);
+        let over = self.patience(fulfilment).is_some_and(|end| end <= now);
         let state = if over {
             OperationState::Failed
         } else {
@@ -127,10 +127,10 @@ impl<'a> Accepted<'a> {
     }
 
     /// When a refusal or a wait has lasted long enough. Asking again starts it anew.
-    fn patience(&self, standing: &Standing) -> Option<Timestamp> {
-        match standing {
-            Standing::Refused { since, .. } => self.accepted.max(*since).checked_add(GRACE).ok(),
-            Standing::Within { limit, .. } => self.accepted.checked_add(*limit).ok(),
+    fn patience(&self, fulfilment: &Fulfilment) -> Option<Timestamp> {
+        match fulfilment {
+            Fulfilment::Refused { since, .. } => self.accepted.max(*since).checked_add(GRACE).ok(),
+            Fulfilment::Within { limit, .. } => self.accepted.checked_add(*limit).ok(),
             _ => None,
         }
     }
@@ -139,13 +139,13 @@ impl<'a> Accepted<'a> {
     pub(crate) fn again(
         &self,
         progress: Option<&OperationProgress>,
-        standing: &Standing,
+        fulfilment: &Fulfilment,
         now: Timestamp,
     ) -> Option<Duration> {
         if progress.is_some_and(|progress| self.ended(progress)) {
             return None;
         }
-        let ends = [self.deadline, self.patience(standing)];
+        let ends = [self.deadline, self.patience(fulfilment)];
         let next = ends.into_iter().flatten().filter(|end| *end > now).min()?;
         Some(next.duration_since(now).unsigned_abs())
     }
@@ -171,11 +171,11 @@ pub(crate) fn failed(
     meta: &ObjectMeta,
     why: String,
     now: Timestamp,
-) -> Standing {
+) -> Fulfilment {
     let accepted = request.map(|request| Accepted::new(request, meta));
     match accepted.is_some_and(|accepted| accepted.is_late(now)) {
-        true => Standing::Waiting(why),
-        false => Standing::Hopeless(why),
+        true => Fulfilment::Waiting(why),
+        false => Fulfilment::Hopeless(why),
     }
 }
 
@@ -229,7 +229,7 @@ fn one_line(text: &str) -> String {
 /// A step that could not be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    pub ticket: Ticket,
+    pub step_name: StepName,
     pub error: String,
     /// Tries in a row. Only powers of two: each new number is a write, and a write is a reason to look again.
     pub attempts: u32,
@@ -237,10 +237,10 @@ pub(crate) struct Trouble {
 
 impl Trouble {
     /// What there is to tell of an error. That somebody else wrote first is everyday life.
-    pub(crate) fn new(ticket: Ticket, error: &Error) -> Option<Self> {
+    pub(crate) fn new(step_name: StepName, error: &Error) -> Option<Self> {
         let told = !matches!(error, Error::Moved(_));
         told.then(|| Self {
-            ticket,
+            step_name,
             error: error.to_string(),
             attempts: 1,
         })
@@ -255,12 +255,12 @@ impl Trouble {
 pub(crate) fn with_trouble(why: String, trouble: Option<&Trouble>) -> String {
     match trouble {
         Some(Trouble {
-            ticket,
+            step_name,
             error,
             attempts,
         }) => {
             format!(
-                "{why}; step {ticket} was tried {attempts} times or more and is tried again: {error}"
+                "{why}; step {step_name} was tried {attempts} times or more and is tried again: {error}"
             )
         }
         None => why,

@@ -17,7 +17,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
 use crate::Options;
-use crate::machine::{Ctx, Error, Step, Ticket};
+use crate::reconcile::{Ctx, Error, Step, StepName};
 
 /// How often old records are looked for. They are kept for a week; an hour more or less is nothing.
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -37,7 +37,7 @@ pub(crate) async fn find(
 
 /// The step that writes a record, or `None` if `known` tells of the same operation already.
 pub(crate) fn step(
-    ticket: Ticket,
+    step_name: StepName,
     record: &Record,
     request: Option<&OperationRequest>,
     known: Option<&Record>,
@@ -47,7 +47,7 @@ pub(crate) fn step(
         return None;
     }
     let wanted = json!(record.to_config_map());
-    Step::ensure::<ConfigMap>(ticket, wanted, None)
+    Step::ensure::<ConfigMap>(step_name, wanted, None)
 }
 
 /// The OSB front that an object was asked for at.

@@ -36,46 +36,46 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::bundles::ReadRequest;
-use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
-use crate::numbers::Numbers;
+use crate::metrics::Metrics;
+use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::watch::Change;
-use crate::{Hubs, Parts, Start};
+use crate::{Parts, Start, Watches};
 use due::Memory;
 use heddle_api::evidence::{Reading, Trouble};
 use observe::{Outcome, World};
 
-const HOLD: Ticket = "hold";
-const RELEASE: Ticket = "release";
-const RUN: Ticket = "run";
-const RUN_STATE: Ticket = "run-state";
-const RUN_REMOVAL: Ticket = "run-removal";
-const REVISION: Ticket = "revision";
-const BUNDLE: Ticket = "bundle";
-const SEEN: Ticket = "seen";
-const RUN_END: Ticket = "run-end";
+const HOLD: StepName = "hold";
+const RELEASE: StepName = "release";
+const RUN: StepName = "run";
+const RUN_STATE: StepName = "run-state";
+const RUN_REMOVAL: StepName = "run-removal";
+const REVISION: StepName = "revision";
+const BUNDLE: StepName = "bundle";
+const SEEN: StepName = "seen";
+const RUN_END: StepName = "run-end";
 
 /// A tenth of the interval keeps registries that were read together from being read together for ever.
 const JITTER_SHARE: u32 = 10;
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
     let numbers = start.options.numbers.clone();
     {
         let numbers = numbers.clone();
-        (hubs.registries).listen(move |change| match change {
+        (watches.registries).on_change(move |change| match change {
             Change::Deleted(registry) => numbers.forget_registry(&registry.name_any()),
             _ => numbers.registry(change.object()),
         });
     }
     let registries = Registries {
-        bundles: hubs.bundles.store(),
+        bundles: watches.bundles.store(),
         memories: Mutex::default(),
         chance: start.options.chance.clone(),
         numbers,
     };
-    let controller = Controller::new(registries, &mut hubs.registries, targets)
-        .follows_closely(&mut hubs.system_secrets)
-        .hears(&mut hubs.bundles, turned);
+    let controller = Controller::new(registries, &mut watches.registries, targets)
+        .requeue_referrers_on_change(&mut watches.system_secrets)
+        .requeue_each_mapped(&mut watches.bundles, turned);
     start.add(controller, parts);
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Registries {
     bundles: Store<Bundle>,
     memories: Mutex<HashMap<String, Memory>>,
     chance: Chance,
-    numbers: Numbers,
+    numbers: Metrics,
 }
 
 impl Registries {
@@ -142,7 +142,7 @@ impl Registries {
     }
 }
 
-impl Beats for Registries {
+impl Reconciler for Registries {
     type Kind = Registry;
     type World = World;
     const NAME: &'static str = field_manager::REGISTRY;
@@ -157,7 +157,7 @@ impl Beats for Registries {
         plan::plan(world)
     }
 
-    async fn reach_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+    async fn call_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
         let (Some(run), Some(bundles)) = (world.run.clone(), ctx.bundles()) else {
             return Ok(());
         };
@@ -220,26 +220,26 @@ impl Beats for Registries {
         Ok(())
     }
 
-    fn conclude(&self, world: &World) -> Vec<Step> {
+    fn plan_after_call(&self, world: &World) -> Vec<Step> {
         plan::conclude(world)
     }
 
-    fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
-        if ticket == RUN_END {
+    fn on_applied(&self, world: &mut World, step_name: StepName, answer: Option<DynamicObject>) {
+        if step_name == RUN_END {
             self.remember(world);
             world.is_concluded = true;
         }
-        if ticket == RELEASE {
+        if step_name == RELEASE {
             self.memories.lock().remove(&world.registry.name_any());
         }
-        world.absorb(ticket, answer);
+        world.absorb(step_name, answer);
     }
 
     fn status(&self, world: &World, now: Timestamp) -> Option<Value> {
         status::status(world, now)
     }
 
-    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+    fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
         let memory = self.memory(&world.registry);
         if world.registry.metadata.deletion_timestamp.is_some() || !world.is_served {
             return None;

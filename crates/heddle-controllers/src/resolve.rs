@@ -13,8 +13,8 @@ use heddle_api::{Application, Broker, Channel};
 use kube::Resource;
 use kube::core::NamespaceResourceScope;
 
-use crate::machine::{Ctx, Error};
-use crate::outlook::{Outlook, Seen};
+use crate::reconcile::{Ctx, Error};
+use crate::referenced::{Referenced, ReferencedState};
 use crate::references::Target;
 use crate::watch::Watched;
 
@@ -97,14 +97,14 @@ async fn look_up(ctx: &Ctx, reference: &KReference, namespace: &str) -> Result<R
         Some(Kind::Channel) => addressed::<Channel>(ctx, namespace, name).await?,
         Some(Kind::Application) => {
             let base_url = ctx.plane().and_then(|plane| plane.base_url());
-            match ctx.known_global::<Application>(name).await? {
+            match ctx.cached_global::<Application>(name).await? {
                 None => Referent::Absent,
-                Some(application) => referent(Outlook {
+                Some(application) => referent(ReferencedState {
                     address: base_url.map(|base| Addressable {
                         url: Some(events_url(&base, name)),
                         ..Addressable::default()
                     }),
-                    ..application.outlook()
+                    ..application.referenced_state()
                 }),
             }
         }
@@ -118,15 +118,15 @@ pub(crate) fn events_url(base_url: &str, application: &str) -> String {
 
 async fn addressed<K>(ctx: &Ctx, namespace: &str, name: &str) -> Result<Referent, Error>
 where
-    K: Seen + Watched + Resource<Scope = NamespaceResourceScope>,
+    K: Referenced + Watched + Resource<Scope = NamespaceResourceScope>,
 {
-    let found = ctx.known::<K>(namespace, name).await?;
-    Ok(found.map_or(Referent::Absent, |found| referent(found.outlook())))
+    let found = ctx.cached::<K>(namespace, name).await?;
+    Ok(found.map_or(Referent::Absent, |found| referent(found.referenced_state())))
 }
 
-fn referent(outlook: Outlook) -> Referent {
-    match outlook.address {
-        _ if outlook.leaving => Referent::Leaving,
+fn referent(referenced: ReferencedState) -> Referent {
+    match referenced.address {
+        _ if referenced.leaving => Referent::Leaving,
         Some(address) => Referent::At(address),
         None => Referent::WithoutAddress,
     }

@@ -13,19 +13,19 @@ use kube::runtime::reflector::Store;
 use kube::{Resource, ResourceExt as _};
 use tokio::sync::{Notify, watch};
 
-use crate::watch::{Change, Hub, Watched, sorted};
-use crate::{DataPlane, Hubs, Resources};
+use crate::watch::{Change, SharedWatch, Watched, sorted};
+use crate::{DataPlane, Resources, Watches};
 
 /// A burst is over when nothing has changed for this long.
-const QUIET: Duration = Duration::from_millis(20);
+const DEBOUNCE: Duration = Duration::from_millis(20);
 /// However long the burst, routes wait no longer than this, or than so long for each object they are made from: a table
 /// costs what there is in it, and others would have to wait for the time that it takes.
-const PATIENCE: Duration = Duration::from_millis(200);
-const PATIENCE_EACH: Duration = Duration::from_micros(20);
+const DEBOUNCE_MAX: Duration = Duration::from_millis(200);
+const DEBOUNCE_MAX_PER_OBJECT: Duration = Duration::from_micros(20);
 /// How long the first table and the listener may take before controllers say that they are missing.
 const FIRST_TABLE: Duration = Duration::from_secs(5);
 
-pub(crate) struct Feed {
+pub(crate) struct RouteFeed {
     plane: Arc<dyn DataPlane>,
     clock: Clock,
     stores: Stores,
@@ -68,32 +68,32 @@ impl Gate {
     }
 }
 
-impl Feed {
+impl RouteFeed {
     pub(crate) fn new(
         plane: Arc<dyn DataPlane>,
         clock: Clock,
         classes: Classes,
-        hubs: &mut Hubs,
+        watches: &mut Watches,
     ) -> Self {
         let changed = Arc::new(Notify::new());
         Self {
             stores: Stores {
-                applications: follow(&mut hubs.applications, &changed),
-                http_sources: follow(&mut hubs.http_sources, &changed),
-                channels: follow(&mut hubs.channels, &changed),
-                subscriptions: follow(&mut hubs.subscriptions, &changed),
-                brokers: follow(&mut hubs.brokers, &changed),
-                triggers: follow(&mut hubs.triggers, &changed),
-                policies: follow(&mut hubs.policies, &changed),
+                applications: follow(&mut watches.applications, &changed),
+                http_sources: follow(&mut watches.http_sources, &changed),
+                channels: follow(&mut watches.channels, &changed),
+                subscriptions: follow(&mut watches.subscriptions, &changed),
+                brokers: follow(&mut watches.brokers, &changed),
+                triggers: follow(&mut watches.triggers, &changed),
+                policies: follow(&mut watches.policies, &changed),
                 classes,
                 complete: vec![
-                    hubs.applications.is_complete(),
-                    hubs.http_sources.is_complete(),
-                    hubs.channels.is_complete(),
-                    hubs.subscriptions.is_complete(),
-                    hubs.brokers.is_complete(),
-                    hubs.triggers.is_complete(),
-                    hubs.policies.is_complete(),
+                    watches.applications.is_complete(),
+                    watches.http_sources.is_complete(),
+                    watches.channels.is_complete(),
+                    watches.subscriptions.is_complete(),
+                    watches.brokers.is_complete(),
+                    watches.triggers.is_complete(),
+                    watches.policies.is_complete(),
                 ],
             },
             plane,
@@ -125,7 +125,7 @@ impl Feed {
         self.begun.send_replace(true);
         loop {
             self.changed.notified().await;
-            self.settle(patience(size)).await;
+            self.debounce(debounce_max(size)).await;
             let next = self.stores.snapshot();
             size = next.len();
             self.plane.route(next);
@@ -133,12 +133,12 @@ impl Feed {
     }
 
     /// Waits for the rest of a burst.
-    async fn settle(&self, patience: Duration) {
+    async fn debounce(&self, patience: Duration) {
         let deadline = self.clock.monotonic() + patience;
         loop {
             let left = deadline.saturating_sub(self.clock.monotonic());
             let more = self.changed.notified();
-            if left.is_zero() || self.clock.timeout(QUIET.min(left), more).await.is_err() {
+            if left.is_zero() || self.clock.timeout(DEBOUNCE.min(left), more).await.is_err() {
                 return;
             }
         }
@@ -155,9 +155,9 @@ impl Feed {
     }
 }
 
-fn patience(objects: usize) -> Duration {
+fn debounce_max(objects: usize) -> Duration {
     let objects = u32::try_from(objects).unwrap_or(u32::MAX);
-    PATIENCE.max(PATIENCE_EACH * objects)
+    DEBOUNCE_MAX.max(DEBOUNCE_MAX_PER_OBJECT * objects)
 }
 
 impl Stores {
@@ -205,15 +205,18 @@ pub(crate) fn entry_of(word: &str, namespace: &str, name: &str) -> String {
     format!("{word}/{namespace}/{name}")
 }
 
-fn follow<K: Watched + Routes>(hub: &mut Hub<K>, changed: &Arc<Notify>) -> Store<K> {
+fn follow<K: Watched + Routes>(
+    shared_watch: &mut SharedWatch<K>,
+    changed: &Arc<Notify>,
+) -> Store<K> {
     let changed = Arc::clone(changed);
-    hub.listen(move |change| {
+    shared_watch.on_change(move |change| {
         let same = matches!(change, Change::Applied { old: Some(old), new, .. } if same_routes(&***old, &***new));
         if !same {
             changed.notify_one();
         }
     });
-    hub.store()
+    shared_watch.store()
 }
 
 /// Whether two states of an object give the same routes. Only what certainly has no say in them is left out of the
@@ -294,8 +297,8 @@ mod tests {
 
     #[test]
     fn a_burst_may_wait_longer_the_larger_the_table_is() {
-        assert_eq!(patience(0), PATIENCE);
-        assert_eq!(patience(10_000), PATIENCE);
-        assert_eq!(patience(100_000), Duration::from_secs(2));
+        assert_eq!(debounce_max(0), DEBOUNCE_MAX);
+        assert_eq!(debounce_max(10_000), DEBOUNCE_MAX);
+        assert_eq!(debounce_max(100_000), Duration::from_secs(2));
     }
 }

@@ -23,27 +23,27 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, Step, Ticket};
 use crate::operation::Trouble;
+use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::service_instance::{offers, wanted};
 use crate::watch::name_of;
-use crate::{Hubs, Parts, Start};
+use crate::{Parts, Start, Watches};
 use observe::World;
 
-const HOLD: Ticket = "hold";
-const SECRET: Ticket = "secret";
-const SECRET_RELEASE: Ticket = "secret-release";
-const DELETE: Ticket = "delete";
-const RECORD: Ticket = "record";
-const RELEASE: Ticket = "release";
+const HOLD: StepName = "hold";
+const SECRET: StepName = "secret";
+const SECRET_RELEASE: StepName = "secret-release";
+const DELETE: StepName = "delete";
+const RECORD: StepName = "record";
+const RELEASE: StepName = "release";
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Bindings, &mut hubs.bindings, targets)
-        .follows_closely(&mut hubs.instances)
-        .follows_by(&mut hubs.applications, offers)
-        .follows_closely(&mut hubs.revisions)
-        .follows_closely(&mut hubs.all_secrets);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Bindings, &mut watches.bindings, targets)
+        .requeue_referrers_on_change(&mut watches.instances)
+        .requeue_referrers_of(&mut watches.applications, offers)
+        .requeue_referrers_on_change(&mut watches.revisions)
+        .requeue_referrers_on_change(&mut watches.all_secrets);
     start.add_with_runs(controller, bundle::is_under_way, parts);
 }
 
@@ -69,7 +69,7 @@ fn targets(binding: &ServiceBinding) -> Vec<Target> {
 }
 
 /// What is kept of a Secret.
-pub(crate) fn gist(secret: &Secret) -> Secret {
+pub(crate) fn trim(secret: &Secret) -> Secret {
     Secret {
         metadata: name_of(secret),
         ..Secret::default()
@@ -79,7 +79,7 @@ pub(crate) fn gist(secret: &Secret) -> Secret {
 #[derive(Debug)]
 pub(crate) struct Bindings;
 
-impl Beats for Bindings {
+impl Reconciler for Bindings {
     type Kind = ServiceBinding;
     type World = World;
     const NAME: &'static str = field_manager::BINDING;
@@ -92,19 +92,19 @@ impl Beats for Bindings {
         plan::plan(world)
     }
 
-    fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
-        world.absorb(ticket, answer);
+    fn on_applied(&self, world: &mut World, step_name: StepName, answer: Option<DynamicObject>) {
+        world.absorb(step_name, answer);
     }
 
-    async fn reach_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+    async fn call_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
         bundle::run(ctx, world).await
     }
 
-    fn stumble(&self, world: &mut World, ticket: Ticket, error: &Error) {
-        world.trouble = Trouble::new(ticket, error);
+    fn on_step_error(&self, world: &mut World, step_name: StepName, error: &Error) {
+        world.trouble = Trouble::new(step_name, error);
     }
 
-    fn tried(&self, world: &mut World, attempts: u32) {
+    fn on_retry(&self, world: &mut World, attempts: u32) {
         if let Some(trouble) = &mut world.trouble {
             trouble.tried(attempts);
         }
@@ -114,7 +114,7 @@ impl Beats for Bindings {
         serde_json::to_value(status::status(world, now)).ok()
     }
 
-    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+    fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
         status::again(world, now)
     }
 }

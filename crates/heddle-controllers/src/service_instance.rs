@@ -30,41 +30,41 @@ use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
 
-use crate::machine::{Beats, Controller, Ctx, Error, News, Step, Ticket};
 use crate::operation::Trouble;
+use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::watch::name_of;
-use crate::{Hubs, Parts, Start};
+use crate::{Parts, Start, Watches};
 use observe::World;
 pub(crate) use offer::{offers, wanted};
 
-const HOLD: Ticket = "hold";
-const PIN: Ticket = "pin";
-const FLOW: Ticket = "flow";
-const FLOW_RELEASE: Ticket = "flow-release";
-const DELETE: Ticket = "delete";
-const SECRET: Ticket = "secret";
-const SECRET_RELEASE: Ticket = "secret-release";
-const SECRET_REMOVE: Ticket = "secret-remove";
-const BINDING: Ticket = "binding";
-const RECORD: Ticket = "record";
-const RELEASE: Ticket = "release";
+const HOLD: StepName = "hold";
+const PIN: StepName = "pin";
+const FLOW: StepName = "flow";
+const FLOW_RELEASE: StepName = "flow-release";
+const DELETE: StepName = "delete";
+const SECRET: StepName = "secret";
+const SECRET_RELEASE: StepName = "secret-release";
+const SECRET_REMOVE: StepName = "secret-remove";
+const BINDING: StepName = "binding";
+const RECORD: StepName = "record";
+const RELEASE: StepName = "release";
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Instances, &mut hubs.instances, targets)
-        .wakes(&mut hubs.flows, of_flow)
-        .wakes(&mut hubs.bindings, of_binding)
-        .follows_closely(&mut hubs.mappings)
-        .follows_by(&mut hubs.applications, offers)
-        .follows_by(&mut hubs.bundles, catalog::offers)
-        .follows_by(&mut hubs.registries, catalog::registries)
-        .follows_closely(&mut hubs.revisions);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Instances, &mut watches.instances, targets)
+        .requeue_mapped(&mut watches.flows, of_flow)
+        .requeue_mapped(&mut watches.bindings, of_binding)
+        .requeue_referrers_on_change(&mut watches.mappings)
+        .requeue_referrers_of(&mut watches.applications, offers)
+        .requeue_referrers_of(&mut watches.bundles, catalog::offers)
+        .requeue_referrers_of(&mut watches.registries, catalog::registries)
+        .requeue_referrers_on_change(&mut watches.revisions);
     start.add_with_runs(controller, bundle::is_under_way, parts);
 }
 
 /// What is kept of an instance: what it refers to, and whether it is to go. What runs for an instance of a bundle is looked
 /// at too, and more.
-pub(crate) fn gist(instance: &ServiceInstance) -> ServiceInstance {
+pub(crate) fn trim(instance: &ServiceInstance) -> ServiceInstance {
     let (spec, status) = (&instance.spec, instance.status.as_ref());
     let applied = status.and_then(|status| status.applied.as_ref());
     let is_of_bundle = spec.revision_ref.is_some()
@@ -116,12 +116,12 @@ fn of_binding(binding: &ServiceBinding) -> Option<ObjectRef<ServiceInstance>> {
 #[derive(Debug)]
 pub(crate) struct Instances;
 
-impl Beats for Instances {
+impl Reconciler for Instances {
     type Kind = ServiceInstance;
     type World = World;
     const NAME: &'static str = field_manager::INSTANCE;
-    const PROGRESS_WAITS: bool = true;
-    const NEWS: News = News::ASSEMBLED;
+    const THROTTLES_PROGRESS: bool = true;
+    const NOTICES: Notices = Notices::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: ServiceInstance) -> Result<World, Error> {
         observe::observe(ctx, object).await
@@ -131,19 +131,19 @@ impl Beats for Instances {
         plan::plan(world)
     }
 
-    fn absorb(&self, world: &mut World, ticket: Ticket, answer: Option<DynamicObject>) {
-        world.absorb(ticket, answer);
+    fn on_applied(&self, world: &mut World, step_name: StepName, answer: Option<DynamicObject>) {
+        world.absorb(step_name, answer);
     }
 
-    async fn reach_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
+    async fn call_out(&self, ctx: &Ctx, world: &mut World) -> Result<(), Error> {
         bundle::run(ctx, world).await
     }
 
-    fn stumble(&self, world: &mut World, ticket: Ticket, error: &Error) {
-        world.trouble = Trouble::new(ticket, error);
+    fn on_step_error(&self, world: &mut World, step_name: StepName, error: &Error) {
+        world.trouble = Trouble::new(step_name, error);
     }
 
-    fn tried(&self, world: &mut World, attempts: u32) {
+    fn on_retry(&self, world: &mut World, attempts: u32) {
         if let Some(trouble) = &mut world.trouble {
             trouble.tried(attempts);
         }
@@ -153,7 +153,7 @@ impl Beats for Instances {
         serde_json::to_value(status::status(world, now)).ok()
     }
 
-    fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+    fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
         status::again(world, now)
     }
 }

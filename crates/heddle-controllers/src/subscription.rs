@@ -18,16 +18,16 @@ use kube::ResourceExt as _;
 use serde_json::Value;
 
 use crate::dataplane::Routed;
-use crate::machine::{Beats, Controller, Ctx, Error, News};
+use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler};
 use crate::references::Target;
-use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
+use crate::{DataPlane, Parts, Start, Watches, resolve, routing};
 use observe::World;
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Subscriptions, &mut hubs.subscriptions, targets)
-        .follows(&mut hubs.applications)
-        .follows(&mut hubs.channels)
-        .follows(&mut hubs.brokers);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Subscriptions, &mut watches.subscriptions, targets)
+        .requeue_referrers(&mut watches.applications)
+        .requeue_referrers(&mut watches.channels)
+        .requeue_referrers(&mut watches.brokers);
     start.add_with_mesh(controller, view, parts);
 }
 
@@ -64,12 +64,12 @@ fn routed(plane: Option<&dyn DataPlane>, subscription: &Subscription) -> Routed 
 #[derive(Debug)]
 pub(crate) struct Subscriptions;
 
-impl Beats for Subscriptions {
+impl Reconciler for Subscriptions {
     type Kind = Subscription;
     type World = World;
     const NAME: &'static str = field_manager::SUBSCRIPTION;
-    const HEEDS_OWN_STATUS: bool = false;
-    const NEWS: News = News::ASSEMBLED;
+    const READS_OWN_STATUS: bool = false;
+    const NOTICES: Notices = Notices::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: Subscription) -> Result<World, Error> {
         observe::observe(ctx, object).await

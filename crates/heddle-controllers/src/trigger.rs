@@ -19,19 +19,19 @@ use kube::ResourceExt as _;
 use serde_json::Value;
 
 use crate::dataplane::Routed;
-use crate::machine::{Beats, Controller, Ctx, Error};
+use crate::reconcile::{Controller, Ctx, Error, Reconciler};
 use crate::references::Target;
-use crate::{DataPlane, Hubs, Parts, Start, resolve, routing};
+use crate::{DataPlane, Parts, Start, Watches, resolve, routing};
 use observe::World;
 
-pub(crate) fn start(start: &Start, hubs: &mut Hubs, parts: &mut Parts) {
-    let controller = Controller::new(Triggers, &mut hubs.triggers, targets)
-        .follows(&mut hubs.applications)
-        .follows(&mut hubs.http_sources)
-        .follows(&mut hubs.channels)
-        .follows(&mut hubs.subscriptions)
-        .follows(&mut hubs.brokers)
-        .follows(&mut hubs.triggers);
+pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+    let controller = Controller::new(Triggers, &mut watches.triggers, targets)
+        .requeue_referrers(&mut watches.applications)
+        .requeue_referrers(&mut watches.http_sources)
+        .requeue_referrers(&mut watches.channels)
+        .requeue_referrers(&mut watches.subscriptions)
+        .requeue_referrers(&mut watches.brokers)
+        .requeue_referrers(&mut watches.triggers);
     start.add_with_mesh(controller, view, parts);
 }
 
@@ -64,11 +64,11 @@ fn routed(plane: Option<&dyn DataPlane>, trigger: &Trigger) -> Routed {
 #[derive(Debug)]
 pub(crate) struct Triggers;
 
-impl Beats for Triggers {
+impl Reconciler for Triggers {
     type Kind = Trigger;
     type World = World;
     const NAME: &'static str = field_manager::TRIGGER;
-    const HEEDS_OWN_STATUS: bool = false;
+    const READS_OWN_STATUS: bool = false;
 
     async fn observe(&self, ctx: &Ctx, object: Trigger) -> Result<World, Error> {
         observe::observe(ctx, object).await

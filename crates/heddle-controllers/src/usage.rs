@@ -17,8 +17,8 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Resource, ResourceExt as _};
 use serde_json::Value;
 
-use crate::Hubs;
-use crate::machine::{Ctx, Error};
+use crate::Watches;
+use crate::reconcile::{Ctx, Error};
 use crate::references::{Index, Target};
 
 /// Where revisions are named.
@@ -85,15 +85,15 @@ impl Debug for Known {
 
 impl Known {
     /// Follows instances and bindings from now on. Whoever is woken by them must be connected after this.
-    pub(crate) fn new(hubs: &mut Hubs) -> Self {
+    pub(crate) fn new(watches: &mut Watches) -> Self {
         let known = Self {
             instances: Index::new(),
             bindings: Index::new(),
         };
         let index = known.instances.clone();
-        (hubs.instances).listen(move |change| index.update(change, of_instance));
+        (watches.instances).on_change(move |change| index.update(change, of_instance));
         let index = known.bindings.clone();
-        (hubs.bindings).listen(move |change| index.update(change, of_binding));
+        (watches.bindings).on_change(move |change| index.update(change, of_binding));
         known
     }
 

@@ -4,7 +4,7 @@
 //! period it starts anew from a fresh list, so that not even a change that a watch failed to deliver is missed for longer
 //! than that. Listeners run inside the watch and therefore only take notes.
 //!
-//! Of kinds that there may be many thousands of, a hub keeps no more than its listeners look at ([`Hub::keeping`]).
+//! Of kinds that there may be many thousands of, a shared watch keeps no more than its listeners look at ([`Hub::keeping`]).
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -109,7 +109,7 @@ fn written<K: Resource>(object: &K) -> u64 {
 
 type Listener<K> = Box<dyn Fn(&Change<'_, K>) + Send>;
 
-pub(crate) struct Hub<K: Watched> {
+pub(crate) struct SharedWatch<K: Watched> {
     api: Api<K>,
     store: Store<K>,
     writer: Writer<K>,
@@ -117,18 +117,18 @@ pub(crate) struct Hub<K: Watched> {
     is_complete: watch::Sender<bool>,
     listeners: Vec<Listener<K>>,
     /// `None` when objects are kept whole.
-    keeping: Option<Keeping<K>>,
+    keeping: Option<Trimmed<K>>,
 }
 
 /// How objects are kept that are not kept whole.
-struct Keeping<K> {
-    gist: fn(&K) -> K,
+struct Trimmed<K> {
+    trim: fn(&K) -> K,
     /// What was written into each, as a number (see [`written`]), by a hash of its name. Two that share a hash are taken to
     /// be written more often than they are.
     writings: HashMap<u64, u64>,
 }
 
-impl<K: Watched> Keeping<K> {
+impl<K: Watched> Trimmed<K> {
     /// Takes note of a state. Answers whether something was written since the last one.
     fn note(&mut self, key: &ObjectRef<K>, object: &K) -> bool {
         let now = written(object);
@@ -146,7 +146,7 @@ fn hash<T: Hash>(value: &T) -> u64 {
     hasher.finish()
 }
 
-impl<K: Watched> Hub<K> {
+impl<K: Watched> SharedWatch<K> {
     pub(crate) fn new(client: &Client) -> Self {
         Self::over(Api::all(client.clone()))
     }
@@ -165,15 +165,15 @@ impl<K: Watched> Hub<K> {
 
     /// Keeps only the gist of each object: its name, and what listeners look at in a state that was listed, that is gone
     /// or that is no longer the newest. What has just changed they see whole.
-    pub(crate) fn keeping(mut self, gist: fn(&K) -> K) -> Self {
-        self.keeping = Some(Keeping {
-            gist,
+    pub(crate) fn trimmed(mut self, gist: fn(&K) -> K) -> Self {
+        self.keeping = Some(Trimmed {
+            trim: gist,
             writings: HashMap::new(),
         });
         self
     }
 
-    pub(crate) fn keeps_all(&self) -> bool {
+    pub(crate) fn is_untrimmed(&self) -> bool {
         self.keeping.is_none()
     }
 
@@ -195,7 +195,7 @@ impl<K: Watched> Hub<K> {
         self.is_complete.subscribe()
     }
 
-    pub(crate) fn listen(&mut self, listener: impl Fn(&Change<'_, K>) + Send + 'static) {
+    pub(crate) fn on_change(&mut self, listener: impl Fn(&Change<'_, K>) + Send + 'static) {
         self.listeners.push(Box::new(listener));
     }
 
@@ -240,7 +240,7 @@ impl<K: Watched> Hub<K> {
                     None => object,
                     Some(keeping) => {
                         keeping.note(&ObjectRef::from_obj(&object), &object);
-                        (keeping.gist)(&object)
+                        (keeping.trim)(&object)
                     }
                 };
                 self.writer.apply_watcher_event(&Event::InitApply(kept));
@@ -280,7 +280,7 @@ impl<K: Watched> Hub<K> {
             }
             Some(keeping) => {
                 let is_written = keeping.note(&key, &object);
-                let kept = Event::Apply((keeping.gist)(&object));
+                let kept = Event::Apply((keeping.trim)(&object));
                 self.writer.apply_watcher_event(&kept);
                 (Arc::new(object), is_written)
             }

@@ -78,7 +78,7 @@ pub struct LeftOut {
 
 /// What became of a bundle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Standing<'a> {
+pub struct BundleListing<'a> {
     /// The name it is offered under, or was; `None` if no revision of it can be read.
     pub name: Option<&'a str>,
     /// Why it is not offered although it is not withdrawn.
@@ -88,8 +88,8 @@ pub struct Standing<'a> {
 impl Catalog {
     /// What became of each bundle, by its name.
     #[must_use]
-    pub fn bundles(&self) -> BTreeMap<&str, Standing<'_>> {
-        let mut bundles: BTreeMap<&str, Standing<'_>> = BTreeMap::new();
+    pub fn bundles(&self) -> BTreeMap<&str, BundleListing<'_>> {
+        let mut bundles: BTreeMap<&str, BundleListing<'_>> = BTreeMap::new();
         for offering in &self.offerings {
             let backing = offering.plans.first().map(|plan| &plan.backing);
             if let Some(Backing::Bundle { bundle, .. }) = backing {

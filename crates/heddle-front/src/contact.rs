@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::standing::Provisioned;
+use crate::lifecycle::Provisioned;
 
 /// How fresh a note has to be.
 const FRESH: SignedDuration = SignedDuration::from_mins(10);

@@ -10,7 +10,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::version::Version;
-use crate::wire::answer::Answer;
+use crate::wire::response::OsbResponse;
 
 /// After how many seconds a refusal that time heals is worth another try.
 const RETRY_SECONDS: u32 = 2;
@@ -19,7 +19,7 @@ const REGISTRY_SECONDS: u32 = 5;
 
 /// Why a request is not carried out, by what the platform can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum OsbError {
     #[error("send the user name and password of a platform, as basic authentication")]
     Unauthorized,
     #[error(
@@ -113,7 +113,7 @@ pub(crate) enum Lapse {
     PlanUnknown,
 }
 
-impl Refusal {
+impl OsbError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
@@ -205,7 +205,7 @@ impl Refusal {
     }
 
     /// The answer, with the fields that a platform of that version knows.
-    pub(crate) fn into_answer(self, version: Version) -> Answer {
+    pub(crate) fn into_answer(self, version: Version) -> OsbResponse {
         let mut body = Map::new();
         body.insert("error".to_owned(), json!(self.word()));
         body.insert("description".to_owned(), json!(self.to_string()));
@@ -228,7 +228,7 @@ impl Refusal {
                 .filter_map(|(key, value)| Some((key.to_owned(), Value::Bool(value?))));
             body.extend(told);
         }
-        let mut answer = Answer::new(self.status(), body);
+        let mut answer = OsbResponse::new(self.status(), body);
         answer.retry_seconds = self.retry_seconds();
         match self {
             Self::Unauthorized => answer.authenticate = true,
@@ -245,13 +245,13 @@ mod tests {
 
     #[test]
     fn fields_about_failed_changes_are_shown_to_platforms_that_know_them() {
-        let refusal = || Refusal::PlanChange {
+        let error = || OsbError::PlanChange {
             instance: "i".to_owned(),
             from: "small".to_owned(),
             to: "large".to_owned(),
             why: "the offering has fixed plans".to_owned(),
         };
-        let old = refusal().into_answer(Version::V2_15);
+        let old = error().into_answer(Version::V2_15);
         assert_eq!(
             Value::from(old.body),
             json!({
@@ -259,7 +259,7 @@ mod tests {
                 "description": "instance i cannot change from plan small to plan large: the offering has fixed plans",
             })
         );
-        let new = refusal().into_answer(Version::V2_16);
+        let new = error().into_answer(Version::V2_16);
         assert_eq!(new.body["update_repeatable"], json!(false));
         assert_eq!(new.body.get("instance_usable"), None);
     }
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn what_time_heals_is_a_concurrency_error_with_a_hint_when_to_come_back() {
         let answer =
-            Refusal::Busy("instance i is being made".to_owned()).into_answer(Version::NEWEST);
+            OsbError::Busy("instance i is being made".to_owned()).into_answer(Version::NEWEST);
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(answer.body["error"], json!("ConcurrencyError"));
         assert_eq!(answer.retry_seconds, Some(RETRY_SECONDS));

@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 use crate::auth::Credentials;
 use crate::catalog::Catalog;
 use crate::contact::Contacts;
-use crate::error::Refusal;
+use crate::error::OsbError;
 use crate::identity::{self, REQUEST_IDENTITY};
 use crate::metrics::Metrics;
 use crate::objects::Objects;
@@ -31,13 +31,13 @@ use crate::parameters::Validators;
 use crate::route::{Route, Target, Verb};
 use crate::settings::Settings;
 use crate::verbs::{
-    Call, Desk, bind, catalog, deprovision, fetch_binding, fetch_instance, last_operation,
+    Call, Deps, bind, catalog, deprovision, fetch_binding, fetch_instance, last_operation,
     provision, unbind, update,
 };
 use crate::version::Version;
-use crate::wire::answer::Answer;
 use crate::wire::body;
 use crate::wire::query::Query;
+use crate::wire::response::OsbResponse;
 
 /// What a front is made of.
 pub struct Options {
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Options {
 /// The service behind `/v2` and `/osb/{namespace}/v2`. Clones are the same front.
 #[derive(Clone, Debug)]
 pub struct Front {
-    desk: Arc<Desk>,
+    deps: Arc<Deps>,
     credentials: Credentials,
 }
 
@@ -86,7 +86,7 @@ impl Front {
         tasks.spawn("credentials", OnError::Report, following);
         let contacts = Contacts::start(client.clone(), clock.clone(), &tasks);
         let started = clock.monotonic();
-        let desk = Desk {
+        let deps = Deps {
             objects: Objects::new(client),
             offers,
             validators: Validators::default(),
@@ -100,7 +100,7 @@ impl Front {
             tasks,
         };
         Self {
-            desk: Arc::new(desk),
+            deps: Arc::new(deps),
             credentials,
         }
     }
@@ -108,21 +108,21 @@ impl Front {
     /// Numbers for Prometheus.
     #[must_use]
     pub fn metrics_text(&self) -> String {
-        let census = self.desk.offers.census();
-        let catalog = self.desk.offers.catalog();
-        self.desk.metrics.text(&census, &catalog)
+        let census = self.deps.offers.census();
+        let catalog = self.deps.offers.catalog();
+        self.deps.metrics.text(&census, &catalog)
     }
 
     /// Everything that is known at present, offered or not.
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.desk.offers.catalog()
+        self.deps.offers.catalog()
     }
 
     /// Whether the catalog has been read, so that platforms can be answered.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.desk.offers.is_ready()
+        self.deps.offers.is_ready()
     }
 
     /// Answers one request, with its path from the root.
@@ -131,18 +131,18 @@ impl Front {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: std::fmt::Display,
     {
-        let started = self.desk.clock.monotonic();
+        let started = self.deps.clock.monotonic();
         let (parts, body) = request.into_parts();
         let identity = parts.headers.get(REQUEST_IDENTITY).cloned();
         let (name, version, result) = self.hear(&parts, body).await;
-        if let Err(refusal) = &result
-            && refusal.is_out_of_sync()
+        if let Err(error) = &result
+            && error.is_out_of_sync()
         {
-            self.desk.metrics.out_of_sync(refusal.word());
+            self.deps.metrics.out_of_sync(error.word());
         }
-        let answer = result.unwrap_or_else(|refusal| refusal.into_answer(version));
-        let took = self.desk.clock.monotonic().saturating_sub(started);
-        self.desk
+        let answer = result.unwrap_or_else(|error| error.into_answer(version));
+        let took = self.deps.clock.monotonic().saturating_sub(started);
+        self.deps
             .metrics
             .answered(name, answer.status.as_u16(), took);
         let mut response = answer.into_response();
@@ -159,25 +159,25 @@ impl Front {
         &self,
         parts: &Parts,
         body: B,
-    ) -> (&'static str, Version, Result<Answer, Refusal>)
+    ) -> (&'static str, Version, Result<OsbResponse, OsbError>)
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: std::fmt::Display,
     {
         const NOTHING: &str = "none";
         if !self.credentials.admits(&parts.headers) {
-            return (NOTHING, Version::OLDEST, Err(Refusal::Unauthorized));
+            return (NOTHING, Version::OLDEST, Err(OsbError::Unauthorized));
         }
-        let version = match Version::announced(&parts.headers, self.desk.settings.missing_version) {
+        let version = match Version::announced(&parts.headers, self.deps.settings.missing_version) {
             Ok(version) => version,
-            Err(refusal) => return (NOTHING, Version::OLDEST, Err(refusal)),
+            Err(error) => return (NOTHING, Version::OLDEST, Err(error)),
         };
         let route = Route::of(parts.uri.path());
         let route =
             route.and_then(|route| route.target.verb(&parts.method).map(|verb| (route, verb)));
         let (route, verb) = match route {
             Ok(known) => known,
-            Err(refusal) => return (NOTHING, version, Err(refusal)),
+            Err(error) => return (NOTHING, version, Err(error)),
         };
         let span = tracing::info_span!(
             "osb",
@@ -193,9 +193,9 @@ impl Front {
             let result = answering.await;
             match &result {
                 Ok(answer) => tracing::debug!(code = answer.status.as_u16(), "answered"),
-                Err(refusal) => tracing::info!(
-                    code = refusal.status().as_u16(),
-                    error = refusal.word(),
+                Err(error) => tracing::info!(
+                    code = error.status().as_u16(),
+                    error = error.word(),
                     "refused"
                 ),
             }
@@ -211,7 +211,7 @@ impl Front {
         route: Route,
         verb: Verb,
         version: Version,
-    ) -> Result<Answer, Refusal>
+    ) -> Result<OsbResponse, OsbError>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: std::fmt::Display,
@@ -222,7 +222,7 @@ impl Front {
             query: Query::of(parts.uri.query()),
             identity: identity::originating(&parts.headers)?,
         };
-        let (desk, call) = (&*self.desk, &call);
+        let (deps, call) = (&*self.deps, &call);
         let body = match verb {
             Verb::Provision | Verb::Update | Verb::Bind => {
                 body::read(&parts.headers, &parts.extensions, body).await?
@@ -231,34 +231,34 @@ impl Front {
         };
         match (verb, &route.target) {
             (Verb::Provision, Target::Instance { instance }) => {
-                provision::answer(desk, call, instance, &body).await
+                provision::answer(deps, call, instance, &body).await
             }
             (Verb::FetchInstance, Target::Instance { instance }) => {
-                fetch_instance::answer(desk, call, instance).await
+                fetch_instance::answer(deps, call, instance).await
             }
             (Verb::Update, Target::Instance { instance }) => {
-                update::answer(desk, call, instance, &body).await
+                update::answer(deps, call, instance, &body).await
             }
             (Verb::Deprovision, Target::Instance { instance }) => {
-                deprovision::answer(desk, call, instance).await
+                deprovision::answer(deps, call, instance).await
             }
             (_, Target::InstanceOperation { instance }) => {
-                last_operation::of_instance(desk, call, instance).await
+                last_operation::of_instance(deps, call, instance).await
             }
             (Verb::Bind, Target::Binding { instance, binding }) => {
-                bind::answer(desk, call, instance, binding, &body).await
+                bind::answer(deps, call, instance, binding, &body).await
             }
             (Verb::FetchBinding, Target::Binding { instance, binding }) => {
-                fetch_binding::answer(desk, call, instance, binding).await
+                fetch_binding::answer(deps, call, instance, binding).await
             }
             (Verb::Unbind, Target::Binding { instance, binding }) => {
-                unbind::answer(desk, call, instance, binding).await
+                unbind::answer(deps, call, instance, binding).await
             }
             (_, Target::BindingOperation { instance, binding }) => {
-                last_operation::of_binding(desk, call, instance, binding).await
+                last_operation::of_binding(deps, call, instance, binding).await
             }
-            (_, Target::Catalog) => catalog::answer(desk, call, &parts.headers).await,
-            (_, Target::Instance { .. } | Target::Binding { .. }) => Err(Refusal::NoSuchPath),
+            (_, Target::Catalog) => catalog::answer(deps, call, &parts.headers).await,
+            (_, Target::Instance { .. } | Target::Binding { .. }) => Err(OsbError::NoSuchPath),
         }
     }
 }

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Map, Value};
 
-use crate::error::Refusal;
+use crate::error::OsbError;
 use crate::wire::{body, query::Query, request};
 use crate::{compare, parameters, route::Route};
 
@@ -14,13 +14,13 @@ use crate::{compare, parameters, route::Route};
 pub fn request_body(soup: &[u8]) {
     let body = match body::parse(soup) {
         Ok(body) => body,
-        Err(refusal) => return is_theirs(&refusal),
+        Err(error) => return is_theirs(&error),
     };
-    request::Provision::parse(&body).map_or_else(|refusal| is_theirs(&refusal), drop);
-    request::Bind::parse(&body).map_or_else(|refusal| is_theirs(&refusal), drop);
+    request::Provision::parse(&body).map_or_else(|error| is_theirs(&error), drop);
+    request::Bind::parse(&body).map_or_else(|error| is_theirs(&error), drop);
     match request::Update::parse(&body) {
         Ok(update) => lays_over(&body.members, &update.parameters.unwrap_or_default()),
-        Err(refusal) => is_theirs(&refusal),
+        Err(error) => is_theirs(&error),
     }
 }
 
@@ -36,21 +36,21 @@ pub fn request_line(soup: &[u8]) {
     let parsed = Query::of(Some(query));
     assert_eq!(parsed, Query::of(Some(query)));
     match Route::of(path) {
-        Err(refusal) => is_theirs(&refusal),
+        Err(error) => is_theirs(&error),
         Ok(route) => {
             for method in [Method::GET, Method::PUT, Method::PATCH, Method::DELETE] {
                 route
                     .target
                     .verb(&method)
-                    .map_or_else(|refusal| is_theirs(&refusal), drop);
+                    .map_or_else(|error| is_theirs(&error), drop);
             }
         }
     }
 }
 
-fn is_theirs(refusal: &Refusal) {
-    assert!(refusal.status().is_client_error(), "{refusal}");
-    assert!(!refusal.to_string().is_empty());
+fn is_theirs(error: &OsbError) {
+    assert!(error.status().is_client_error(), "{error}");
+    assert!(!error.to_string().is_empty());
 }
 
 /// What is laid over once is there; a second time changes nothing.

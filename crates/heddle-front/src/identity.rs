@@ -9,21 +9,21 @@ use heddle_api::operation::OriginatingIdentity;
 use http::HeaderMap;
 use serde_json::Value;
 
-use crate::error::Refusal;
+use crate::error::OsbError;
 
 /// Names one request; comes back with every answer.
 pub(crate) const REQUEST_IDENTITY: &str = "x-broker-api-request-identity";
 const ORIGINATING_IDENTITY: &str = "x-broker-api-originating-identity";
 
 /// On whose behalf the platform asks: `<platform> <base64 of a JSON object>`.
-pub(crate) fn originating(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, Refusal> {
+pub(crate) fn originating(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, OsbError> {
     let Some(header) = headers.get(ORIGINATING_IDENTITY) else {
         return Ok(None);
     };
     let identity = header.to_str().ok().and_then(parse);
     let malformed = || {
         let text = "the header X-Broker-API-Originating-Identity is not a platform followed by a JSON object in base64";
-        Refusal::Invalid(text.to_owned())
+        OsbError::Invalid(text.to_owned())
     };
     identity.map(Some).ok_or_else(malformed)
 }

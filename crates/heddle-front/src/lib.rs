@@ -26,6 +26,7 @@ mod front;
 #[doc(hidden)]
 pub mod fuzzing;
 mod identity;
+mod lifecycle;
 mod metrics;
 mod objects;
 pub mod offers;
@@ -34,7 +35,6 @@ mod parameters;
 mod places;
 mod route;
 pub mod settings;
-mod standing;
 mod verbs;
 pub mod version;
 mod wire;

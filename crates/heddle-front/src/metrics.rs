@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::catalog::{Catalog, Census};
-use crate::standing::{Provisioned, Report};
+use crate::lifecycle::{Provisioned, Report};
 
 /// Upper bounds in seconds: a request takes milliseconds or waits for seconds.
 const REQUEST_BOUNDS: &[f64] = &[
@@ -79,7 +79,7 @@ impl Metrics {
 
     /// The platform was told how the last operation on `object` stands.
     pub(crate) fn told<K: Provisioned>(&self, object: &K, report: &Report) {
-        let (Some(asked), Some(progress)) = (object.asked(), object.progress()) else {
+        let (Some(asked), Some(progress)) = (object.requested(), object.progress()) else {
             return;
         };
         let Some(finished) = progress

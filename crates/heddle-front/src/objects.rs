@@ -17,10 +17,10 @@ use kube::core::Status;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Map, Value};
 
-use crate::error::Refusal;
+use crate::error::OsbError;
+use crate::lifecycle::{Provisioned, title};
 use crate::ownership;
 use crate::places::Places;
-use crate::standing::{Provisioned, title};
 
 /// The key of a binding's Secret under which the credentials stand, as a JSON object.
 const CREDENTIALS_KEY: &str = "credentials";
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Objects {
 pub(crate) enum Unwritten {
     /// Somebody else wrote in between: read again, decide again.
     Overtaken,
-    Refused(Refusal),
+    Refused(OsbError),
 }
 
 impl Objects {
@@ -63,7 +63,7 @@ impl Objects {
         &self,
         scope: Option<&str>,
         id: &str,
-    ) -> Result<Option<ServiceInstance>, Refusal> {
+    ) -> Result<Option<ServiceInstance>, OsbError> {
         let is_it = |found: &ServiceInstance| found.spec.instance_id == id;
         self.find(scope, scope, &names::instance(id), is_it).await
     }
@@ -74,7 +74,7 @@ impl Objects {
         scope: Option<&str>,
         instance: &str,
         id: &str,
-    ) -> Result<Option<ServiceBinding>, Refusal> {
+    ) -> Result<Option<ServiceBinding>, OsbError> {
         self.binding_in(scope, scope, instance, id).await
     }
 
@@ -85,7 +85,7 @@ impl Objects {
         scope: Option<&str>,
         instance: &str,
         id: &str,
-    ) -> Result<Option<ServiceBinding>, Refusal> {
+    ) -> Result<Option<ServiceBinding>, OsbError> {
         let of = names::instance(instance);
         let is_it = |found: &ServiceBinding| {
             found.spec.binding_id == id && found.spec.instance_ref.name == of
@@ -99,7 +99,7 @@ impl Objects {
         &self,
         scope: Option<&str>,
         id: &str,
-    ) -> Result<Option<ServiceBinding>, Refusal> {
+    ) -> Result<Option<ServiceBinding>, OsbError> {
         let is_it = |found: &ServiceBinding| found.spec.binding_id == id;
         self.find(scope, scope, &names::binding(id), is_it).await
     }
@@ -111,7 +111,7 @@ impl Objects {
         scope: Option<&str>,
         name: &str,
         is_it: impl Fn(&K) -> bool,
-    ) -> Result<Option<K>, Refusal> {
+    ) -> Result<Option<K>, OsbError> {
         let is_it = |found: &K| is_it(found) && ownership::is_known(found.meta(), scope);
         let recalled = self.places.recall(K::NOUN, name);
         if let Some(place) = namespace.or(recalled.as_deref()) {
@@ -156,15 +156,15 @@ impl Objects {
                     .await
                     .map_err(|error| Unwritten::Refused(unread(error)))?;
                 match there.and_then(|there| in_the_way(&there, object)) {
-                    Some(refusal) => Err(Unwritten::Refused(refusal)),
+                    Some(error) => Err(Unwritten::Refused(error)),
                     None => Err(Unwritten::Overtaken),
                 }
             }
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                Err(Unwritten::Refused(Refusal::NamespaceMissing { namespace }))
+                Err(Unwritten::Refused(OsbError::NamespaceMissing { namespace }))
             }
             Err(kube::Error::Api(status)) if is_ending(&status) => {
-                Err(Unwritten::Refused(Refusal::NamespaceEnding { namespace }))
+                Err(Unwritten::Refused(OsbError::NamespaceEnding { namespace }))
             }
             Err(error) => Err(Unwritten::Refused(unwritten(error, object))),
         }
@@ -216,7 +216,7 @@ impl Objects {
         &self,
         scope: Option<&str>,
         about: &About,
-    ) -> Result<Option<Record>, Refusal> {
+    ) -> Result<Option<Record>, OsbError> {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), SYSTEM_NAMESPACE);
         let (noun, name) = match about {
             About::Instance(id) => (ServiceInstance::NOUN, names::instance(id)),
@@ -251,9 +251,9 @@ impl Objects {
     pub(crate) async fn credentials(
         &self,
         binding: &ServiceBinding,
-    ) -> Result<Map<String, Value>, Refusal> {
+    ) -> Result<Map<String, Value>, OsbError> {
         let missing = || {
-            Refusal::Busy(format!(
+            OsbError::Busy(format!(
                 "the credentials of {} are not there yet",
                 binding.title()
             ))
@@ -284,8 +284,8 @@ impl Objects {
 }
 
 /// Why an object of the same name is not the one that is asked for, and never will be.
-fn in_the_way<K: Provisioned>(there: &K, object: &K) -> Option<Refusal> {
-    let conflict = |what, attribute| Some(Refusal::Conflict { what, attribute });
+fn in_the_way<K: Provisioned>(there: &K, object: &K) -> Option<OsbError> {
+    let conflict = |what, attribute| Some(OsbError::Conflict { what, attribute });
     let fronts = (
         ownership::owner(there.meta()),
         ownership::owner(object.meta()),
@@ -310,28 +310,28 @@ fn params() -> PostParams {
     }
 }
 
-fn unread(error: kube::Error) -> Refusal {
+fn unread(error: kube::Error) -> OsbError {
     tracing::warn!(%error, "cannot read from the API server");
-    Refusal::Busy("the broker cannot read its records now".to_owned())
+    OsbError::Busy("the broker cannot read its records now".to_owned())
 }
 
-fn unwritten<K: Provisioned>(error: kube::Error, object: &K) -> Refusal {
+fn unwritten<K: Provisioned>(error: kube::Error, object: &K) -> OsbError {
     match error {
         kube::Error::Api(status) if matches!(status.code, 400 | 413 | 422) => {
             // The message may quote what was sent, parameters among it; who reads the log may see as much as that.
             tracing::warn!(reason = %status.reason, code = status.code, "the API server does not take an object");
-            Refusal::Invalid(format!(
+            OsbError::Invalid(format!(
                 "{} cannot be kept as it was asked for: {}",
                 title::<K>(object.id()),
                 places(&status)
             ))
         }
         kube::Error::Api(status) if status.code == 429 => {
-            Refusal::Busy("the broker has too much to do".to_owned())
+            OsbError::Busy("the broker has too much to do".to_owned())
         }
         error => {
             tracing::warn!(%error, "cannot write to the API server");
-            Refusal::Unavailable
+            OsbError::Unavailable
         }
     }
 }

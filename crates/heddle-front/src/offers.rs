@@ -12,7 +12,7 @@ use heddle_api::operation::RevisionReference;
 use crate::catalog::{
     Backing, Catalog, Census, Coding, Document, Level, LiveOffers, Offering, Pace, Plan, Withdrawal,
 };
-use crate::error::{Lapse, Refusal};
+use crate::error::{Lapse, OsbError};
 use crate::parameters::{Action, Validators};
 use crate::version::Version;
 
@@ -79,14 +79,14 @@ impl Offers for LiveOffers {
 
 /// The catalog, as one request sees it.
 #[derive(Debug)]
-pub(crate) struct Shelf<'a> {
+pub(crate) struct CatalogView<'a> {
     offers: &'a dyn Offers,
     scope: Option<&'a str>,
     validators: &'a Validators,
     catalog: Arc<Catalog>,
 }
 
-impl<'a> Shelf<'a> {
+impl<'a> CatalogView<'a> {
     pub(crate) fn new(
         offers: &'a dyn Offers,
         scope: Option<&'a str>,
@@ -140,7 +140,7 @@ impl<'a> Shelf<'a> {
     }
 
     /// A refusal for what was withdrawn while it was asked for.
-    pub(crate) fn withdrawn(&self, service_id: &str) -> Refusal {
+    pub(crate) fn withdrawn(&self, service_id: &str) -> OsbError {
         let withdrawal = self.catalog.withdrawn.get(service_id);
         let text = match (withdrawal, self.offering(service_id)) {
             (Some(withdrawal), _) => told_withdrawn(service_id, withdrawal),
@@ -152,7 +152,7 @@ impl<'a> Shelf<'a> {
             }
         };
         let lapse = Lapse::ServiceWithdrawn;
-        Refusal::OutOfSync { lapse, text }
+        OsbError::OutOfSync { lapse, text }
     }
 
     /// Why a bundle with that service cannot be offered, if it is that.
@@ -177,7 +177,7 @@ impl<'a> Shelf<'a> {
         &self,
         service_id: &str,
         plan_id: &str,
-    ) -> Result<(&Offering, &Plan), Refusal> {
+    ) -> Result<(&Offering, &Plan), OsbError> {
         match self.find(service_id, plan_id) {
             Some(found) if self.offers.is_offered(self.scope, service_id, plan_id) => Ok(found),
             found => Err(self.why_not(service_id, plan_id, found.is_some())),
@@ -185,15 +185,15 @@ impl<'a> Shelf<'a> {
     }
 
     /// A refusal for what is not known or not offered. Before everything was read once, nobody can say that it is not.
-    pub(crate) fn why_not(&self, service_id: &str, plan_id: &str, known: bool) -> Refusal {
+    pub(crate) fn why_not(&self, service_id: &str, plan_id: &str, known: bool) -> OsbError {
         if !self.offers.is_ready() {
-            return Refusal::Busy("the catalog has not been read yet".to_owned());
+            return OsbError::Busy("the catalog has not been read yet".to_owned());
         }
         if self.catalog.withdrawn.contains_key(service_id) {
             return self.withdrawn(service_id);
         }
         if let Some(why) = self.left_out(service_id) {
-            return Refusal::NotOffered(format!(
+            return OsbError::NotOffered(format!(
                 "service {service_id} cannot be offered for now: {why}"
             ));
         }
@@ -205,13 +205,13 @@ impl<'a> Shelf<'a> {
                 plan.name, offering.name
             );
             let lapse = Lapse::PlanWithdrawn;
-            return Refusal::OutOfSync { lapse, text };
+            return OsbError::OutOfSync { lapse, text };
         }
         if known {
             let place = self.scope.map_or_else(String::new, |namespace| {
                 format!(" in namespace {namespace}; an ApplicationMapping there would offer it")
             });
-            return Refusal::NotOffered(format!(
+            return OsbError::NotOffered(format!(
                 "plan {plan_id} of service {service_id} is not offered{place}"
             ));
         }
@@ -234,7 +234,7 @@ impl<'a> Shelf<'a> {
                 ),
             ),
         };
-        Refusal::OutOfSync { lapse, text }
+        OsbError::OutOfSync { lapse, text }
     }
 
     /// Whether parameters are as the plan wants them; a plan that is not known any more wants nothing.
@@ -243,11 +243,11 @@ impl<'a> Shelf<'a> {
         plan: Option<&Plan>,
         action: Action,
         parameters: &serde_json::Map<String, serde_json::Value>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), OsbError> {
         let Some(plan) = plan else { return Ok(()) };
         self.validators
             .check(&self.catalog, plan, action, parameters)
-            .map_err(Refusal::Invalid)
+            .map_err(OsbError::Invalid)
     }
 
     fn offering(&self, service_id: &str) -> Option<&Offering> {
@@ -286,9 +286,9 @@ pub(crate) fn check_pace(
     pace: Option<Pace>,
     asynchronous: bool,
     what: impl FnOnce() -> String,
-) -> Result<(), Refusal> {
+) -> Result<(), OsbError> {
     if pace == Some(Pace::Patient) && !asynchronous {
-        return Err(Refusal::AsyncRequired { what: what() });
+        return Err(OsbError::AsyncRequired { what: what() });
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 
 use http::Method;
 
-use crate::error::Refusal;
+use crate::error::OsbError;
 
 /// The longest id that an object can carry.
 const ID_CHARS_MAX: usize = 1024;
@@ -67,12 +67,12 @@ impl Verb {
 }
 
 impl Route {
-    pub(crate) fn of(path: &str) -> Result<Self, Refusal> {
+    pub(crate) fn of(path: &str) -> Result<Self, OsbError> {
         let parts: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
         let (scope, rest) = match parts.as_slice() {
             ["v2", rest @ ..] => (None, rest),
             ["osb", namespace, "v2", rest @ ..] => (Some(namespace_of(namespace)?), rest),
-            _ => return Err(Refusal::NoSuchPath),
+            _ => return Err(OsbError::NoSuchPath),
         };
         let target = match rest {
             ["catalog"] => Target::Catalog,
@@ -96,14 +96,14 @@ impl Route {
                 instance: id(instance)?,
                 binding: id(binding)?,
             },
-            _ => return Err(Refusal::NoSuchPath),
+            _ => return Err(OsbError::NoSuchPath),
         };
         Ok(Self { scope, target })
     }
 }
 
 impl Target {
-    pub(crate) fn verb(&self, method: &Method) -> Result<Verb, Refusal> {
+    pub(crate) fn verb(&self, method: &Method) -> Result<Verb, OsbError> {
         let (allow, verb) = match self {
             Self::Catalog => ("GET", (method == Method::GET).then_some(Verb::Catalog)),
             Self::Instance { .. } => (
@@ -132,7 +132,7 @@ impl Target {
                 ("GET", (method == Method::GET).then_some(Verb::PollBinding))
             }
         };
-        verb.ok_or(Refusal::MethodNotAllowed { allow })
+        verb.ok_or(OsbError::MethodNotAllowed { allow })
     }
 
     /// The instance it is about.
@@ -147,26 +147,26 @@ impl Target {
     }
 }
 
-fn id(segment: &str) -> Result<String, Refusal> {
+fn id(segment: &str) -> Result<String, OsbError> {
     if segment.is_empty() {
-        return Err(Refusal::NoSuchPath);
+        return Err(OsbError::NoSuchPath);
     }
     let id = decoded(segment)
-        .ok_or_else(|| Refusal::Invalid("an id in the path is not UTF-8".to_owned()))?;
+        .ok_or_else(|| OsbError::Invalid("an id in the path is not UTF-8".to_owned()))?;
     if id.chars().count() > ID_CHARS_MAX {
         let text = format!("an id in the path is longer than {ID_CHARS_MAX} characters");
-        return Err(Refusal::Invalid(text));
+        return Err(OsbError::Invalid(text));
     }
     Ok(id)
 }
 
 /// What cannot be a namespace has no front.
-fn namespace_of(segment: &str) -> Result<String, Refusal> {
-    let namespace = decoded(segment).ok_or(Refusal::NoSuchPath)?;
+fn namespace_of(segment: &str) -> Result<String, OsbError> {
+    let namespace = decoded(segment).ok_or(OsbError::NoSuchPath)?;
     if is_namespace(&namespace) {
         Ok(namespace)
     } else {
-        Err(Refusal::NoSuchPath)
+        Err(OsbError::NoSuchPath)
     }
 }
 
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn of(path: &str) -> Result<Route, u16> {
-        Route::of(path).map_err(|refusal| refusal.status().as_u16())
+        Route::of(path).map_err(|error| error.status().as_u16())
     }
 
     #[test]
@@ -280,10 +280,10 @@ mod tests {
         let target = Route::of("/v2/service_instances/i").unwrap().target;
         assert_eq!(target.verb(&Method::PATCH), Ok(Verb::Update));
         for method in [Method::POST, Method::TRACE, Method::OPTIONS] {
-            let refusal = target.verb(&method).unwrap_err();
+            let error = target.verb(&method).unwrap_err();
             assert_eq!(
-                refusal,
-                Refusal::MethodNotAllowed {
+                error,
+                OsbError::MethodNotAllowed {
                     allow: "GET, PUT, PATCH, DELETE"
                 }
             );
@@ -291,7 +291,7 @@ mod tests {
         let target = Route::of("/v2/catalog").unwrap().target;
         assert_eq!(
             target.verb(&Method::PUT),
-            Err(Refusal::MethodNotAllowed { allow: "GET" })
+            Err(OsbError::MethodNotAllowed { allow: "GET" })
         );
     }
 }

@@ -30,16 +30,16 @@ use kube::runtime::wait;
 
 use crate::catalog::Plan;
 use crate::contact::{self, Contacts};
-use crate::error::Refusal;
+use crate::error::OsbError;
+use crate::lifecycle::{Lifecycle, Provisioned, Report};
 use crate::metrics::Metrics;
 use crate::objects::{Objects, Unwritten};
-use crate::offers::{Offers, Shelf};
+use crate::offers::{CatalogView, Offers};
 use crate::parameters::Validators;
 use crate::settings::Settings;
-use crate::standing::{Provisioned, Report, Standing};
 use crate::version::Version;
-use crate::wire::answer::Answer;
 use crate::wire::query::Query;
+use crate::wire::response::OsbResponse;
 
 /// How often somebody else may come in between before the platform is asked to come back.
 const ATTEMPTS_MAX: usize = 8;
@@ -48,7 +48,7 @@ const POLLING_SECONDS: u32 = 3600;
 
 /// What every verb needs.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Deps {
     pub(crate) objects: Objects,
     pub(crate) offers: Arc<dyn Offers>,
     pub(crate) validators: Validators,
@@ -169,13 +169,13 @@ pub(crate) fn asked_anew<K: Provisioned>(
     if let Some(ended) = ended {
         object.remember(ended);
     }
-    object.ask(operation, identity);
+    object.set_requested(operation, identity);
     object
 }
 
 /// How the last operation ended when another takes its place. One that was under way has failed: it will not be carried out.
 fn replaced<K: Provisioned>(object: &K, by: &OperationRequest) -> Option<OperationProgress> {
-    let asked = object.asked()?;
+    let asked = object.requested()?;
     let ends = [OperationState::Succeeded, OperationState::Failed];
     let ended = object
         .progress()
@@ -193,27 +193,27 @@ fn replaced<K: Provisioned>(object: &K, by: &OperationRequest) -> Option<Operati
 }
 
 /// A refusal because of what is going on.
-pub(crate) fn busy<K: Provisioned>(object: &K) -> Refusal {
-    Refusal::Busy(format!(
+pub(crate) fn busy<K: Provisioned>(object: &K) -> OsbError {
+    OsbError::Busy(format!(
         "{} is {}",
         object.title(),
-        Standing::of(object).describe()
+        Lifecycle::of(object).describe()
     ))
 }
 
-impl Desk {
-    pub(crate) fn shelf<'a>(&'a self, call: &'a Call) -> Shelf<'a> {
-        Shelf::new(&*self.offers, call.scope.as_deref(), &self.validators)
+impl Deps {
+    pub(crate) fn catalog_view<'a>(&'a self, call: &'a Call) -> CatalogView<'a> {
+        CatalogView::new(&*self.offers, call.scope.as_deref(), &self.validators)
     }
 
     /// Reads, decides and writes, again while somebody else comes in between.
     pub(crate) async fn write<S, K: Provisioned, F>(
         &self,
         read: impl Fn() -> F,
-        decide: impl Fn(&S, &Fresh) -> Result<Decision<K>, Refusal>,
-    ) -> Result<Accepted<K>, Refusal>
+        decide: impl Fn(&S, &Fresh) -> Result<Decision<K>, OsbError>,
+    ) -> Result<Accepted<K>, OsbError>
     where
-        F: Future<Output = Result<S, Refusal>>,
+        F: Future<Output = Result<S, OsbError>>,
     {
         for _ in 0..ATTEMPTS_MAX {
             let state = read().await?;
@@ -236,10 +236,10 @@ impl Desk {
             match written {
                 Ok(accepted) => return Ok(accepted),
                 Err(Unwritten::Overtaken) => {}
-                Err(Unwritten::Refused(refusal)) => return Err(refusal),
+                Err(Unwritten::Refused(error)) => return Err(error),
             }
         }
-        Err(Refusal::Busy(format!(
+        Err(OsbError::Busy(format!(
             "too many others write the same {}",
             K::NOUN
         )))
@@ -247,7 +247,7 @@ impl Desk {
 
     /// Waits for the operation that was asked last, as long as the platform can be kept waiting.
     pub(crate) async fn settle<K: Provisioned>(&self, object: K, asynchronous: bool) -> Settled<K> {
-        let operation = object.asked().map(|asked| asked.id.clone());
+        let operation = object.requested().map(|asked| asked.id.clone());
         let patience = if asynchronous {
             self.settings.fast_wait
         } else {
@@ -292,16 +292,18 @@ fn outcome<K: Provisioned>(now: Option<&K>, asked: &K) -> Option<Ended<K>> {
     let Some(now) = now.filter(|now| now.meta().uid == asked.meta().uid) else {
         return Some(Ended::Gone);
     };
-    if now.asked().map(|operation| &operation.id) != asked.asked().map(|operation| &operation.id) {
+    if now.requested().map(|operation| &operation.id)
+        != asked.requested().map(|operation| &operation.id)
+    {
         return Some(Ended::Overtaken(now.clone()));
     }
-    match Standing::of(now) {
-        Standing::Ready => Some(Ended::Succeeded(now.clone())),
-        Standing::MakeFailed | Standing::ChangeFailed | Standing::RemoveFailed => {
+    match Lifecycle::of(now) {
+        Lifecycle::Ready => Some(Ended::Succeeded(now.clone())),
+        Lifecycle::MakeFailed | Lifecycle::ChangeFailed | Lifecycle::RemoveFailed => {
             now.progress().cloned().map(Ended::Failed)
         }
         // What is removed has ended when it is gone and no earlier: the platform may make it anew at once.
-        Standing::Making | Standing::Changing | Standing::Removing => None,
+        Lifecycle::Making | Lifecycle::Changing | Lifecycle::Removing => None,
     }
 }
 
@@ -311,25 +313,25 @@ impl<K> Settled<K> {
     /// The request has been written, so it is never refused with a 4xx: that says that nothing was done, and platforms then
     /// leave behind what is still being made. Whoever asks again later is told what to ask about; whoever does not is told
     /// what makes it remove the thing or repeat the request.
-    pub(crate) fn unfinished(self, what: &str) -> Result<Answer, Refusal> {
+    pub(crate) fn unfinished(self, what: &str) -> Result<OsbResponse, OsbError> {
         if self.asynchronous {
-            return Ok(Answer::accepted(self.operation.as_deref()));
+            return Ok(OsbResponse::accepted(self.operation.as_deref()));
         }
         Err(match self.ended {
-            Ended::Running(_) => Refusal::Unsettled(format!(
+            Ended::Running(_) => OsbError::Unsettled(format!(
                 "{what} takes longer than a request may and goes on"
             )),
             Ended::Failed(progress) => failed(&progress, what),
-            Ended::Gone | Ended::Overtaken(_) | Ended::Succeeded(_) => Refusal::Unsettled(format!(
-                "something else was asked while {what} was under way"
-            )),
+            Ended::Gone | Ended::Overtaken(_) | Ended::Succeeded(_) => OsbError::Unsettled(
+                format!("something else was asked while {what} was under way"),
+            ),
         })
     }
 }
 
-fn failed(progress: &OperationProgress, what: &str) -> Refusal {
+fn failed(progress: &OperationProgress, what: &str) -> OsbError {
     let report = Report::of_progress(progress);
-    Refusal::Failed {
+    OsbError::Failed {
         description: report
             .description
             .unwrap_or_else(|| format!("{what} failed")),

@@ -5,7 +5,7 @@
 
 use http::HeaderMap;
 
-use crate::error::Refusal;
+use crate::error::OsbError;
 use crate::settings::MissingVersion;
 
 /// The header that announces it.
@@ -43,16 +43,21 @@ impl Version {
     }
 
     /// What a request announces.
-    pub(crate) fn announced(headers: &HeaderMap, missing: MissingVersion) -> Result<Self, Refusal> {
+    pub(crate) fn announced(
+        headers: &HeaderMap,
+        missing: MissingVersion,
+    ) -> Result<Self, OsbError> {
         let Some(value) = headers.get(HEADER) else {
             return match missing {
                 MissingVersion::Accept => Ok(Self::OLDEST),
-                MissingVersion::BadRequest => Err(Refusal::VersionMissing { strict: false }),
-                MissingVersion::PreconditionFailed => Err(Refusal::VersionMissing { strict: true }),
+                MissingVersion::BadRequest => Err(OsbError::VersionMissing { strict: false }),
+                MissingVersion::PreconditionFailed => {
+                    Err(OsbError::VersionMissing { strict: true })
+                }
             };
         };
         let parsed = value.to_str().ok().and_then(Self::parse);
-        parsed.ok_or(Refusal::VersionUnsupported)
+        parsed.ok_or(OsbError::VersionUnsupported)
     }
 }
 
@@ -92,8 +97,7 @@ mod tests {
     #[test]
     fn what_a_missing_version_means_is_a_setting() {
         let status = |missing| {
-            Version::announced(&HeaderMap::new(), missing)
-                .map_err(|refusal| refusal.status().as_u16())
+            Version::announced(&HeaderMap::new(), missing).map_err(|error| error.status().as_u16())
         };
         assert_eq!(status(MissingVersion::BadRequest), Err(400));
         assert_eq!(status(MissingVersion::PreconditionFailed), Err(412));

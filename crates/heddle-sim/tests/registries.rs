@@ -16,7 +16,7 @@ use heddle_api::well_known::{
     APPROVED_ANNOTATION, RECORD_LABEL, SYNC_ANNOTATION, SYSTEM_NAMESPACE, WITHDRAWN_ANNOTATION,
 };
 use heddle_api::{Bundle, BundleRevision, Registry, ServiceInstance, SyncRun, names};
-use heddle_controllers::{Bundles, Numbers, Options};
+use heddle_controllers::{Bundles, Metrics, Options};
 use heddle_rt::{Chance, Clock};
 use heddle_sim::bundles::registry::{Event, TestRegistries, digest};
 use heddle_sim::stage::{NAMESPACES, on_stage};
@@ -36,7 +36,7 @@ struct World {
     users: Client,
     registries: TestRegistries,
     clock: Clock,
-    numbers: Numbers,
+    numbers: Metrics,
     restart: Arc<Notify>,
 }
 

@@ -27,7 +27,7 @@ use axum::routing::get;
 use futures::StreamExt as _;
 use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, SCRAPERS, VIEWERS, impersonates};
 use heddle_bundles::workshop::Workshop;
-use heddle_controllers::Numbers;
+use heddle_controllers::Metrics;
 use heddle_front::Front;
 use heddle_mesh::Mesh;
 use heddle_mesh::questions::{self, Asker};
@@ -62,7 +62,7 @@ pub(crate) struct Control {
     /// Hands out copies of everything.
     pub(crate) backups: Backups,
     /// What the controllers count.
-    pub(crate) numbers: Numbers,
+    pub(crate) numbers: Metrics,
     /// Whether controllers run here, and with them what feeds the mesh.
     pub(crate) controllers: bool,
     /// Set once the controllers that were asked for are running.

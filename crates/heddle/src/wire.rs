@@ -14,7 +14,7 @@ use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_apiserver::{
     ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, SCRAPERS, Tokens,
 };
-use heddle_controllers::{Bundles, DataPlane, Leadership, Numbers};
+use heddle_controllers::{Bundles, DataPlane, Leadership, Metrics};
 use heddle_front::catalog::refuse_switch;
 use heddle_mesh::event::http::Limits as EventLimits;
 use heddle_mesh::log::Reserve;
@@ -180,7 +180,7 @@ impl Ground {
 /// What is known of controllers that run.
 #[derive(Debug)]
 pub(crate) struct Controllers {
-    numbers: Numbers,
+    numbers: Metrics,
     /// Set once they know everything that there is, and work.
     started: Arc<AtomicBool>,
 }
@@ -189,7 +189,7 @@ impl Controllers {
     /// Whoever asked for none does not wait for any.
     fn none() -> Self {
         Self {
-            numbers: Numbers::default(),
+            numbers: Metrics::default(),
             started: Arc::new(AtomicBool::new(true)),
         }
     }

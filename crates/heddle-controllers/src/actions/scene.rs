@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Map, Value};
 
 use super::hands_out;
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 
 /// What an action depends on, as it was seen.
 #[derive(Clone)]

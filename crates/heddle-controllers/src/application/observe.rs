@@ -10,7 +10,7 @@ use kube::api::DynamicObject;
 
 use super::publisher::Token;
 use super::{CHANNEL, PUBLISHER, SOURCE};
-use crate::machine::{Ctx, Error, Ticket};
+use crate::reconcile::{Ctx, Error, StepName};
 
 #[derive(Debug, Clone)]
 pub(crate) struct World {
@@ -24,8 +24,8 @@ pub(crate) struct World {
     pub fresh_token: Token,
     /// Whether there is a mesh, without which no child can become ready.
     pub meshed: bool,
-    /// The step that failed in this round, and how.
-    pub trouble: Option<(Ticket, String)>,
+    /// The step that failed in this reconcile, and how.
+    pub trouble: Option<(StepName, String)>,
 }
 
 pub(super) async fn observe(
@@ -50,8 +50,8 @@ pub(super) async fn observe(
 
 impl World {
     /// The server's answer to a step is the newest there is to know about that child.
-    pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {
-        match ticket {
+    pub(super) fn absorb(&mut self, step_name: StepName, answer: Option<DynamicObject>) {
+        match step_name {
             SOURCE => self.source = answer.and_then(|object| object.try_parse().ok()),
             CHANNEL => self.channel = answer.and_then(|object| object.try_parse().ok()),
             PUBLISHER => self.publisher = answer.and_then(|object| object.try_parse().ok()),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::observe::World;
 use super::{CHANNEL, SOURCE, publisher};
-use crate::machine::Step;
+use crate::reconcile::Step;
 
 pub(super) fn plan(world: &World) -> Vec<Step> {
     // Owned children are removed with their owner; while that happens there is nothing to mend.
@@ -32,7 +32,7 @@ pub(super) fn plan(world: &World) -> Vec<Step> {
 fn child<K>(
     application: &Application,
     live: Option<&K>,
-    ticket: &'static str,
+    step_name: &'static str,
     spec: Value,
 ) -> Option<Step>
 where
@@ -42,7 +42,7 @@ where
         return None;
     }
     if application.spec.skip_installation {
-        return Step::remove(ticket, live.filter(|live| is_owned(application, *live)));
+        return Step::remove(step_name, live.filter(|live| is_owned(application, *live)));
     }
     let wanted = json!({
         "apiVersion": K::api_version(&()), "kind": K::kind(&()),
@@ -54,7 +54,7 @@ where
         },
         "spec": spec,
     });
-    Step::ensure(ticket, wanted, live)
+    Step::ensure(step_name, wanted, live)
 }
 
 /// A child that nobody controls is taken in; one that another object controls is left alone, and so is one that is

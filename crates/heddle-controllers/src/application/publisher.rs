@@ -1,6 +1,6 @@
 //! The token an Application publishes with: made once, and again when its Secret is gone or holds none.
 //!
-//! Nobody but the API server keeps it: what a round draws and does not need is forgotten with the round.
+//! Nobody but the API server keeps it: what a reconcile draws and does not need is forgotten with the reconcile.
 
 use heddle_api::well_known::{
     APPLICATION_LABEL, INTEGRATION_NAMESPACE, MANAGED_BY, MANAGED_BY_LABEL, PUBLISHER_TOKEN_KEY,
@@ -16,7 +16,7 @@ use serde_json::json;
 use super::PUBLISHER;
 use super::observe::World;
 use super::plan::{is_owned, may_hold};
-use crate::machine::Step;
+use crate::reconcile::Step;
 
 /// 256 bits: nobody guesses that.
 const TOKEN_BYTES: usize = 32;
@@ -53,7 +53,7 @@ pub(super) fn plan(world: &World) -> Option<Step> {
     let token = ByteString(world.fresh_token.0.clone().into_bytes());
     // Applied without the fingerprint that other children carry: no trace of the token belongs into an annotation.
     Some(Step::Apply {
-        ticket: PUBLISHER,
+        step_name: PUBLISHER,
         resource: ApiResource::erase::<Secret>(&()),
         namespace: Some(INTEGRATION_NAMESPACE.to_owned()),
         object: json!({

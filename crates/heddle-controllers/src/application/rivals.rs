@@ -1,6 +1,6 @@
 //! Which services of an Application can be offered, given what all Applications claim.
 //!
-//! Whether an id or a name is taken depends on every other Application, and reading all of them in every round would cost
+//! Whether an id or a name is taken depends on every other Application, and reading all of them in every reconcile would cost
 //! their number squared. So this is kept in a register that the watch of Applications feeds. It may lag behind the server
 //! as any cache does; a verdict that changes with it wakes the Applications it is about, so none stays wrong.
 

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::observe::World;
 use super::plan::{is_owned, may_hold};
 use super::{CHANNEL, SOURCE};
-use crate::machine::Ticket;
-use crate::outlook::{Readiness, Seen};
+use crate::reconcile::StepName;
+use crate::referenced::{Readiness, Referenced};
 
 /// A child as the status speaks of it.
 struct Child {
@@ -21,7 +21,7 @@ struct Child {
     missing: Reason,
     taken: Reason,
     not_ready: Reason,
-    ticket: Ticket,
+    step_name: StepName,
     kind: &'static str,
 }
 
@@ -31,7 +31,7 @@ const CHILDREN: [Child; 2] = [
         missing: reason::SOURCE_MISSING,
         taken: reason::SOURCE_TAKEN,
         not_ready: reason::SOURCE_NOT_READY,
-        ticket: SOURCE,
+        step_name: SOURCE,
         kind: "HTTPSource",
     },
     Child {
@@ -39,7 +39,7 @@ const CHILDREN: [Child; 2] = [
         missing: reason::CHANNEL_MISSING,
         taken: reason::CHANNEL_TAKEN,
         not_ready: reason::CHANNEL_NOT_READY,
-        ticket: CHANNEL,
+        step_name: CHANNEL,
         kind: "Channel",
     },
 ];
@@ -74,7 +74,7 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
 }
 
 impl Child {
-    fn condition<K: Seen>(&self, world: &World, live: Option<&K>) -> Condition {
+    fn condition<K: Referenced>(&self, world: &World, live: Option<&K>) -> Condition {
         let application = &world.application;
         let name = application.name_any();
         let object = format!("{} {INTEGRATION_NAMESPACE}/{name}", self.kind);
@@ -86,7 +86,7 @@ impl Child {
             Some(live)
                 if is_owned(application, live) && live.meta().deletion_timestamp.is_none() =>
             {
-                self.readiness(world, &object, live.outlook().ready)
+                self.readiness(world, &object, live.referenced_state().ready)
             }
             Some(live)
                 if !may_hold(application, live) && live.meta().deletion_timestamp.is_none() =>
@@ -100,7 +100,7 @@ impl Child {
                 let trouble = world
                     .trouble
                     .as_ref()
-                    .filter(|(ticket, _)| *ticket == self.ticket);
+                    .filter(|(step_name, _)| *step_name == self.step_name);
                 let why = trouble
                     .map(|(_, error)| format!(": {error}"))
                     .unwrap_or_default();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::observe::World;
 use super::publisher::Token;
 use super::{CHANNEL, PUBLISHER, SOURCE, plan, status};
-use crate::machine::Step;
+use crate::reconcile::Step;
 
 fn world() -> World {
     let mut application = Application::new("shop", ApplicationSpec::default());
@@ -33,14 +33,14 @@ fn world() -> World {
 /// Carries the plan out the way a server would: what is applied exists afterwards.
 fn settle(world: &mut World) {
     for step in plan::plan(world) {
-        let ticket = step.ticket();
+        let step_name = step.step_name();
         match step {
             Step::Apply { mut object, .. } => {
-                object["metadata"]["uid"] = json!(format!("uid-of-{ticket}"));
+                object["metadata"]["uid"] = json!(format!("uid-of-{step_name}"));
                 let object: DynamicObject = serde_json::from_value(object).unwrap();
-                world.absorb(ticket, Some(object));
+                world.absorb(step_name, Some(object));
             }
-            Step::Delete { .. } => world.absorb(ticket, None),
+            Step::Delete { .. } => world.absorb(step_name, None),
             Step::Swap { .. } => unreachable!("an Application shares no field with anybody"),
             Step::Create { .. } | Step::Offer { .. } => unreachable!("its children are applied"),
         }
@@ -48,7 +48,7 @@ fn settle(world: &mut World) {
 }
 
 fn tickets(world: &World) -> Vec<&'static str> {
-    plan::plan(world).iter().map(Step::ticket).collect()
+    plan::plan(world).iter().map(Step::step_name).collect()
 }
 
 fn conditions(world: &World) -> Vec<String> {

@@ -5,7 +5,7 @@ use heddle_api::application_mapping::ApplicationMapping;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 
 #[derive(Debug, Clone)]
 pub(crate) struct World {
@@ -16,10 +16,10 @@ pub(crate) struct World {
 
 pub(super) async fn observe(ctx: &Ctx, mapping: ApplicationMapping) -> Result<World, Error> {
     let namespace: Option<Namespace> = ctx
-        .known_global(&mapping.namespace().unwrap_or_default())
+        .cached_global(&mapping.namespace().unwrap_or_default())
         .await?;
     Ok(World {
-        application: ctx.known_global(&mapping.name_any()).await?,
+        application: ctx.cached_global(&mapping.name_any()).await?,
         namespace_terminating: namespace
             .is_none_or(|namespace| namespace.metadata.deletion_timestamp.is_some()),
         mapping,

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use super::retention::{self, Unclaimed};
-use crate::dataplane::Door;
-use crate::machine::{Ctx, Error};
+use crate::dataplane::EntryState;
+use crate::reconcile::{Ctx, Error};
 use crate::resolve::{self, Resolution};
 use crate::routing;
 
@@ -17,10 +17,10 @@ pub(crate) struct World {
     /// Why the Broker is not served here, if its class is another one.
     pub foreign: Option<String>,
     /// `None` where no mesh runs.
-    pub door: Option<Door>,
+    pub door: Option<EntryState>,
     /// Set for a Broker that nobody claims and that is ours to remove.
     pub unclaimed: Option<Unclaimed>,
-    /// Whether this round has removed it.
+    /// Whether this reconcile has removed it.
     pub is_removed: bool,
     pub now: Timestamp,
 }
@@ -37,7 +37,7 @@ pub(super) async fn observe(ctx: &Ctx, broker: Broker) -> Result<World, Error> {
         dead_letter_sink,
         foreign: foreign(&ctx.options.broker_classes, &broker),
         unclaimed: retention::observe(ctx, &broker).await?,
-        door: ctx.plane().map(|plane| Door::ask(plane, &entry)),
+        door: ctx.plane().map(|plane| EntryState::ask(plane, &entry)),
         broker,
         is_removed: false,
         now: ctx.options.clock.now(),

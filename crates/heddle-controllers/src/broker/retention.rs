@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::observe::World;
-use crate::machine::{Ctx, Error, Step, Ticket};
+use crate::reconcile::{Ctx, Error, Step, StepName};
 use crate::routing;
 
-const REMOVAL: Ticket = "removal";
+const REMOVAL: StepName = "removal";
 /// No watch tells when the last pending event has ended.
 const PENDING_LOOK: Duration = Duration::from_secs(30);
 /// Times of conditions are whole seconds, so a wait may begin up to a second before its time.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::observe::World;
 use super::retention;
-use crate::dataplane::Door;
+use crate::dataplane::EntryState;
 use crate::routing;
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
@@ -76,7 +76,7 @@ fn without_mesh() -> [Condition; 4] {
     PROMISES.map(unknown)
 }
 
-fn promises(door: &Door) -> [Condition; 4] {
+fn promises(door: &EntryState) -> [Condition; 4] {
     let (ingress, addressable) = if door.base_url.is_some() {
         (
             Condition::met(condition::INGRESS_READY),

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::observe::{self, World};
 use super::status;
-use crate::dataplane::Door;
+use crate::dataplane::EntryState;
 
 fn world() -> World {
     let broker = json!({
@@ -16,7 +16,7 @@ fn world() -> World {
         broker: serde_json::from_value(broker).unwrap(),
         dead_letter_sink: None,
         foreign: None,
-        door: Some(Door {
+        door: Some(EntryState {
             base_url: Some("http://mesh:1/".to_owned()),
             log: Ok(()),
             in_force: true,
@@ -54,7 +54,7 @@ fn each_condition_of_a_broker_has_one_cause() {
         [ingress, channel, filter, addressable, sink, ready],
         url,
     );
-    let with = |change: fn(&mut Door)| {
+    let with = |change: fn(&mut EntryState)| {
         let mut world = world();
         change(world.door.as_mut().unwrap());
         world
@@ -185,7 +185,7 @@ mod retention {
 
     use super::super::retention::{Unclaimed, again, removal};
     use super::{Timestamp, World, json, status, world};
-    use crate::machine::Step;
+    use crate::reconcile::Step;
 
     const LINGER: Duration = Duration::from_secs(600);
 

@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
-use super::phase::{self, Standing};
+use super::phase::{self, PhaseInputs};
 use super::{HOLD, RELEASE, SWEEP};
-use crate::kin::Kin;
-use crate::machine::{Ctx, Error, Ticket};
+use crate::bundle_index::BundleIndex;
+use crate::reconcile::{Ctx, Error, StepName};
 use crate::usage::{Known, Usage, offering};
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub users: Option<Vec<String>>,
     /// What is remembered of the bundle already.
     pub tombstone: Option<Tombstone>,
-    /// Whether this round has let it go.
+    /// Whether this reconcile has let it go.
     pub is_released: bool,
     pub now: Timestamp,
 }
@@ -35,14 +35,14 @@ pub(crate) struct World {
 pub(super) async fn observe(
     ctx: &Ctx,
     known: &Known,
-    kin: &Kin,
+    bundle_index: &BundleIndex,
     bundle: Bundle,
 ) -> Result<World, Error> {
     let name = bundle.name_any();
     let mut world = World {
         registry: ctx.find_global(&bundle.spec.registry).await?,
-        revisions: kin.revisions(ctx, &name).await?,
-        rival: rival(ctx, kin, &bundle).await?,
+        revisions: bundle_index.revisions(ctx, &name).await?,
+        rival: rival(ctx, bundle_index, &bundle).await?,
         bundle,
         users: None,
         tombstone: None,
@@ -51,7 +51,7 @@ pub(super) async fn observe(
     };
     renew(ctx, &mut world).await?;
     let is_sweeping = world.status().phase == BundlePhase::Sweeping;
-    if phase::is_to_look(&world.standing(), world.now) {
+    if phase::is_to_look(&world.inputs(), world.now) {
         world.users = Some(users(ctx, known, &world.bundle, is_sweeping).await?);
     }
     if is_sweeping {
@@ -94,8 +94,12 @@ async fn users(
 }
 
 /// Ids that come from names can meet; who came first keeps its place.
-async fn rival(ctx: &Ctx, kin: &Kin, bundle: &Bundle) -> Result<Option<String>, Error> {
-    let same = kin.bundles(ctx, &bundle.spec.service_id).await?;
+async fn rival(
+    ctx: &Ctx,
+    bundle_index: &BundleIndex,
+    bundle: &Bundle,
+) -> Result<Option<String>, Error> {
+    let same = bundle_index.bundles(ctx, &bundle.spec.service_id).await?;
     let age = |bundle: &Bundle| (bundle.creation_timestamp(), bundle.name_any());
     let is_live = |other: &&Bundle| {
         let status = other.status.as_ref();
@@ -111,10 +115,10 @@ impl World {
         self.bundle.status.clone().unwrap_or_default()
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn inputs(&self) -> PhaseInputs {
         let annotations = self.bundle.annotations();
         let withdrawn = annotations.get(WITHDRAWN_ANNOTATION);
-        Standing {
+        PhaseInputs {
             before: self.status(),
             is_withdrawn: withdrawn.is_some_and(|value| value == "true"),
             is_deleted: self.bundle.metadata.deletion_timestamp.is_some(),
@@ -137,9 +141,9 @@ impl World {
         (newest.and_then(stays)).or_else(|| before.and_then(stays))
     }
 
-    pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {
+    pub(super) fn absorb(&mut self, step_name: StepName, answer: Option<DynamicObject>) {
         let bundle = answer.and_then(|object| object.try_parse::<Bundle>().ok());
-        match ticket {
+        match step_name {
             HOLD | SWEEP => self.bundle = bundle.unwrap_or_else(|| self.bundle.clone()),
             RELEASE => self.is_released = true,
             _ => {}

@@ -25,7 +25,7 @@ const HIDE_AFTER_FAILURES: i32 = 1;
 
 /// Everything that has a say in a bundle's phase.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing {
+pub(crate) struct PhaseInputs {
     pub before: BundleStatus,
     /// Somebody withdrew it.
     pub is_withdrawn: bool,
@@ -102,20 +102,19 @@ impl View {
 }
 
 /// Why the bundle is withdrawn now, and which SyncRun found out.
-fn reason(standing: &Standing, now: Timestamp) -> Option<(MarkReason, Option<String>)> {
-    if standing.is_withdrawn {
+fn reason(inputs: &PhaseInputs, now: Timestamp) -> Option<(MarkReason, Option<String>)> {
+    if inputs.is_withdrawn {
         return Some((MarkReason::Admin, None));
     }
-    let Some(registry) = (standing.registry.as_ref()).filter(|registry| !registry.is_leaving)
-    else {
+    let Some(registry) = (inputs.registry.as_ref()).filter(|registry| !registry.is_leaving) else {
         return Some((MarkReason::RegistryRemoved, None));
     };
-    let seen: Option<&Seen> = standing.before.seen.as_ref();
+    let seen: Option<&Seen> = inputs.before.seen.as_ref();
     let absence = seen.and_then(|seen| seen.absence.as_ref());
     if let Some(absence) = absence.filter(|absence| absence.readings >= registry.confirmations) {
         return Some((absence.reason, Some(absence.sync_run.clone())));
     }
-    if standing.is_deleted {
+    if inputs.is_deleted {
         return Some((MarkReason::Admin, None));
     }
     let is_hidden = registry.hidden_from().is_some_and(|from| from <= now);
@@ -124,19 +123,19 @@ fn reason(standing: &Standing, now: Timestamp) -> Option<(MarkReason, Option<Str
 
 /// Where the bundle is in its life, and why and since when it is withdrawn if it is. Never `Sweeping`, unless it already
 /// was and nothing speaks against it: that step is taken by [`is_to_sweep`].
-pub(crate) fn phase(standing: &Standing, now: Timestamp) -> (BundlePhase, Option<Mark>) {
-    let Some((reason, sync_run)) = reason(standing, now) else {
+pub(crate) fn phase(inputs: &PhaseInputs, now: Timestamp) -> (BundlePhase, Option<Mark>) {
+    let Some((reason, sync_run)) = reason(inputs, now) else {
         return (BundlePhase::Live, None);
     };
-    let earlier = standing.before.mark.as_ref();
+    let earlier = inputs.before.mark.as_ref();
     let earlier = earlier.filter(|mark| mark.reason == reason);
     let mark = Mark {
         reason,
         since: earlier.map_or_else(|| whole_seconds(now), |mark| mark.since.clone()),
         sync_run: earlier.map_or(sync_run, |mark| mark.sync_run.clone()),
     };
-    let was_sweeping = standing.before.phase == BundlePhase::Sweeping;
-    let goes_on = was_sweeping && is_sweepable(reason) && standing.is_used != Some(true);
+    let was_sweeping = inputs.before.phase == BundlePhase::Sweeping;
+    let goes_on = was_sweeping && is_sweepable(reason) && inputs.is_used != Some(true);
     let phase = if goes_on {
         BundlePhase::Sweeping
     } else {
@@ -160,16 +159,16 @@ fn is_sweepable(reason: MarkReason) -> bool {
 
 /// When the bundle may begin to go if nothing uses it: `None` if it may not. The mark has to have been written before, so
 /// that everybody had the chance to see it.
-fn sweepable_from(standing: &Standing, now: Timestamp) -> Option<Timestamp> {
-    let (phase, mark) = phase(standing, now);
+fn sweepable_from(inputs: &PhaseInputs, now: Timestamp) -> Option<Timestamp> {
+    let (phase, mark) = phase(inputs, now);
     let mark = mark.filter(|mark| is_sweepable(mark.reason))?;
-    let is_known = standing.before.phase == BundlePhase::Marked
-        && standing.before.mark.as_ref() == Some(&mark);
+    let is_known =
+        inputs.before.phase == BundlePhase::Marked && inputs.before.mark.as_ref() == Some(&mark);
     if phase != BundlePhase::Marked || !is_known {
         return None;
     }
-    let nobody_waits = standing.is_deleted || mark.reason == MarkReason::RegistryRemoved;
-    let grace = match &standing.registry {
+    let nobody_waits = inputs.is_deleted || mark.reason == MarkReason::RegistryRemoved;
+    let grace = match &inputs.registry {
         Some(registry) if !nobody_waits => registry.grace,
         _ => SignedDuration::ZERO,
     };
@@ -177,32 +176,32 @@ fn sweepable_from(standing: &Standing, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Whether somebody should look who uses the bundle: a costly question, asked only where the answer decides.
-pub(crate) fn is_to_look(standing: &Standing, now: Timestamp) -> bool {
-    standing.before.phase == BundlePhase::Sweeping
-        || standing.is_deleted
-        || sweepable_from(standing, now).is_some_and(|from| from <= now)
+pub(crate) fn is_to_look(inputs: &PhaseInputs, now: Timestamp) -> bool {
+    inputs.before.phase == BundlePhase::Sweeping
+        || inputs.is_deleted
+        || sweepable_from(inputs, now).is_some_and(|from| from <= now)
 }
 
 /// Whether the bundle is to be written as `Sweeping`.
-pub(crate) fn is_to_sweep(standing: &Standing, now: Timestamp) -> bool {
-    standing.is_used == Some(false) && sweepable_from(standing, now).is_some_and(|from| from <= now)
+pub(crate) fn is_to_sweep(inputs: &PhaseInputs, now: Timestamp) -> bool {
+    inputs.is_used == Some(false) && sweepable_from(inputs, now).is_some_and(|from| from <= now)
 }
 
 /// Whether the bundle is to go: it was written as `Sweeping` before somebody looked for users, and there are none.
-pub(crate) fn is_to_go(standing: &Standing, now: Timestamp) -> bool {
-    standing.before.phase == BundlePhase::Sweeping
-        && standing.is_used == Some(false)
-        && phase(standing, now).0 == BundlePhase::Sweeping
+pub(crate) fn is_to_go(inputs: &PhaseInputs, now: Timestamp) -> bool {
+    inputs.before.phase == BundlePhase::Sweeping
+        && inputs.is_used == Some(false)
+        && phase(inputs, now).0 == BundlePhase::Sweeping
 }
 
 /// When time alone changes something.
-pub(crate) fn again(standing: &Standing, now: Timestamp) -> Option<Duration> {
-    let hidden_from = (standing.registry.as_ref()).and_then(View::hidden_from);
-    let ends = [hidden_from, sweepable_from(standing, now)];
+pub(crate) fn again(inputs: &PhaseInputs, now: Timestamp) -> Option<Duration> {
+    let hidden_from = (inputs.registry.as_ref()).and_then(View::hidden_from);
+    let ends = [hidden_from, sweepable_from(inputs, now)];
     let ends = ends.into_iter().flatten().filter(|end| *end > now);
     let next = ends.min().map(|end| end.duration_since(now).unsigned_abs());
-    let is_late = sweepable_from(standing, now).is_some_and(|from| from <= now);
-    let is_sweeping = standing.before.phase == BundlePhase::Sweeping;
-    let waits = is_late || standing.is_deleted || is_sweeping;
+    let is_late = sweepable_from(inputs, now).is_some_and(|from| from <= now);
+    let is_sweeping = inputs.before.phase == BundlePhase::Sweeping;
+    let waits = is_late || inputs.is_deleted || is_sweeping;
     next.or_else(|| waits.then_some(PERIOD))
 }

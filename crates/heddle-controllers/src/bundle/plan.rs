@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use super::observe::World;
 use super::phase;
 use super::{DELETE, HOLD, RELEASE, SWEEP, TOMBSTONE};
-use crate::machine::Step;
 use crate::operation::whole_seconds;
+use crate::reconcile::Step;
 use heddle_api::offer::bundle::{Origin, name};
 
 pub(super) fn plan(world: &World) -> Vec<Step> {
-    let (bundle, standing) = (&world.bundle, world.standing());
-    if phase::is_to_go(&standing, world.now) {
+    let (bundle, inputs) = (&world.bundle, world.inputs());
+    if phase::is_to_go(&inputs, world.now) {
         return removal(world);
     }
-    if phase::is_to_sweep(&standing, world.now) {
+    if phase::is_to_sweep(&inputs, world.now) {
         // Exactly the state that was looked at: whoever sees it again in the meantime wins.
         let status = json!({"phase": BundlePhase::Sweeping});
         let sweep = Step::swap_status(SWEEP, bundle, &status);
@@ -31,7 +31,7 @@ pub(super) fn plan(world: &World) -> Vec<Step> {
 fn removal(world: &World) -> Vec<Step> {
     let bundle = &world.bundle;
     let gone = match bundle.metadata.deletion_timestamp {
-        // The finalizer stays for another round, which looks for users again.
+        // The finalizer stays for another reconcile, which looks for users again.
         None => Step::remove_unchanged(DELETE, Some(bundle)),
         Some(_) => Step::release(RELEASE, bundle, FINALIZER),
     };

@@ -17,7 +17,7 @@ use kube::api::{ApiResource, DynamicObject};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::phase::{self, Standing, View};
+use super::phase::{self, PhaseInputs, View};
 use crate::bundle_revision;
 use crate::usage::Usage;
 
@@ -79,7 +79,7 @@ enum Front {
     Refused,
 }
 
-/// Where a controller is in its round, and what it knows.
+/// Where a controller is in its reconcile, and what it knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Round {
     step: u8,
@@ -131,7 +131,7 @@ fn now() -> Timestamp {
 }
 
 /// What the controller of bundles makes of what it read.
-fn standing(copy: Kept, is_absent: bool, is_used: Option<bool>) -> Standing {
+fn inputs(copy: Kept, is_absent: bool, is_used: Option<bool>) -> PhaseInputs {
     static VIEW: LazyLock<View> = LazyLock::new(|| {
         let registry: Registry = serde_json::from_value(json!({
             "apiVersion": "heddle.dev/v1alpha1", "kind": "Registry", "metadata": {"name": "hub"},
@@ -150,7 +150,7 @@ fn standing(copy: Kept, is_absent: bool, is_used: Option<bool>) -> Standing {
         since: Time(Timestamp::UNIX_EPOCH),
         sync_run: Some("run".to_owned()),
     };
-    Standing {
+    PhaseInputs {
         before: BundleStatus {
             phase: match copy.phase {
                 Phase::Live => BundlePhase::Live,
@@ -247,8 +247,8 @@ impl State {
                 round.step = 1;
             }
             1 => {
-                let standing = standing(round.copy?, round.is_absent, None);
-                if phase::is_to_look(&standing, now()) {
+                let inputs = inputs(round.copy?, round.is_absent, None);
+                if phase::is_to_look(&inputs, now()) {
                     round.is_used = Some(self.instances != 0);
                 }
                 round.step = 2;
@@ -256,11 +256,11 @@ impl State {
             2 => {
                 round.step = 3;
                 let copy = round.copy?;
-                let standing = standing(copy, round.is_absent, round.is_used);
+                let inputs = inputs(copy, round.is_absent, round.is_used);
                 let is_same = self.bundle.is_some_and(|live| live.version == copy.version);
-                if phase::is_to_go(&standing, now()) && is_same {
+                if phase::is_to_go(&inputs, now()) && is_same {
                     remove(&mut self.bundle);
-                } else if phase::is_to_sweep(&standing, now()) && is_same {
+                } else if phase::is_to_sweep(&inputs, now()) && is_same {
                     write(&mut self.bundle, |bundle| bundle.phase = Phase::Sweeping);
                     round.copy = self.bundle;
                     if planted == Planted::LooksBeforeItWrites {
@@ -269,8 +269,8 @@ impl State {
                 }
             }
             3 => {
-                let standing = standing(round.copy?, round.is_absent, round.is_used);
-                let phase = match phase::phase(&standing, now()).0 {
+                let inputs = inputs(round.copy?, round.is_absent, round.is_used);
+                let phase = match phase::phase(&inputs, now()).0 {
                     BundlePhase::Live => Phase::Live,
                     BundlePhase::Marked => Phase::Marked,
                     BundlePhase::Sweeping => Phase::Sweeping,
@@ -351,7 +351,7 @@ fn write(kept: &mut Option<Kept>, change: impl FnOnce(&mut Kept)) {
     }
 }
 
-/// Deletion is written down, and the finalizer released in another round.
+/// Deletion is written down, and the finalizer released in another reconcile.
 fn remove(kept: &mut Option<Kept>) {
     match kept {
         Some(deleted) if deleted.is_deleted => *kept = None,

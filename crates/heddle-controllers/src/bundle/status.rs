@@ -17,7 +17,7 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
         return None;
     }
     let before = world.status();
-    let (phase, mark) = phase::phase(&world.standing(), now);
+    let (phase, mark) = phase::phase(&world.inputs(), now);
     let current = world.current();
     let mut status = BundleStatus {
         observed_generation: world.bundle.metadata.generation,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::phase::{self, Standing, again, is_to_go, is_to_look, is_to_sweep};
+use super::phase::{self, PhaseInputs, again, is_to_go, is_to_look, is_to_sweep};
 
 /// When everything below happens.
 const NOW: i64 = 100_000;
@@ -30,8 +30,8 @@ fn registry(spec: Value, status: Value) -> Registry {
 }
 
 /// A live bundle of a registry that can be read.
-fn standing(change: impl FnOnce(&mut Standing)) -> Standing {
-    let mut standing = Standing {
+fn inputs(change: impl FnOnce(&mut PhaseInputs)) -> PhaseInputs {
+    let mut inputs = PhaseInputs {
         before: BundleStatus::default(),
         is_withdrawn: false,
         is_deleted: false,
@@ -41,13 +41,13 @@ fn standing(change: impl FnOnce(&mut Standing)) -> Standing {
         ))),
         is_used: None,
     };
-    change(&mut standing);
-    standing
+    change(&mut inputs);
+    inputs
 }
 
-fn absent(readings: i32) -> impl Fn(&mut Standing) {
-    move |standing| {
-        standing.before.seen = Some(Seen {
+fn absent(readings: i32) -> impl Fn(&mut PhaseInputs) {
+    move |inputs| {
+        inputs.before.seen = Some(Seen {
             absence: Some(Absence {
                 reason: MarkReason::TagRemoved,
                 readings,
@@ -59,10 +59,10 @@ fn absent(readings: i32) -> impl Fn(&mut Standing) {
 }
 
 /// Written down as withdrawn, for so long.
-fn marked(reason: MarkReason, seconds: i64) -> impl Fn(&mut Standing) {
-    move |standing| {
-        standing.before.phase = BundlePhase::Marked;
-        standing.before.mark = Some(Mark {
+fn marked(reason: MarkReason, seconds: i64) -> impl Fn(&mut PhaseInputs) {
+    move |inputs| {
+        inputs.before.phase = BundlePhase::Marked;
+        inputs.before.mark = Some(Mark {
             reason,
             since: Time(at(NOW - seconds)),
             sync_run: Some("run-1".to_owned()),
@@ -70,18 +70,18 @@ fn marked(reason: MarkReason, seconds: i64) -> impl Fn(&mut Standing) {
     }
 }
 
-fn sweeping(standing: &mut Standing) {
-    absent(1)(standing);
-    marked(MarkReason::TagRemoved, GRACE)(standing);
-    standing.before.phase = BundlePhase::Sweeping;
+fn sweeping(inputs: &mut PhaseInputs) {
+    absent(1)(inputs);
+    marked(MarkReason::TagRemoved, GRACE)(inputs);
+    inputs.before.phase = BundlePhase::Sweeping;
 }
 
-fn with(view: Registry) -> impl Fn(&mut Standing) {
-    move |standing| standing.registry = Some(phase::view(&view))
+fn with(view: Registry) -> impl Fn(&mut PhaseInputs) {
+    move |inputs| inputs.registry = Some(phase::view(&view))
 }
 
-fn why(standing: &Standing) -> Option<MarkReason> {
-    phase::phase(standing, at(NOW)).1.map(|mark| mark.reason)
+fn why(inputs: &PhaseInputs) -> Option<MarkReason> {
+    phase::phase(inputs, at(NOW)).1.map(|mark| mark.reason)
 }
 
 /// A registry that failed so often, and was last read an hour ago.
@@ -100,39 +100,35 @@ fn every_reason_withdraws_and_nothing_else_does() {
         registry
     };
     let keep = json!({"mode": "keep"});
-    let cases: Vec<(&str, Standing, Option<MarkReason>)> = vec![
-        ("all is well", standing(|_| {}), None),
-        ("absent", standing(absent(1)), Some(MarkReason::TagRemoved)),
+    let cases: Vec<(&str, PhaseInputs, Option<MarkReason>)> = vec![
+        ("all is well", inputs(|_| {}), None),
+        ("absent", inputs(absent(1)), Some(MarkReason::TagRemoved)),
         (
             "withdrawn",
-            standing(|s| s.is_withdrawn = true),
+            inputs(|s| s.is_withdrawn = true),
             Some(MarkReason::Admin),
         ),
         (
             "deleted",
-            standing(|s| s.is_deleted = true),
+            inputs(|s| s.is_deleted = true),
             Some(MarkReason::Admin),
         ),
         (
             "no registry",
-            standing(|s| s.registry = None),
+            inputs(|s| s.registry = None),
             Some(MarkReason::RegistryRemoved),
         ),
         (
             "registry goes",
-            standing(with(leaving)),
+            inputs(with(leaving)),
             Some(MarkReason::RegistryRemoved),
         ),
-        ("a failure", standing(with(failing(keep.clone(), 1))), None),
-        (
-            "a hundred failures",
-            standing(with(failing(keep, 100))),
-            None,
-        ),
+        ("a failure", inputs(with(failing(keep.clone(), 1))), None),
+        ("a hundred failures", inputs(with(failing(keep, 100))), None),
     ];
-    for (what, standing, expected) in cases {
-        assert_eq!(why(&standing), expected, "{what}");
-        let (phase, _) = phase::phase(&standing, at(NOW));
+    for (what, inputs, expected) in cases {
+        assert_eq!(why(&inputs), expected, "{what}");
+        let (phase, _) = phase::phase(&inputs, at(NOW));
         let is_live = phase == BundlePhase::Live;
         assert_eq!(is_live, expected.is_none(), "{what}");
     }
@@ -141,7 +137,7 @@ fn every_reason_withdraws_and_nothing_else_does() {
 #[test]
 fn an_absence_counts_when_it_is_confirmed() {
     let patient = |readings: i32| {
-        standing(|s| {
+        inputs(|s| {
             absent(readings)(s);
             with(registry(json!({"removalConfirmations": 2}), json!({})))(s);
         })
@@ -153,7 +149,7 @@ fn an_absence_counts_when_it_is_confirmed() {
 #[test]
 fn a_registry_hides_after_its_limit_and_not_before() {
     let hidden = |policy: Value, failures: i32| {
-        why(&standing(with(failing(policy, failures)))) == Some(MarkReason::HiddenByStalePolicy)
+        why(&inputs(with(failing(policy, failures)))) == Some(MarkReason::HiddenByStalePolicy)
     };
     let by_number = json!({"mode": "hide", "hideAfterFailures": 3});
     let told: Vec<bool> = (0..5)
@@ -167,13 +163,13 @@ fn a_registry_hides_after_its_limit_and_not_before() {
     let at_once = json!({"mode": "hide"});
     assert!(hidden(at_once.clone(), 1) && !hidden(at_once, 0));
     // Somebody looks when the time has come.
-    let later = standing(with(failing(by_time(3_700), 1)));
+    let later = inputs(with(failing(by_time(3_700), 1)));
     assert_eq!(again(&later, at(NOW)), Some(Duration::from_secs(100)));
 }
 
 #[test]
 fn a_mark_keeps_its_time_while_its_reason_stays() {
-    let kept = standing(|s| {
+    let kept = inputs(|s| {
         absent(1)(s);
         marked(MarkReason::TagRemoved, 50)(s);
     });
@@ -182,7 +178,7 @@ fn a_mark_keeps_its_time_while_its_reason_stays() {
         (mark.since.0, mark.sync_run.as_deref()),
         (at(NOW - 50), Some("run-1"))
     );
-    let other = standing(|s| {
+    let other = inputs(|s| {
         absent(1)(s);
         marked(MarkReason::HiddenByStalePolicy, 50)(s);
     });
@@ -197,21 +193,18 @@ fn a_mark_keeps_its_time_while_its_reason_stays() {
 #[test]
 fn a_bundle_is_swept_when_it_is_withdrawn_unused_and_its_grace_is_over() {
     let swept = |seconds: i64, is_used: Option<bool>| {
-        let standing = standing(|s| {
+        let inputs = inputs(|s| {
             absent(1)(s);
             marked(MarkReason::TagRemoved, seconds)(s);
             s.is_used = is_used;
         });
-        (
-            is_to_look(&standing, at(NOW)),
-            is_to_sweep(&standing, at(NOW)),
-        )
+        (is_to_look(&inputs, at(NOW)), is_to_sweep(&inputs, at(NOW)))
     };
     assert_eq!(swept(GRACE - 1, Some(false)), (false, false));
     assert_eq!(swept(GRACE, None), (true, false), "nobody looked");
     assert_eq!(swept(GRACE, Some(true)), (true, false));
     assert_eq!(swept(GRACE, Some(false)), (true, true));
-    let waiting = standing(|s| {
+    let waiting = inputs(|s| {
         absent(1)(s);
         marked(MarkReason::TagRemoved, GRACE - 40)(s);
     });
@@ -220,12 +213,12 @@ fn a_bundle_is_swept_when_it_is_withdrawn_unused_and_its_grace_is_over() {
 
 #[test]
 fn nothing_is_swept_before_its_mark_was_written() {
-    let unwritten = standing(|s| {
+    let unwritten = inputs(|s| {
         s.registry = None;
         s.is_used = Some(false);
     });
     assert!(!is_to_sweep(&unwritten, at(NOW)));
-    let of_another = standing(|s| {
+    let of_another = inputs(|s| {
         s.registry = None;
         s.is_used = Some(false);
         marked(MarkReason::TagRemoved, 10 * GRACE)(s);
@@ -234,7 +227,7 @@ fn nothing_is_swept_before_its_mark_was_written() {
         !is_to_sweep(&of_another, at(NOW)),
         "the written mark is another"
     );
-    let written = standing(|s| {
+    let written = inputs(|s| {
         s.registry = None;
         s.is_used = Some(false);
         marked(MarkReason::RegistryRemoved, 0)(s);
@@ -247,14 +240,14 @@ fn nothing_is_swept_before_its_mark_was_written() {
 
 #[test]
 fn what_is_hidden_is_never_swept() {
-    let hidden = standing(|s| {
+    let hidden = inputs(|s| {
         with(failing(json!({"mode": "hide"}), 9))(s);
         marked(MarkReason::HiddenByStalePolicy, 1_000_000)(s);
         s.is_used = Some(false);
     });
     assert_eq!(why(&hidden), Some(MarkReason::HiddenByStalePolicy));
     assert!(!is_to_look(&hidden, at(NOW)) && !is_to_sweep(&hidden, at(NOW)));
-    let caught = standing(|s| {
+    let caught = inputs(|s| {
         with(failing(json!({"mode": "hide"}), 9))(s);
         marked(MarkReason::HiddenByStalePolicy, 1_000_000)(s);
         s.before.phase = BundlePhase::Sweeping;
@@ -270,7 +263,7 @@ fn what_is_hidden_is_never_swept() {
 #[test]
 fn a_sweep_ends_with_removal_or_with_whoever_turned_up() {
     let used = |is_used: Option<bool>| {
-        standing(|s| {
+        inputs(|s| {
             sweeping(s);
             s.is_used = is_used;
         })
@@ -283,7 +276,7 @@ fn a_sweep_ends_with_removal_or_with_whoever_turned_up() {
         phase::phase(&used(Some(true)), at(NOW)).0,
         BundlePhase::Marked
     );
-    let seen_again = standing(|s| {
+    let seen_again = inputs(|s| {
         sweeping(s);
         s.before.seen = Some(Seen::default());
         s.is_used = Some(false);
@@ -298,7 +291,7 @@ fn a_sweep_ends_with_removal_or_with_whoever_turned_up() {
 #[test]
 fn a_deleted_bundle_goes_without_grace_and_keeps_the_reason_it_had() {
     let deleted = |is_used: bool| {
-        standing(|s| {
+        inputs(|s| {
             s.is_deleted = true;
             marked(MarkReason::Admin, 0)(s);
             s.is_used = Some(is_used);
@@ -307,7 +300,7 @@ fn a_deleted_bundle_goes_without_grace_and_keeps_the_reason_it_had() {
     assert!(is_to_sweep(&deleted(false), at(NOW)));
     assert!(!is_to_sweep(&deleted(true), at(NOW)));
     assert!(again(&deleted(true), at(NOW)).is_some());
-    let swept = standing(|s| {
+    let swept = inputs(|s| {
         sweeping(s);
         s.is_deleted = true;
     });

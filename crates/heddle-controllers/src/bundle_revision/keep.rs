@@ -16,7 +16,7 @@ use tokio::sync::RwLock;
 use super::observe::World;
 use crate::Options;
 use crate::bundles::{Fetch, FetchTrouble};
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 use crate::usage::Usage;
 
 /// Pauses between attempts. What is needed is needed now, and a registry that is down stays down for minutes.

@@ -8,9 +8,9 @@ use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams};
 
 use super::{HOLD, RELEASE, plan};
+use crate::bundle_index::BundleIndex;
 use crate::bundles::FetchTrouble;
-use crate::kin::Kin;
-use crate::machine::{Ctx, Error, Ticket};
+use crate::reconcile::{Ctx, Error, StepName};
 use crate::references::Target;
 use crate::registry::opening;
 use crate::usage::{Known, Usage};
@@ -31,14 +31,14 @@ pub(crate) struct World {
     pub is_kept: Option<bool>,
     /// Why it could not be fetched, if it was tried.
     pub trouble: Option<FetchTrouble>,
-    /// Whether this round has let it go.
+    /// Whether this reconcile has let it go.
     pub is_released: bool,
 }
 
 pub(super) async fn observe(
     ctx: &Ctx,
     known: &Known,
-    kin: &Kin,
+    bundle_index: &BundleIndex,
     revision: BundleRevision,
 ) -> Result<World, Error> {
     let bundle = ctx.find_global(&revision.spec.bundle).await?;
@@ -52,7 +52,7 @@ pub(super) async fn observe(
     };
     let digest = &revision.spec.manifest_digest;
     let name = revision.spec.bundle.clone();
-    let siblings = kin.revisions(ctx, &name).await?;
+    let siblings = bundle_index.revisions(ctx, &name).await?;
     let names = siblings
         .iter()
         .chain([&revision])
@@ -107,9 +107,9 @@ impl World {
         [status.current_revision, seen].contains(&Some(name))
     }
 
-    pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {
+    pub(super) fn absorb(&mut self, step_name: StepName, answer: Option<DynamicObject>) {
         let revision = answer.and_then(|object| object.try_parse::<BundleRevision>().ok());
-        match ticket {
+        match step_name {
             HOLD => self.revision = revision.unwrap_or_else(|| self.revision.clone()),
             RELEASE => self.is_released = true,
             _ => {}

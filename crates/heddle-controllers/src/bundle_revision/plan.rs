@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 
 use super::observe::World;
 use super::{DELETE, HOLD, RELEASE};
-use crate::machine::Step;
+use crate::reconcile::Step;
 
 /// Unused revisions that are kept of a bundle whose registry is gone: none, since nothing new comes from there.
 const HISTORY_WITHOUT_REGISTRY: usize = 0;

@@ -13,7 +13,7 @@ use super::observe::World;
 use super::plan::{is_surplus, plan};
 use super::status::status;
 use crate::bundles::FetchTrouble;
-use crate::machine::Step;
+use crate::reconcile::Step;
 use crate::usage::Usage;
 
 fn at(second: i64) -> Timestamp {
@@ -93,7 +93,7 @@ fn without_its_bundle_a_revision_is_kept_for_its_users_only() {
 }
 
 fn tickets(world: &World) -> Vec<&'static str> {
-    plan(world).iter().map(Step::ticket).collect()
+    plan(world).iter().map(Step::step_name).collect()
 }
 
 #[test]

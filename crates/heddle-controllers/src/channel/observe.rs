@@ -3,8 +3,8 @@
 use heddle_api::channel::Channel;
 use kube::ResourceExt as _;
 
-use crate::dataplane::Door;
-use crate::machine::{Ctx, Error};
+use crate::dataplane::EntryState;
+use crate::reconcile::{Ctx, Error};
 use crate::resolve::{self, Resolution};
 use crate::routing;
 
@@ -13,7 +13,7 @@ pub(crate) struct World {
     pub channel: Channel,
     pub dead_letter_sink: Option<Resolution>,
     /// `None` where no mesh runs.
-    pub door: Option<Door>,
+    pub door: Option<EntryState>,
 }
 
 pub(super) async fn observe(ctx: &Ctx, channel: Channel) -> Result<World, Error> {
@@ -26,7 +26,7 @@ pub(super) async fn observe(ctx: &Ctx, channel: Channel) -> Result<World, Error>
     let entry = routing::entry("channel", &channel);
     Ok(World {
         dead_letter_sink,
-        door: ctx.plane().map(|plane| Door::ask(plane, &entry)),
+        door: ctx.plane().map(|plane| EntryState::ask(plane, &entry)),
         channel,
     })
 }

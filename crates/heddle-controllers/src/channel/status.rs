@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::observe::World;
-use crate::dataplane::Door;
+use crate::dataplane::EntryState;
 use crate::routing;
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
@@ -42,7 +42,7 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     serde_json::to_value(status).ok()
 }
 
-fn backing_channel_ready(door: Option<&Door>) -> Condition {
+fn backing_channel_ready(door: Option<&EntryState>) -> Condition {
     let type_ = condition::BACKING_CHANNEL_READY;
     match door {
         None => Condition::unknown(
@@ -50,12 +50,12 @@ fn backing_channel_ready(door: Option<&Door>) -> Condition {
             reason::NO_MESH,
             "no mesh runs here that could keep the channel's events",
         ),
-        Some(Door { log: Err(why), .. }) => Condition::unmet(
+        Some(EntryState { log: Err(why), .. }) => Condition::unmet(
             type_,
             reason::LOG_UNAVAILABLE,
             format!("the event log refuses appends: {why}"),
         ),
-        Some(Door {
+        Some(EntryState {
             in_force: false, ..
         }) => Condition::unknown(
             type_,
@@ -66,7 +66,7 @@ fn backing_channel_ready(door: Option<&Door>) -> Condition {
     }
 }
 
-fn addressable(door: Option<&Door>) -> Condition {
+fn addressable(door: Option<&EntryState>) -> Condition {
     let type_ = condition::ADDRESSABLE;
     match door {
         None => Condition::unknown(
@@ -74,7 +74,7 @@ fn addressable(door: Option<&Door>) -> Condition {
             reason::NO_MESH,
             "no mesh runs here that could accept events",
         ),
-        Some(Door { base_url: None, .. }) => Condition::unmet(
+        Some(EntryState { base_url: None, .. }) => Condition::unmet(
             type_,
             reason::ADDRESS_MISSING,
             "the listener for events is not open",

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::observe::World;
 use super::status;
-use crate::dataplane::Door;
+use crate::dataplane::EntryState;
 use crate::resolve::Resolved;
 
 fn world() -> World {
@@ -15,7 +15,7 @@ fn world() -> World {
     World {
         channel: serde_json::from_value(channel).unwrap(),
         dead_letter_sink: None,
-        door: Some(Door {
+        door: Some(EntryState {
             base_url: Some("http://mesh:1".to_owned()),
             log: Ok(()),
             in_force: true,
@@ -40,7 +40,7 @@ fn a_channel_is_ready_when_it_is_kept_routed_and_reached() {
     let url = Some("http://mesh:1/channel/ns/shop");
     let status = check(&world(), "True", url);
     assert_eq!(status.observed_generation, Some(2));
-    let with = |change: fn(&mut Door)| {
+    let with = |change: fn(&mut EntryState)| {
         let mut world = world();
         change(world.door.as_mut().unwrap());
         world

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
 use super::observe::{World, entries};
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 use crate::{Fate, GivenUp};
 
 /// How long pending events may still be delivered.
@@ -33,7 +33,7 @@ pub(crate) struct Leaving {
     pub is_succeeded: bool,
     /// `None` where no mesh runs: nothing was ever let in.
     pub mesh: Option<Mesh>,
-    /// What was given up in this round.
+    /// What was given up in this reconcile.
     pub given_up: Option<GivenUp>,
 }
 

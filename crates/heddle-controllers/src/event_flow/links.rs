@@ -10,7 +10,7 @@ use heddle_api::{EventFlow, Subscription, names};
 use kube::ResourceExt as _;
 use parking_lot::Mutex;
 
-use crate::watch::{Change, Hub};
+use crate::watch::{Change, SharedWatch};
 
 /// Names by Application and namespace.
 type Names = HashMap<(String, String), BTreeSet<String>>;
@@ -19,10 +19,10 @@ type Names = HashMap<(String, String), BTreeSet<String>>;
 pub(crate) struct Links(Arc<Mutex<Names>>);
 
 impl Links {
-    pub(super) fn new(hub: &mut Hub<Subscription>) -> Self {
+    pub(super) fn new(shared_watch: &mut SharedWatch<Subscription>) -> Self {
         let links = Self::default();
         let known = links.clone();
-        hub.listen(move |change| known.update(change));
+        shared_watch.on_change(move |change| known.update(change));
         links
     }
 

@@ -17,7 +17,7 @@ use super::leaving::Leaving;
 use super::links::Links;
 use super::{link_key, link_name, source, status};
 use crate::eventing::{goes_only_to, goes_when_unneeded, is_disabled, succeeds};
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 use crate::routing;
 use crate::watch::Watched;
 
@@ -96,7 +96,7 @@ async fn parts(ctx: &Ctx, from: From, world: &World, namespace: &str) -> Result<
         is_disabled: if world.is_claimed() {
             false
         } else {
-            let found: Option<Namespace> = ctx.known_global(namespace).await?;
+            let found: Option<Namespace> = ctx.cached_global(namespace).await?;
             found.is_some_and(|namespace| is_disabled(&namespace))
         },
     })
@@ -132,7 +132,7 @@ where
 {
     match from {
         From::Server => Box::pin(ctx.find(namespace, name)).await,
-        From::Watches => ctx.known(namespace, name).await,
+        From::Watches => ctx.cached(namespace, name).await,
     }
 }
 

@@ -5,7 +5,7 @@ use heddle_api::well_known::FINALIZER;
 use super::FLOW;
 use super::leaving::{self, Next};
 use super::observe::World;
-use crate::machine::Step;
+use crate::reconcile::Step;
 
 pub(super) fn plan(world: &World) -> Vec<Step> {
     let step = match leaving::next(world) {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::observe::{World, serves};
 use super::{leaving, link_name, source};
 use crate::eventing::{allowed, is_name};
-use crate::outlook::{Readiness, Seen};
+use crate::referenced::{Readiness, Referenced};
 
 /// Said where a flow has to wait for the controller that works for all flows of its namespace.
 const WITHOUT_HELP: &str = "it is made without help as soon as the flow is allowed";
@@ -39,7 +39,7 @@ fn of_parts(world: &World, now: Timestamp) -> EventFlowStatus {
     let address = world
         .broker
         .as_ref()
-        .and_then(|broker| broker.outlook().address);
+        .and_then(|broker| broker.referenced_state().address);
     let mut status = EventFlowStatus {
         observed_generation: flow.metadata.generation,
         conditions: known
@@ -217,8 +217,13 @@ fn admits(policy: &EventPolicy, flow: &EventFlow) -> bool {
         })
 }
 
-fn readiness<K: Seen>(type_: ConditionType, reason: Reason, object: &str, part: &K) -> Condition {
-    let Readiness { status, why } = part.outlook().ready;
+fn readiness<K: Referenced>(
+    type_: ConditionType,
+    reason: Reason,
+    object: &str,
+    part: &K,
+) -> Condition {
+    let Readiness { status, why } = part.referenced_state().ready;
     let message = format!("{object} is not ready: {why}");
     match status {
         Status::True => Condition::met(type_),

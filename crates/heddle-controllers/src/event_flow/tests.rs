@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::leaving::{self, Leaving, Mesh, Next};
 use super::observe::{Parts, World};
-use super::{Flows, claimants, gist, link_key, plan, status};
-use crate::machine::{Beats as _, Ctx, Step};
-use crate::sight::Sight;
+use super::{Flows, claimants, link_key, plan, status, trim};
+use crate::reconcile::{Ctx, Reconciler as _, Step};
 use crate::watch::Change;
+use crate::watch_cache::WatchCache;
 use crate::{Fate, GivenUp, Options};
 
 fn object<K: DeserializeOwned>(value: Value) -> K {
@@ -348,21 +348,21 @@ async fn a_flow_that_only_the_watches_show_as_ready_is_not_ready() {
         parts,
         ..
     } = world();
-    let sight = Sight::default()
-        .showing(broker.unwrap())
-        .showing(link.unwrap())
-        .showing(parts.mapping.unwrap())
-        .showing(parts.source.unwrap())
-        .showing(parts.channel.unwrap())
-        .showing(parts.activation.unwrap())
-        .showing(parts.policy.unwrap());
+    let cache = WatchCache::default()
+        .containing(broker.unwrap())
+        .containing(link.unwrap())
+        .containing(parts.mapping.unwrap())
+        .containing(parts.source.unwrap())
+        .containing(parts.channel.unwrap())
+        .containing(parts.activation.unwrap())
+        .containing(parts.policy.unwrap());
     let empty = tower::service_fn(async |_: http::Request<Body>| {
         let status = json!({"status": "Failure", "reason": "NotFound", "code": 404, "message": "nothing is there"});
         let answer = http::Response::builder().status(404);
         answer.body(Body::from(status.to_string().into_bytes()))
     });
     let options = Options::new(Clock::system(), Chance::seeded(1));
-    let ctx = Ctx::new(Client::new(empty, "default"), options, sight, "test");
+    let ctx = Ctx::new(Client::new(empty, "default"), options, cache, "test");
     let flows = Flows::default();
     let mut known = flow.clone();
     known.status = status_of(&world());
@@ -398,7 +398,7 @@ fn a_link_that_was_there_before_is_remembered_by_its_name() {
         world.flow.status = status_of(world);
         (
             world.flow.status.clone().unwrap().link_name,
-            link_key(&gist(&world.flow)),
+            link_key(&trim(&world.flow)),
         )
     };
     let own = "subscription/kyma-integration/link-shop-team";

@@ -6,7 +6,7 @@ use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger
 use kube::ResourceExt as _;
 
 use super::named_application;
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 
 #[derive(Debug, Clone)]
 pub(crate) struct World {
@@ -58,19 +58,19 @@ async fn subject(
     let (word, exists) = match reference.kind.as_str() {
         "Channel" => (
             "channel",
-            ctx.known::<Channel>(namespace, name).await?.is_some(),
+            ctx.cached::<Channel>(namespace, name).await?.is_some(),
         ),
         "Broker" => (
             "broker",
-            ctx.known::<Broker>(namespace, name).await?.is_some(),
+            ctx.cached::<Broker>(namespace, name).await?.is_some(),
         ),
         "Subscription" => (
             "subscription",
-            ctx.known::<Subscription>(namespace, name).await?.is_some(),
+            ctx.cached::<Subscription>(namespace, name).await?.is_some(),
         ),
         "Trigger" => (
             "trigger",
-            ctx.known::<Trigger>(namespace, name).await?.is_some(),
+            ctx.cached::<Trigger>(namespace, name).await?.is_some(),
         ),
         "Application" => {
             let found = is_application(ctx, name).await?;
@@ -79,7 +79,7 @@ async fn subject(
                 .ok_or_else(|| format!("there is no Application {name:?}")));
         }
         "HTTPSource" if namespace == INTEGRATION_NAMESPACE => {
-            let found = ctx.known::<HTTPSource>(namespace, name).await?.is_some();
+            let found = ctx.cached::<HTTPSource>(namespace, name).await?.is_some();
             return Ok(found
                 .then(|| Subject::Publisher(application_subject(name)))
                 .ok_or_else(|| format!("there is no HTTPSource {namespace}/{name}")));
@@ -98,6 +98,6 @@ async fn subject(
 }
 
 async fn is_application(ctx: &Ctx, name: &str) -> Result<bool, Error> {
-    let known: Option<Application> = ctx.known_global(name).await?;
+    let known: Option<Application> = ctx.cached_global(name).await?;
     Ok(known.is_some())
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::observe::World;
 use super::wanted::is_live;
 use super::{LABEL, is_leaving};
-use crate::machine::Step;
+use crate::reconcile::Step;
 
 const ENABLED: &str = "enabled";
 const DISABLED: &str = "disabled";

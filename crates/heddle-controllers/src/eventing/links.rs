@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::observe::World;
 use super::wanted::Wanted;
 use super::{LINK, is_controlled, is_leaving};
-use crate::machine::Step;
+use crate::reconcile::Step;
 
 /// Links that no flow needs, and all but one of those that do the same.
 pub(super) fn unneeded(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {

@@ -14,7 +14,7 @@ use heddle_api::{
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct World {
@@ -53,14 +53,14 @@ pub(super) async fn observe(ctx: &Ctx, namespace: Namespace) -> Result<World, Er
             .list(&name, &format!("{MANAGED_BY_LABEL}={MANAGED_BY}"))
             .await?,
         activations: ctx.list(&name, "").await?,
-        flows: ctx.list_in_short(&name, shorten).await?,
+        flows: ctx.list_trimmed(&name, shorten).await?,
         namespace,
         ..World::default()
     };
     // Most namespaces have no flows, and then nobody asks what they are allowed to use.
     if !world.flows.is_empty() {
         world.mappings = ctx.list(&name, "").await?;
-        world.applications = ctx.known_all().await?;
+        world.applications = ctx.cached_all().await?;
     }
     Ok(world)
 }

@@ -1,7 +1,7 @@
 //! Pace: how soon a namespace is looked at again.
 //!
-//! A round reads everything that its namespace has, and every flow that comes asks for a round. With two hundred flows on
-//! their way those rounds would take all the time there is, and most of it from the flows they are for. A namespace
+//! A reconcile reads everything that its namespace has, and every flow that comes asks for a reconcile. With two hundred flows on
+//! their way those reconciles would take all the time there is, and most of it from the flows they are for. A namespace
 //! therefore rests for a multiple of what its last look took. With a few flows nobody can measure that.
 
 use std::collections::HashMap;

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::observe::World;
 use super::wanted::Wanted;
 use super::{ACTIVATION, BROKER, POLICY, is_controlled, is_leaving, label, links};
-use crate::machine::{Step, Ticket};
+use crate::reconcile::{Step, StepName};
 
 pub(super) fn plan(world: &World) -> Vec<Step> {
     let wanted = Wanted::of(world);
@@ -79,7 +79,7 @@ fn missing<'a>(broker: &Broker, claims: &'a [Claim]) -> Vec<&'a Claim> {
 }
 
 /// Claims that nobody makes any more. A Broker that has just been granted others has another version now, and waits for the
-/// next round.
+/// next reconcile.
 fn withdrawn(world: &World, wanted: &Wanted<'_>) -> Vec<Step> {
     let brokers = world
         .brokers
@@ -173,7 +173,7 @@ fn display_name<'a>(world: &'a World, application: &str, service_id: &str) -> Op
 /// The step that makes an object of the namespace which several flows have in common and which goes with the last.
 fn shared<K>(
     world: &World,
-    ticket: Ticket,
+    step_name: StepName,
     known: &[K],
     name: &str,
     flows: &[&EventFlow],
@@ -201,5 +201,5 @@ where
         },
         "spec": spec,
     });
-    Step::ensure(ticket, wanted, live)
+    Step::ensure(step_name, wanted, live)
 }

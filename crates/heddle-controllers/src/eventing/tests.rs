@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::observe::World;
 use super::{is_name, plan};
-use crate::machine::Step;
+use crate::reconcile::Step;
 
 fn object<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).unwrap()

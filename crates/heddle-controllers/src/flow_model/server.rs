@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::machine::{Beats as _, Step};
+use crate::reconcile::{Reconciler as _, Step};
 use crate::{broker, event_flow, eventing};
 
 pub(crate) const NAMESPACE: &str = "team";
@@ -198,7 +198,7 @@ impl Server {
         sweep(&mut self.activations, &living);
     }
 
-    /// The first half of what a round of eventing reads.
+    /// The first half of what a reconcile of eventing reads.
     pub(crate) fn look(&self) -> eventing::World {
         fn all<K: Clone>(kept: &Kept<K>) -> Vec<K> {
             kept.values().cloned().collect()
@@ -222,7 +222,7 @@ impl Server {
         eventing::Eventing::default().plan(&world)
     }
 
-    /// What a round of the controller of Brokers would do, however long nobody has claimed it.
+    /// What a reconcile of the controller of Brokers would do, however long nobody has claimed it.
     pub(crate) fn removal(&self) -> Option<Step> {
         let broker = self.brokers.get("default")?;
         if !broker.spec.claims.is_empty() {
@@ -292,9 +292,9 @@ impl Server {
         let mut has_written = false;
         for step in flows.plan(&world) {
             has_written = true;
-            let ticket = step.ticket();
+            let step_name = step.step_name();
             if let Ok(answer) = self.carry_out(step, Planted::Nothing) {
-                flows.absorb(&mut world, ticket, answer);
+                flows.on_applied(&mut world, step_name, answer);
             }
         }
         let Some(status) = flows.status(&world, Timestamp::UNIX_EPOCH) else {

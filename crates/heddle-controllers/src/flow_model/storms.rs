@@ -1,4 +1,4 @@
-//! Flows that come and go while the rounds of several controllers pass through each other: every order of a small storm,
+//! Flows that come and go while the reconciles of several controllers pass through each other: every order of a small storm,
 //! and many of a larger one.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::server::NAMESPACE;
 use super::{Planted, Server};
 use crate::eventing;
-use crate::machine::Step;
+use crate::reconcile::Step;
 
 /// Application and service of each flow.
 const FLOWS: [(&str, &str); 4] = [("shop", "a"), ("shop", "b"), ("crm", "c"), ("crm", "c")];
@@ -47,7 +47,7 @@ struct Moment {
     path: Vec<Move>,
 }
 
-/// A round of eventing, as far as it has come.
+/// A reconcile of eventing, as far as it has come.
 #[derive(Clone)]
 enum Round {
     Idle,

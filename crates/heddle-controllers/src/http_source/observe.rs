@@ -4,7 +4,7 @@ use heddle_api::Channel;
 use heddle_api::http_source::HTTPSource;
 use kube::ResourceExt as _;
 
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 
 #[derive(Debug, Clone)]
 pub(crate) struct World {
@@ -16,7 +16,7 @@ pub(crate) struct World {
 
 pub(super) async fn observe(ctx: &Ctx, source: HTTPSource) -> Result<World, Error> {
     let namespace = source.namespace().unwrap_or_default();
-    let channel = ctx.known(&namespace, &source.name_any()).await?;
+    let channel = ctx.cached(&namespace, &source.name_any()).await?;
     let open = ctx
         .plane()
         .map(|plane| plane.application_open(&source.spec.source));

@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use serde_json::Value;
 
 use super::observe::World;
-use crate::outlook::Seen as _;
+use crate::referenced::Referenced as _;
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     let source = &world.source;
@@ -33,7 +33,11 @@ fn sink(world: &World) -> (Condition, Option<String>) {
     let namespace = world.source.namespace().unwrap_or_default();
     let object = format!("Channel {namespace}/{}", world.source.name_any());
     let unmet = |reason, message| (Condition::unmet(type_, reason, message), None);
-    let Some(channel) = world.channel.as_ref().map(|channel| channel.outlook()) else {
+    let Some(channel) = world
+        .channel
+        .as_ref()
+        .map(|channel| channel.referenced_state())
+    else {
         return unmet(reason::SINK_NOT_FOUND, format!("{object} does not exist"));
     };
     if channel.leaving {

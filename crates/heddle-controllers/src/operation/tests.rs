@@ -41,12 +41,12 @@ fn said(id: &str, state: OperationState) -> OperationProgress {
     }
 }
 
-fn waiting() -> Standing {
-    Standing::Waiting("for the rain".to_owned())
+fn waiting() -> Fulfilment {
+    Fulfilment::Waiting("for the rain".to_owned())
 }
 
-fn refused(since: i64) -> Standing {
-    Standing::Refused {
+fn refused(since: i64) -> Fulfilment {
+    Fulfilment::Refused {
         since: at(since),
         why: "no".to_owned(),
     }
@@ -55,8 +55,8 @@ fn refused(since: i64) -> Standing {
 /// Every standing at every time, for every kind: what the platform is told.
 #[test]
 fn an_operation_ends_when_it_is_done_or_hopeless_or_out_of_time_and_not_earlier() {
-    let done = || Standing::Done(None);
-    let hopeless = || Standing::Hopeless("never".to_owned());
+    let done = || Fulfilment::Done(None);
+    let hopeless = || Fulfilment::Hopeless("never".to_owned());
     let table = [
         (done(), ACCEPTED, Succeeded),
         (done(), DEADLINE + 1, Succeeded),
@@ -75,11 +75,15 @@ fn an_operation_ends_when_it_is_done_or_hopeless_or_out_of_time_and_not_earlier(
         (hopeless(), DEADLINE, Failed),
     ];
     for kind in [Provision, Update, Deprovision, Bind, Unbind] {
-        for (standing, now, expected) in &table {
+        for (fulfilment, now, expected) in &table {
             let request = request(kind);
             let accepted = Accepted::new(&request, &made(ACCEPTED));
-            let progress = accepted.progress(None, standing, Damage::default(), None, at(*now));
-            assert_eq!(progress.state, *expected, "{kind:?} {standing:?} at {now}");
+            let progress =
+                accepted.progress(None, fulfilment, FailureReport::default(), None, at(*now));
+            assert_eq!(
+                progress.state, *expected,
+                "{kind:?} {fulfilment:?} at {now}"
+            );
             assert_eq!(progress.kind, kind);
             assert_eq!(progress.finished_at.is_some(), *expected != InProgress);
         }
@@ -90,29 +94,29 @@ fn an_operation_ends_when_it_is_done_or_hopeless_or_out_of_time_and_not_earlier(
 fn what_was_told_is_not_taken_back_and_a_new_id_is_a_new_operation() {
     let request = request(Provision);
     let accepted = Accepted::new(&request, &made(ACCEPTED));
-    let progress = |before: &OperationProgress, standing| {
+    let progress = |before: &OperationProgress, fulfilment| {
         accepted.progress(
             Some(before),
-            &standing,
-            Damage::default(),
+            &fulfilment,
+            FailureReport::default(),
             None,
             at(ACCEPTED),
         )
     };
     for end in [Succeeded, Failed] {
-        for standing in [Standing::Done(None), waiting(), refused(0)] {
-            assert_eq!(progress(&said("op-1", end), standing), said("op-1", end));
+        for fulfilment in [Fulfilment::Done(None), waiting(), refused(0)] {
+            assert_eq!(progress(&said("op-1", end), fulfilment), said("op-1", end));
         }
         let next = progress(&said("op-0", end), waiting());
         assert_eq!((next.id.as_str(), next.state), ("op-1", InProgress));
     }
-    let next = progress(&said("op-1", InProgress), Standing::Done(None));
+    let next = progress(&said("op-1", InProgress), Fulfilment::Done(None));
     assert_eq!(next.state, Succeeded);
 }
 
 #[test]
 fn damage_is_told_only_of_failed_updates_and_removals() {
-    let damage = Damage {
+    let damage = FailureReport {
         usable: true,
         repeatable: false,
     };
@@ -128,7 +132,7 @@ fn damage_is_told_only_of_failed_updates_and_removals() {
         let failed = accepted.progress(None, &waiting(), damage, None, at(DEADLINE));
         let told = (failed.instance_usable, failed.update_repeatable);
         assert_eq!(told, (usable, repeatable), "{kind:?}");
-        let done = accepted.progress(None, &Standing::Done(None), damage, None, at(DEADLINE));
+        let done = accepted.progress(None, &Fulfilment::Done(None), damage, None, at(DEADLINE));
         assert_eq!((done.instance_usable, done.update_repeatable), (None, None));
     }
 }
@@ -137,9 +141,9 @@ fn damage_is_told_only_of_failed_updates_and_removals() {
 fn the_next_look_is_at_the_next_end_and_nowhere_once_it_is_over() {
     let request = request(Provision);
     let accepted = Accepted::new(&request, &made(ACCEPTED));
-    let again = |before: Option<&OperationProgress>, standing: &Standing, now| {
+    let again = |before: Option<&OperationProgress>, fulfilment: &Fulfilment, now| {
         accepted
-            .again(before, standing, at(now))
+            .again(before, fulfilment, at(now))
             .map(|pause| pause.as_secs())
     };
     assert_eq!(again(None, &waiting(), 1_500), Some(500));
@@ -158,8 +162,8 @@ fn an_operation_that_comes_from_a_backup_has_all_its_time_again() {
     let request = request(Provision);
     let restored = made(50_000);
     let accepted = Accepted::new(&request, &restored);
-    let state = |standing: &Standing, now| {
-        let progress = accepted.progress(None, standing, Damage::default(), None, at(now));
+    let state = |fulfilment: &Fulfilment, now| {
+        let progress = accepted.progress(None, fulfilment, FailureReport::default(), None, at(now));
         progress.state
     };
     assert_eq!(state(&waiting(), 50_999), InProgress);
@@ -179,8 +183,14 @@ fn a_description_is_one_bounded_line_that_names_the_condition_and_since_when() {
     let request = request(Provision);
     let accepted = Accepted::new(&request, &made(ACCEPTED));
     let described = |why: String| {
-        let standing = Standing::Waiting(why);
-        let progress = accepted.progress(None, &standing, Damage::default(), Some(4), at(ACCEPTED));
+        let fulfilment = Fulfilment::Waiting(why);
+        let progress = accepted.progress(
+            None,
+            &fulfilment,
+            FailureReport::default(),
+            Some(4),
+            at(ACCEPTED),
+        );
         assert_eq!(progress.attempts, Some(4));
         progress.description.unwrap()
     };

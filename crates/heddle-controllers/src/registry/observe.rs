@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt as _};
 use super::due::{self, Memory};
 use super::judge::{self, Case, Judged};
 use super::{HOLD, RELEASE, opening};
-use crate::machine::{Ctx, Error, Ticket};
+use crate::reconcile::{Ctx, Error, StepName};
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -24,7 +24,7 @@ pub(crate) struct World {
     pub is_served: bool,
     pub credentials: Result<Credentials, Trouble>,
     pub secret_version: Option<String>,
-    /// Set when the registry is to be read in this round.
+    /// Set when the registry is to be read in this reconcile.
     pub run: Option<Run>,
     /// All its bundles; empty unless it is to be read or to go.
     pub bundles: Vec<Bundle>,
@@ -37,11 +37,11 @@ pub(crate) struct World {
     pub outcome: Option<Outcome>,
     /// Whether everything that came of the reading is written.
     pub is_concluded: bool,
-    /// Whether this round has let it go.
+    /// Whether this reconcile has let it go.
     pub is_released: bool,
 }
 
-/// The reading of this round.
+/// The reading of this reconcile.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub name: String,
@@ -157,9 +157,9 @@ impl World {
         }
     }
 
-    pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {
+    pub(super) fn absorb(&mut self, step_name: StepName, answer: Option<DynamicObject>) {
         let registry = answer.and_then(|object| object.try_parse::<Registry>().ok());
-        match ticket {
+        match step_name {
             HOLD => self.registry = registry.unwrap_or_else(|| self.registry.clone()),
             RELEASE => self.is_released = true,
             _ => {}

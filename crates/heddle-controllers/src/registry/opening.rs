@@ -9,7 +9,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 
 /// Reads the Secret that a Registry names; `None` if it names none or there is none.
 pub(crate) async fn secret(ctx: &Ctx, spec: &RegistrySpec) -> Result<Option<Secret>, Error> {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::observe::{Outcome, Run, World};
 use super::{BUNDLE, HOLD, RELEASE, REVISION, RUN, RUN_END, RUN_REMOVAL, RUN_STATE, SEEN};
-use crate::machine::Step;
 use crate::operation::whole_seconds;
+use crate::reconcile::Step;
 
 /// Records of readings that are kept, the one under way included.
 const RUNS_MAX: usize = 20;
@@ -76,7 +76,7 @@ fn saw(bundle: &str, seen: &Seen) -> Step {
 
 /// A bundle or revision, held from its first moment.
 fn made<K: Resource<DynamicType = ()>>(
-    ticket: crate::machine::Ticket,
+    step_name: crate::reconcile::StepName,
     name: &str,
     registry: &str,
     spec: Value,
@@ -86,7 +86,7 @@ fn made<K: Resource<DynamicType = ()>>(
     let object = json!({
         "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": metadata, "spec": spec,
     });
-    Step::create::<K>(ticket, object)
+    Step::create::<K>(step_name, object)
 }
 
 fn metadata(name: &str, registry: &str) -> Value {

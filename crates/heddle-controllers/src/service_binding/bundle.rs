@@ -24,8 +24,8 @@ use serde_json::{Map, Value};
 
 use super::observe::World;
 use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run, variables};
-use crate::machine::{Ctx, Error};
 use crate::operation::{Accepted, Trouble};
+use crate::reconcile::{Ctx, Error};
 
 pub(super) use status::{again, status};
 
@@ -290,7 +290,7 @@ impl World {
 }
 
 fn errand(world: &World) -> Option<Errand> {
-    // What was released is gone, and what this round has not read cannot be acted on.
+    // What was released is gone, and what this reconcile has not read cannot be acted on.
     let bundled = world.bundle.as_ref().filter(|_| !world.released)?;
     bundled.scene.run.as_ref()?;
     let status = world.binding.status.clone().unwrap_or_default();

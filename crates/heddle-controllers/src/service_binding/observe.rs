@@ -14,8 +14,8 @@ use kube::{Api, ResourceExt as _};
 use super::bundle::{self, Bundled};
 use super::credentials::{Sources, secret_names};
 use super::{DELETE, HOLD, RELEASE, SECRET};
-use crate::machine::{Ctx, Error, Ticket};
 use crate::operation::{Trouble, removes};
+use crate::reconcile::{Ctx, Error, StepName};
 use crate::records;
 
 #[derive(Clone)]
@@ -34,9 +34,9 @@ pub(crate) struct World {
     pub secret: Option<Secret>,
     /// What is on record about a binding of that id; looked at only at the end.
     pub record: Option<Record>,
-    /// Our finalizer was released in this round: the binding is gone.
+    /// Our finalizer was released in this reconcile: the binding is gone.
     pub released: bool,
-    /// The step that failed in this round.
+    /// The step that failed in this reconcile.
     pub trouble: Option<Trouble>,
 }
 
@@ -165,8 +165,8 @@ impl World {
     }
 
     /// The server's answer to a step is the newest there is to know.
-    pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {
-        match ticket {
+    pub(super) fn absorb(&mut self, step_name: StepName, answer: Option<DynamicObject>) {
+        match step_name {
             SECRET => self.secret = answer.and_then(|object| object.try_parse().ok()),
             HOLD | DELETE => {
                 let newer = answer.and_then(|object| object.try_parse().ok());

@@ -13,8 +13,8 @@ use super::bundle;
 use super::credentials::credentials;
 use super::observe::World;
 use super::{DELETE, HOLD, RECORD, RELEASE, SECRET, SECRET_RELEASE};
-use crate::machine::Step;
 use crate::operation::{removes, whole_seconds};
+use crate::reconcile::Step;
 use crate::records;
 
 /// The longest value of a label.

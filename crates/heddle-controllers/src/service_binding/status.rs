@@ -14,7 +14,9 @@ use kube::ResourceExt as _;
 use super::bundle;
 use super::credentials::{endpoints, secret_names};
 use super::observe::World;
-use crate::operation::{Accepted, Damage, Standing, blocking, removes, since, with_trouble};
+use crate::operation::{
+    Accepted, FailureReport, Fulfilment, blocking, removes, since, with_trouble,
+};
 
 const NO_API: &str = "the service has no API, so there are no credentials; remove the binding";
 
@@ -57,7 +59,7 @@ pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
     let accepted = Accepted::new(request, &world.binding.metadata);
     accepted.again(
         status.operation.as_ref(),
-        &standing(world, &status.conditions),
+        &fulfilment(world, &status.conditions),
         now,
     )
 }
@@ -154,31 +156,31 @@ pub(super) fn told(world: &World, message: &str) -> String {
     with_trouble(message.to_owned(), world.trouble.as_ref())
 }
 
-fn standing(world: &World, conditions: &Conditions) -> Standing {
+fn fulfilment(world: &World, conditions: &Conditions) -> Fulfilment {
     let asked = removes(world.binding.spec.operation.as_ref());
     if world.is_leaving() {
         return match asked {
-            false => Standing::Hopeless("the binding was deleted".to_owned()),
-            true if world.released => Standing::Done(Some("removed".to_owned())),
-            true => Standing::Waiting(told(world, "the binding is being removed")),
+            false => Fulfilment::Hopeless("the binding was deleted".to_owned()),
+            true if world.released => Fulfilment::Done(Some("removed".to_owned())),
+            true => Fulfilment::Waiting(told(world, "the binding is being removed")),
         };
     }
     if conditions.is_ready() {
-        return Standing::Done(None);
+        return Fulfilment::Done(None);
     }
     if is_unbindable(world) {
-        return Standing::Hopeless(NO_API.to_owned());
+        return Fulfilment::Hopeless(NO_API.to_owned());
     }
     let why = blocking(&CONDITIONS, conditions);
     let instance = world.instance.as_ref();
     let is_leaving = instance.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
     if is_leaving {
-        return Standing::Hopeless(why);
+        return Fulfilment::Hopeless(why);
     }
     let missing = conditions.find(condition::INSTANCE_READY.name);
     match missing.filter(|_| instance.is_none()).and_then(since) {
-        Some(since) => Standing::Refused { since, why },
-        None => Standing::Waiting(why),
+        Some(since) => Fulfilment::Refused { since, why },
+        None => Fulfilment::Waiting(why),
     }
 }
 
@@ -189,10 +191,10 @@ fn progress(
 ) -> Option<OperationProgress> {
     let request = world.binding.spec.operation.as_ref()?;
     let accepted = Accepted::new(request, &world.binding.metadata);
-    let standing = standing(world, &status.conditions);
+    let fulfilment = fulfilment(world, &status.conditions);
     let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
     let before = status.operation.as_ref();
-    Some(accepted.progress(before, &standing, Damage::default(), attempts, now))
+    Some(accepted.progress(before, &fulfilment, FailureReport::default(), attempts, now))
 }
 
 /// After the deadline the condition says so, since that is what the platform was told.

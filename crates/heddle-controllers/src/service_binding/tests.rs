@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::credentials::{Sources, credentials, endpoints};
 use super::observe::World;
 use super::{plan, status};
-use crate::machine::Step;
+use crate::reconcile::Step;
 use crate::references::Target;
 
 const ACCEPTED: i64 = 1_000_000;
@@ -112,19 +112,19 @@ fn world() -> World {
 
 fn settle(world: &mut World) {
     for step in plan::plan(world) {
-        let ticket = step.ticket();
+        let step_name = step.step_name();
         match step {
-            Step::Apply { object, .. } if ticket == super::RECORD => {
+            Step::Apply { object, .. } if step_name == super::RECORD => {
                 let object: ConfigMap = serde_json::from_value(object).unwrap();
                 world.record = Record::from_config_map(&object);
             }
             Step::Apply { mut object, .. } => {
                 object["metadata"]["uid"] = json!("secret-uid");
-                world.absorb(ticket, serde_json::from_value(object).ok());
+                world.absorb(step_name, serde_json::from_value(object).ok());
             }
-            Step::Delete { .. } if ticket == super::DELETE => leave(&mut world.binding),
-            Step::Delete { .. } => world.absorb(ticket, None),
-            _ if ticket == super::RELEASE => world.released = true,
+            Step::Delete { .. } if step_name == super::DELETE => leave(&mut world.binding),
+            Step::Delete { .. } => world.absorb(step_name, None),
+            _ if step_name == super::RELEASE => world.released = true,
             _ => world.binding.finalizers_mut().push(FINALIZER.to_owned()),
         }
     }
@@ -135,7 +135,7 @@ fn leave<K: kube::Resource>(object: &mut K) {
 }
 
 fn tickets(world: &World) -> Vec<&'static str> {
-    plan::plan(world).iter().map(Step::ticket).collect()
+    plan::plan(world).iter().map(Step::step_name).collect()
 }
 
 fn look(world: &mut World, second: i64) -> (OperationState, String) {

@@ -35,8 +35,8 @@ use super::observe::World;
 use super::offer::OFFER;
 use super::{PIN, SECRET, SECRET_RELEASE, SECRET_REMOVE};
 use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run, variables};
-use crate::machine::{Ctx, Error, Step};
 use crate::operation::{Accepted, Trouble, removes};
+use crate::reconcile::{Ctx, Error, Step};
 use crate::references::Target;
 
 pub(super) use status::{again, status};
@@ -427,7 +427,7 @@ impl World {
 }
 
 fn errand(world: &World) -> Option<Errand> {
-    // What was released is gone, and what this round has not read cannot be acted on.
+    // What was released is gone, and what this reconcile has not read cannot be acted on.
     let bundled = world.bundle.as_ref().filter(|_| !world.released)?;
     let scene = bundled.scene.as_ref().filter(|scene| scene.run.is_some())?;
     let status = world.instance.status.clone().unwrap_or_default();

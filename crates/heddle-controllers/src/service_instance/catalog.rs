@@ -11,7 +11,7 @@ use kube::{Api, Resource, ResourceExt as _};
 
 use super::offer::OFFER;
 use crate::actions::plan_of;
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 use crate::references::Target;
 use crate::watch::Change;
 

@@ -11,8 +11,8 @@ use kube::{Api, ResourceExt as _};
 
 use super::bundle::{self, Bundled};
 use super::{DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RELEASE, SECRET, offer};
-use crate::machine::{Ctx, Error, Ticket};
 use crate::operation::{Trouble, removes};
+use crate::reconcile::{Ctx, Error, StepName};
 use crate::records;
 
 #[derive(Debug, Clone)]
@@ -34,9 +34,9 @@ pub(crate) struct World {
     pub bindings: Vec<ServiceBinding>,
     /// What is on record about an instance of that id; looked at only at the end.
     pub record: Option<Record>,
-    /// Our finalizer was released in this round: the instance is gone.
+    /// Our finalizer was released in this reconcile: the instance is gone.
     pub released: bool,
-    /// The step that failed in this round.
+    /// The step that failed in this reconcile.
     pub trouble: Option<Trouble>,
 }
 
@@ -69,8 +69,8 @@ pub(super) async fn observe(ctx: &Ctx, instance: ServiceInstance) -> Result<Worl
         world.bundle = bundle::observe(ctx, &world.instance).await?;
     }
     if let Some(pin) = world.pin.clone() {
-        let application: Option<Application> = ctx.known_global(&pin.name).await?;
-        let mapping: Option<ApplicationMapping> = ctx.known(&namespace, &pin.name).await?;
+        let application: Option<Application> = ctx.cached_global(&pin.name).await?;
+        let mapping: Option<ApplicationMapping> = ctx.cached(&namespace, &pin.name).await?;
         world.application = application.filter(|found| found.metadata.deletion_timestamp.is_none());
         world.mapping = mapping.filter(|found| found.metadata.deletion_timestamp.is_none());
         // Where a service sends no events a flow goes, and without one nobody else looks before an operation ends well.
@@ -159,8 +159,8 @@ impl World {
     }
 
     /// The server's answer to a step is the newest there is to know.
-    pub(super) fn absorb(&mut self, ticket: Ticket, answer: Option<DynamicObject>) {
-        match ticket {
+    pub(super) fn absorb(&mut self, step_name: StepName, answer: Option<DynamicObject>) {
+        match step_name {
             FLOW | FLOW_RELEASE => self.flow = answer.and_then(|object| object.try_parse().ok()),
             SECRET => {
                 let newer = answer.and_then(|object| object.try_parse().ok());

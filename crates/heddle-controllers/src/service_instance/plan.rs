@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::bundle;
 use super::observe::{World, is_finished};
 use super::{BINDING, DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RECORD, RELEASE};
-use crate::machine::Step;
 use crate::operation::{removes, whole_seconds};
+use crate::reconcile::Step;
 use crate::records;
 
 /// The longest value of a label.

@@ -16,9 +16,9 @@ use super::bundle;
 use super::observe::World;
 use super::plan::fates;
 use crate::operation::{
-    Accepted, Damage, Standing, blocking, removes, since, whole_seconds, with_trouble,
+    Accepted, FailureReport, Fulfilment, blocking, removes, since, whole_seconds, with_trouble,
 };
-use crate::outlook::Readiness;
+use crate::referenced::Readiness;
 
 pub(super) fn status(world: &World, now: Timestamp) -> ServiceInstanceStatus {
     if let Some(bundled) = &world.bundle {
@@ -50,7 +50,7 @@ pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
     let accepted = Accepted::new(request, &world.instance.metadata);
     accepted.again(
         status.operation.as_ref(),
-        &standing(world, &status.conditions),
+        &fulfilment(world, &status.conditions),
         now,
     )
 }
@@ -237,18 +237,18 @@ fn was_provisioned(instance: &ServiceInstance) -> bool {
         .is_some_and(|status| status.applied.is_some())
 }
 
-fn standing(world: &World, conditions: &Conditions) -> Standing {
+fn fulfilment(world: &World, conditions: &Conditions) -> Fulfilment {
     let request = world.instance.spec.operation.as_ref();
     if world.is_leaving() {
         return match removes(request) {
             // Deleted by hand while something else was under way.
-            false => Standing::Hopeless("the instance was deleted".to_owned()),
-            true if world.released => Standing::Done(Some(fates(ended(world)))),
-            true => Standing::Waiting(removal(world)),
+            false => Fulfilment::Hopeless("the instance was deleted".to_owned()),
+            true if world.released => Fulfilment::Done(Some(fates(ended(world)))),
+            true => Fulfilment::Waiting(removal(world)),
         };
     }
     if conditions.is_ready() {
-        return Standing::Done(None);
+        return Fulfilment::Done(None);
     }
     let why = blocking(&CONDITIONS, conditions);
     let refusals = [condition::OFFERING_RESOLVED, condition::ALLOWED];
@@ -257,8 +257,8 @@ fn standing(world: &World, conditions: &Conditions) -> Standing {
         .filter_map(|refusal| conditions.find(refusal.name));
     let refusals = refusals.filter(|refusal| refusal.status == Status::False);
     match refusals.filter_map(since).min() {
-        Some(since) => Standing::Refused { since, why },
-        None => Standing::Waiting(why),
+        Some(since) => Fulfilment::Refused { since, why },
+        None => Fulfilment::Waiting(why),
     }
 }
 
@@ -274,21 +274,21 @@ fn progress(
 ) -> Option<OperationProgress> {
     let request = world.instance.spec.operation.as_ref()?;
     let accepted = Accepted::new(request, &world.instance.metadata);
-    let standing = standing(world, &status.conditions);
+    let fulfilment = fulfilment(world, &status.conditions);
     let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
     let before = status.operation.as_ref();
-    Some(accepted.progress(before, &standing, damage(world), attempts, now))
+    Some(accepted.progress(before, &fulfilment, damage(world), attempts, now))
 }
 
 /// What is left if the operation fails now.
-fn damage(world: &World) -> Damage {
+fn damage(world: &World) -> FailureReport {
     let works = match (world.service(), &world.flow) {
         (Some(service), _) if !service.sends_events() => true,
         (_, Some(flow)) => world.owns(flow) && readiness(flow).is_true(),
         _ => false,
     };
     let in_force = was_provisioned(&world.instance) && world.is_allowed() && works;
-    Damage {
+    FailureReport {
         usable: in_force && !world.is_leaving(),
         // A service that is gone stays gone, however often it is asked for.
         repeatable: world.service().is_some(),

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use super::observe::World;
 use super::{offer, plan, status};
-use crate::machine::Step;
 use crate::operation::Trouble;
+use crate::reconcile::Step;
 use crate::watch::Change;
 
 const ACCEPTED: i64 = 1_000_000;
@@ -99,9 +99,9 @@ fn world(entries: &[&str]) -> World {
 /// Carries the plan out the way a server would, and lets what is removed go unless a finalizer holds it.
 fn settle(world: &mut World) {
     for step in plan::plan(world) {
-        let ticket = step.ticket();
+        let step_name = step.step_name();
         match step {
-            Step::Apply { object, .. } if ticket == super::RECORD => {
+            Step::Apply { object, .. } if step_name == super::RECORD => {
                 let object: ConfigMap = serde_json::from_value(object).unwrap();
                 world.record = Record::from_config_map(&object);
             }
@@ -109,17 +109,17 @@ fn settle(world: &mut World) {
                 object["metadata"]["uid"] = json!("flow-uid");
                 object["metadata"]["generation"] = json!(1);
                 object["metadata"]["resourceVersion"] = json!("1");
-                world.absorb(ticket, serde_json::from_value(object).ok());
+                world.absorb(step_name, serde_json::from_value(object).ok());
             }
-            Step::Delete { .. } if ticket == super::BINDING => drop(world.bindings.pop()),
-            Step::Delete { .. } if ticket == super::DELETE => world.instance.leave(),
+            Step::Delete { .. } if step_name == super::BINDING => drop(world.bindings.pop()),
+            Step::Delete { .. } if step_name == super::DELETE => world.instance.leave(),
             Step::Delete { .. } => world.flow.as_mut().unwrap().leave(),
             other => {
                 let Step::Swap { patch, .. } = other else {
                     unreachable!("no such step is planned: {other:?}");
                 };
                 let gone = json!([]) == patch["metadata"]["finalizers"];
-                match ticket {
+                match step_name {
                     super::RELEASE => world.released = true,
                     super::FLOW_RELEASE => world.flow = world.flow.take().filter(|_| !gone),
                     _ => {
@@ -155,7 +155,7 @@ impl<K: kube::Resource> Leaves for K {
 }
 
 fn tickets(world: &World) -> Vec<&'static str> {
-    plan::plan(world).iter().map(Step::ticket).collect()
+    plan::plan(world).iter().map(Step::step_name).collect()
 }
 
 /// Says of the flow that its controller finds it so.
@@ -599,7 +599,7 @@ fn a_namesake_of_another_owner_is_never_touched() {
     );
 }
 
-/// Everything a removal does, one round after the other. The flow's own controller finds nothing left of it.
+/// Everything a removal does, one reconcile after the other. The flow's own controller finds nothing left of it.
 fn remove(world: &mut World) -> Vec<Vec<&'static str>> {
     let mut rounds = Vec::new();
     while !world.released {
@@ -716,7 +716,7 @@ fn a_flow_that_still_drains_is_waited_for_and_its_counts_are_told() {
         dead_lettered: 1,
         discarded: 0,
     });
-    // A crash after each write of the last round: the record stays the one that has the counts.
+    // A crash after each write of the last reconcile: the record stays the one that has the counts.
     assert_eq!(
         tickets(&world),
         [super::RECORD, super::FLOW_RELEASE, super::RELEASE]
@@ -747,7 +747,7 @@ fn a_flow_that_somebody_deletes_is_let_go_and_made_again() {
 fn a_failed_step_is_told_with_how_often_it_was_tried() {
     let mut world = world(&["Events"]);
     world.trouble = Some(Trouble {
-        ticket: super::FLOW,
+        step_name: super::FLOW,
         error: "the disk is full".to_owned(),
         attempts: 8,
     });

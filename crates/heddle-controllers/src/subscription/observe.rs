@@ -6,7 +6,7 @@ use heddle_api::subscription::Subscription;
 use kube::{Resource as _, ResourceExt as _};
 
 use crate::dataplane::Routed;
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 use crate::resolve::{self, Resolution};
 
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ async fn channel(
             "Channel {elsewhere}/{name} is in another namespace than the subscription"
         )));
     }
-    Ok(match ctx.known::<Channel>(namespace, name).await? {
+    Ok(match ctx.cached::<Channel>(namespace, name).await? {
         None => Err(format!("Channel {namespace}/{name} does not exist")),
         Some(channel) if channel.metadata.deletion_timestamp.is_some() => {
             Err(format!("Channel {namespace}/{name} is being deleted"))

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::observe::World;
 use crate::dataplane::{Routed, Words};
-use crate::outlook::Seen as _;
+use crate::referenced::Referenced as _;
 use crate::resolve::{Resolution, Resolved};
 
 const WORDS: Words = Words {
@@ -104,7 +104,7 @@ fn added_to_channel(world: &World) -> Condition {
 fn channel_ready(world: &World) -> Condition {
     let type_ = condition::CHANNEL_READY;
     let channel = match &world.channel {
-        Ok(channel) => channel.outlook(),
+        Ok(channel) => channel.referenced_state(),
         Err(why) => return Condition::unmet(type_, reason::CHANNEL_NOT_FOUND, why.as_str()),
     };
     let message = format!(

@@ -11,8 +11,8 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use crate::machine::{Ctx, Error};
-use crate::outlook::Seen;
+use crate::reconcile::{Ctx, Error};
+use crate::referenced::Referenced;
 use crate::references::Target;
 
 /// What became of it.
@@ -71,26 +71,26 @@ pub(super) async fn observe(ctx: &Ctx, trigger: &Trigger) -> Result<Dependency, 
 
 async fn find<K>(ctx: &Ctx, namespace: &str, name: &str) -> Result<Dependency, Error>
 where
-    K: Seen + Resource<Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    K: Referenced + Resource<Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
     let found = ctx.find::<K>(namespace, name).await?;
     Ok(judge(namespace, name, found.as_ref()))
 }
 
-pub(super) fn judge<K: Seen>(namespace: &str, name: &str, found: Option<&K>) -> Dependency {
+pub(super) fn judge<K: Referenced>(namespace: &str, name: &str, found: Option<&K>) -> Dependency {
     let kind = K::kind(&());
     let object = match namespace {
         "" => format!("{kind} {name}"),
         namespace => format!("{kind} {namespace}/{name}"),
     };
-    let Some(outlook) = found.map(Seen::outlook) else {
+    let Some(referenced) = found.map(Referenced::referenced_state) else {
         return Dependency::Unmet(format!("{object} does not exist"));
     };
-    if outlook.leaving {
+    if referenced.leaving {
         Dependency::Unmet(format!("{object} is being deleted"))
-    } else if outlook.ready.is_true() {
+    } else if referenced.ready.is_true() {
         Dependency::Met
     } else {
-        Dependency::Unmet(format!("{object} is not ready: {}", outlook.ready.why))
+        Dependency::Unmet(format!("{object} is not ready: {}", referenced.ready.why))
     }
 }

@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 
 use super::dependency::{self, Dependency};
 use crate::dataplane::Routed;
-use crate::machine::{Ctx, Error};
+use crate::reconcile::{Ctx, Error};
 use crate::resolve::{self, Resolution};
 
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub(super) async fn observe(ctx: &Ctx, trigger: Trigger) -> Result<World, Error>
         None => None,
     };
     Ok(World {
-        broker: ctx.known(&namespace, &spec.broker).await?,
+        broker: ctx.cached(&namespace, &spec.broker).await?,
         subscriber: resolve::destination(ctx, &spec.subscriber, &namespace).await?,
         dependency: dependency::observe(ctx, &trigger).await?,
         dead_letter_sink,

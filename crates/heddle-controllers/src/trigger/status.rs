@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::dependency::Dependency;
 use super::observe::World;
 use crate::dataplane::{Routed, Words};
-use crate::outlook::Seen as _;
+use crate::referenced::Referenced as _;
 use crate::resolve::{Resolution, Resolved};
 
 const WORDS: Words = Words {
@@ -67,7 +67,11 @@ fn broker_name(world: &World) -> String {
 
 fn broker_ready(world: &World) -> Condition {
     let (type_, object) = (condition::BROKER_READY, broker_name(world));
-    let Some(broker) = world.broker.as_ref().map(|broker| broker.outlook()) else {
+    let Some(broker) = world
+        .broker
+        .as_ref()
+        .map(|broker| broker.referenced_state())
+    else {
         let message = format!("{object} does not exist; create it, or name another");
         return Condition::unmet(type_, reason::BROKER_NOT_FOUND, message);
     };
@@ -85,7 +89,10 @@ fn broker_ready(world: &World) -> Condition {
 
 fn subscription_ready(world: &World) -> Condition {
     // Without a Broker there is nothing to choose from, which is more helpful to know than that a table is old.
-    let broker = world.broker.as_ref().map(|broker| broker.outlook());
+    let broker = world
+        .broker
+        .as_ref()
+        .map(|broker| broker.referenced_state());
     if world.routed == Routed::Absent && broker.is_none_or(|broker| broker.leaving) {
         let message = format!("nothing is routed before {} exists", broker_name(world));
         return Condition::unmet(WORDS.condition, WORDS.not_yet, message);

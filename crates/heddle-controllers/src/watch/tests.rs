@@ -1,4 +1,4 @@
-//! What listeners are told while a hub keeps less than it was told.
+//! What listeners are told while a shared watch keeps less than it was told.
 
 use heddle_api::EventFlow;
 use parking_lot::Mutex;
@@ -15,16 +15,16 @@ fn flow(name: &str, change: Value) -> EventFlow {
     serde_json::from_value(object).unwrap()
 }
 
-/// A hub of flows that keeps their gist, and what it tells.
-fn hub() -> (Hub<EventFlow>, Arc<Mutex<Vec<String>>>) {
+/// A shared watch of flows that keeps them trimmed, and what it tells.
+fn shared_watch() -> (SharedWatch<EventFlow>, Arc<Mutex<Vec<String>>>) {
     let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
         Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("nobody is asked"))
     });
     let client = Client::new(service, "default");
-    let mut hub = Hub::new(&client).keeping(crate::event_flow::gist);
+    let mut shared_watch = SharedWatch::new(&client).trimmed(crate::event_flow::trim);
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let notes = Arc::clone(&told);
-    hub.listen(move |change: &Change<'_, EventFlow>| {
+    shared_watch.on_change(move |change: &Change<'_, EventFlow>| {
         let object = change.object();
         let status = object.status.as_ref().map_or("", |_| " with status");
         let what = match change {
@@ -41,12 +41,12 @@ fn hub() -> (Hub<EventFlow>, Arc<Mutex<Vec<String>>>) {
         let name = object.name_any();
         notes.lock().push(format!("{name} {what}{status}{written}"));
     });
-    (hub, told)
+    (shared_watch, told)
 }
 
 #[tokio::test]
 async fn a_change_is_told_whole_and_kept_in_short() {
-    let (mut hub, told) = hub();
+    let (mut shared_watch, told) = shared_watch();
     let status = json!({"status": {"observedGeneration": 1}});
     for event in [
         Event::Init,
@@ -60,7 +60,7 @@ async fn a_change_is_told_whole_and_kept_in_short() {
         )),
         Event::Apply(flow("b", status)),
     ] {
-        hub.take_in(event);
+        shared_watch.take_in(event);
     }
     assert_eq!(
         std::mem::take(&mut *told.lock()),
@@ -72,15 +72,18 @@ async fn a_change_is_told_whole_and_kept_in_short() {
             "b came with status",
         ]
     );
-    let kept = hub.store().get(&key_of(&flow("b", json!({})))).unwrap();
+    let kept = shared_watch
+        .store()
+        .get(&key_of(&flow("b", json!({}))))
+        .unwrap();
     assert!(kept.status.is_none() && kept.metadata.labels.is_none());
     assert_eq!(kept.spec.application, "shop");
-    hub.take_in(Event::Delete(flow("b", json!({}))));
+    shared_watch.take_in(Event::Delete(flow("b", json!({}))));
     for event in [Event::Init, Event::InitDone] {
-        hub.take_in(event);
+        shared_watch.take_in(event);
     }
     assert_eq!(*told.lock(), ["b went", "a went"]);
-    let keeping = hub.keeping.unwrap();
+    let keeping = shared_watch.keeping.unwrap();
     assert!(
         keeping.writings.is_empty(),
         "nothing is kept for what is gone"
@@ -89,8 +92,8 @@ async fn a_change_is_told_whole_and_kept_in_short() {
 
 #[tokio::test]
 async fn what_is_made_anew_under_an_old_name_counts_as_written() {
-    let (mut hub, told) = hub();
-    hub.take_in(Event::Apply(flow("a", json!({}))));
-    hub.take_in(Event::Apply(flow("a", json!({"metadata": {"uid": "z"}}))));
+    let (mut shared_watch, told) = shared_watch();
+    shared_watch.take_in(Event::Apply(flow("a", json!({}))));
+    shared_watch.take_in(Event::Apply(flow("a", json!({"metadata": {"uid": "z"}}))));
     assert_eq!(*told.lock(), ["a came", "a changed"]);
 }

@@ -63,12 +63,12 @@ pub(super) fn offerings<'a>(
         let standings = register.standings(application);
         let services = application.spec.services.iter().zip(standings);
         // What means somebody else's service is not known here at all.
-        let kept = services.filter(|(_, standing)| *standing != Standing::Displaced);
+        let kept = services.filter(|(_, lifecycle)| *lifecycle != Standing::Displaced);
         let leaving = application.metadata.deletion_timestamp.is_some();
-        let kept = kept.map(|(service, standing)| Kept {
+        let kept = kept.map(|(service, lifecycle)| Kept {
             application,
             service,
-            withdrawn: leaving || standing != Standing::Offered,
+            withdrawn: leaving || lifecycle != Standing::Offered,
         });
         match rules.mode {
             Mode::PerService => offerings.extend(kept.map(|kept| of_service(&kept, rules))),

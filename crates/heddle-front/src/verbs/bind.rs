@@ -14,24 +14,24 @@ use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
 
 use super::fetch_binding::described;
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew, busy};
 use crate::catalog::{Offering, Plan};
 use crate::compare::{hash, same, same_object};
 use crate::contact;
-use crate::error::Refusal;
-use crate::offers::{Shelf, check_pace};
+use crate::error::OsbError;
+use crate::lifecycle::{Lifecycle, Provisioned as _, title};
+use crate::offers::{CatalogView, check_pace};
 use crate::ownership;
 use crate::parameters::Action;
-use crate::standing::{Provisioned as _, Standing, title};
 use crate::version::Version;
-use crate::wire::answer::Answer;
 use crate::wire::body::Body;
 use crate::wire::numbers::Exact;
 use crate::wire::request::Bind;
+use crate::wire::response::OsbResponse;
 
 /// Everything a decision hangs on besides what exists.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct BindInput<'a> {
     pub(crate) instance: &'a str,
     pub(crate) id: &'a str,
     /// The namespace whose front was asked.
@@ -53,14 +53,14 @@ pub(crate) struct Live {
 }
 
 pub(crate) async fn answer(
-    desk: &Desk,
+    deps: &Deps,
     call: &Call,
     instance: &str,
     id: &str,
     body: &Body,
-) -> Result<Answer, Refusal> {
+) -> Result<OsbResponse, OsbError> {
     let request = Bind::parse(body)?;
-    let ask = Ask {
+    let input = BindInput {
         instance,
         id,
         scope: call.scope.as_deref(),
@@ -68,26 +68,28 @@ pub(crate) async fn answer(
         asynchronous: is_asynchronous(call),
         identity: call.identity.as_ref(),
     };
-    let shelf = desk.shelf(call);
-    let accepted = desk
+    let view = deps.catalog_view(call);
+    let accepted = deps
         .write(
-            || read(desk, &ask),
-            |live, fresh| decide(live, &ask, &shelf, fresh),
+            || read(deps, &input),
+            |live, fresh| decide(live, &input, &view, fresh),
         )
         .await?;
     let (binding, status) = match accepted {
         Accepted::Done(binding) => {
-            desk.contacts.note(&binding);
-            return Ok(Answer::ok(described(desk, &binding, call.version).await?));
+            deps.contacts.note(&binding);
+            return Ok(OsbResponse::ok(
+                described(deps, &binding, call.version).await?,
+            ));
         }
         Accepted::Created(binding) | Accepted::Replaced(binding) => (binding, StatusCode::CREATED),
         Accepted::Pending(binding) => (binding, StatusCode::OK),
     };
-    let settled = desk.settle(binding, ask.asynchronous).await;
+    let settled = deps.settle(binding, input.asynchronous).await;
     match settled.ended {
-        Ended::Succeeded(binding) => Ok(Answer::new(
+        Ended::Succeeded(binding) => Ok(OsbResponse::new(
             status,
-            described(desk, &binding, call.version).await?,
+            described(deps, &binding, call.version).await?,
         )),
         _ => settled.unfinished(&format!("making binding {id}")),
     }
@@ -100,24 +102,24 @@ pub(crate) fn is_asynchronous(call: &Call) -> bool {
 
 /// Reads what a decision hangs on. There are platforms that take any refusal of a binding for final and clean up after a 5xx
 /// only, so where it cannot be read whether an earlier request has made the binding, that is what they get.
-async fn read(desk: &Desk, ask: &Ask<'_>) -> Result<Live, Refusal> {
-    let live = read_all(desk, ask).await;
-    live.map_err(Refusal::about_existing)
+async fn read(deps: &Deps, input: &BindInput<'_>) -> Result<Live, OsbError> {
+    let live = read_all(deps, input).await;
+    live.map_err(OsbError::about_existing)
 }
 
-async fn read_all(desk: &Desk, ask: &Ask<'_>) -> Result<Live, Refusal> {
-    let (objects, scope) = (&desk.objects, ask.scope);
-    let instance = objects.instance(scope, ask.instance).await?;
+async fn read_all(deps: &Deps, input: &BindInput<'_>) -> Result<Live, OsbError> {
+    let (objects, scope) = (&deps.objects, input.scope);
+    let instance = objects.instance(scope, input.instance).await?;
     let namespace = instance.as_ref().and_then(|instance| instance.namespace());
     let place = namespace.as_deref().or(scope);
-    let binding = objects.binding_in(place, scope, ask.instance, ask.id);
+    let binding = objects.binding_in(place, scope, input.instance, input.id);
     let binding = binding.await?;
     let is_taken = match &binding {
         Some(_) => false,
-        None => objects.any_binding(scope, ask.id).await?.is_some(),
+        None => objects.any_binding(scope, input.id).await?.is_some(),
     };
-    let predecessor = match &ask.request.predecessor {
-        Some(id) => objects.binding_in(place, scope, ask.instance, id).await?,
+    let predecessor = match &input.request.predecessor {
+        Some(id) => objects.binding_in(place, scope, input.instance, id).await?,
         None => None,
     };
     Ok(Live {
@@ -130,46 +132,48 @@ async fn read_all(desk: &Desk, ask: &Ask<'_>) -> Result<Live, Refusal> {
 
 pub(crate) fn decide(
     live: &Live,
-    ask: &Ask<'_>,
-    shelf: &Shelf<'_>,
+    input: &BindInput<'_>,
+    view: &CatalogView<'_>,
     fresh: &Fresh,
-) -> Result<Decision<ServiceBinding>, Refusal> {
+) -> Result<Decision<ServiceBinding>, OsbError> {
     if let Some(binding) = &live.binding {
-        return decide_again(binding, ask, shelf, fresh);
+        return decide_again(binding, input, view, fresh);
     }
     if live.is_taken {
-        return Err(Refusal::Conflict {
-            what: title::<ServiceBinding>(ask.id),
+        return Err(OsbError::Conflict {
+            what: title::<ServiceBinding>(input.id),
             attribute: "instance",
         });
     }
     let instance = live.instance.as_ref();
-    let (service_id, plan_id) = ids(ask.request, instance);
-    let found = known(instance, service_id, plan_id, shelf)?;
-    let instance = instance.ok_or_else(|| Refusal::NotFound {
-        what: title::<ServiceInstance>(ask.instance),
+    let (service_id, plan_id) = ids(input.request, instance);
+    let found = known(instance, service_id, plan_id, view)?;
+    let instance = instance.ok_or_else(|| OsbError::NotFound {
+        what: title::<ServiceInstance>(input.instance),
     })?;
     let plan = found.map(|(_, plan)| plan);
     check_plan(instance, found, service_id, plan_id)?;
     let resource = live
         .predecessor
         .as_ref()
-        .map_or(&ask.request.bind_resource, |from| &from.spec.bind_resource);
+        .map_or(&input.request.bind_resource, |from| {
+            &from.spec.bind_resource
+        });
     if plan.is_some_and(|plan| plan.requires_app) && !resource.contains_key("app_guid") {
-        return Err(Refusal::RequiresApp {
+        return Err(OsbError::RequiresApp {
             plan: plan_id.to_owned(),
         });
     }
-    let predecessor = check_rotation(live, ask, plan, fresh.now)?;
+    let predecessor = check_rotation(live, input, plan, fresh.now)?;
     if predecessor.is_none() {
-        shelf.check(plan, Action::Bind, &ask.request.parameters)?;
+        view.check(plan, Action::Bind, &input.request.parameters)?;
     }
     check_instance(instance)?;
-    check_pace(plan.map(|plan| plan.bindings), ask.asynchronous, || {
-        format!("making {}", title::<ServiceBinding>(ask.id))
+    check_pace(plan.map(|plan| plan.bindings), input.asynchronous, || {
+        format!("making {}", title::<ServiceBinding>(input.id))
     })?;
     Ok(Decision::Create(Box::new(made(
-        ask,
+        input,
         instance,
         predecessor,
         plan,
@@ -179,44 +183,45 @@ pub(crate) fn decide(
 
 fn decide_again(
     binding: &ServiceBinding,
-    ask: &Ask<'_>,
-    shelf: &Shelf<'_>,
+    input: &BindInput<'_>,
+    view: &CatalogView<'_>,
     fresh: &Fresh,
-) -> Result<Decision<ServiceBinding>, Refusal> {
-    let standing = Standing::of(binding);
-    if matches!(standing, Standing::Removing | Standing::RemoveFailed) {
+) -> Result<Decision<ServiceBinding>, OsbError> {
+    let lifecycle = Lifecycle::of(binding);
+    if matches!(lifecycle, Lifecycle::Removing | Lifecycle::RemoveFailed) {
         return Err(busy(binding));
     }
-    if let Some(attribute) = difference(binding, ask.request) {
-        return Err(Refusal::Conflict {
+    if let Some(attribute) = difference(binding, input.request) {
+        return Err(OsbError::Conflict {
             what: binding.title(),
             attribute,
         });
     }
-    let plan = shelf.plan(&binding.spec.plan_id);
+    let plan = view.plan(&binding.spec.plan_id);
     let paced = || {
-        check_pace(plan.map(|plan| plan.bindings), ask.asynchronous, || {
+        check_pace(plan.map(|plan| plan.bindings), input.asynchronous, || {
             format!("making {}", binding.title())
         })
     };
-    match standing {
-        Standing::Making | Standing::Changing => {
+    match lifecycle {
+        Lifecycle::Making | Lifecycle::Changing => {
             paced()?;
             Ok(Decision::Pending(Box::new(binding.clone())))
         }
-        Standing::MakeFailed => {
+        Lifecycle::MakeFailed => {
             paced()?;
-            let hash = request_hash(&binding.spec, &ask.request.exact);
+            let hash = request_hash(&binding.spec, &input.request.exact);
             let operation = fresh.operation(OperationKind::Bind, hash, plan);
             Ok(Decision::Replace(asked_anew(
                 binding,
                 operation,
-                ask.identity,
+                input.identity,
             )))
         }
-        Standing::Ready | Standing::ChangeFailed | Standing::Removing | Standing::RemoveFailed => {
-            Ok(Decision::Done(Box::new(binding.clone())))
-        }
+        Lifecycle::Ready
+        | Lifecycle::ChangeFailed
+        | Lifecycle::Removing
+        | Lifecycle::RemoveFailed => Ok(Decision::Done(Box::new(binding.clone()))),
     }
 }
 
@@ -259,15 +264,15 @@ fn known<'a>(
     instance: Option<&ServiceInstance>,
     service_id: &str,
     plan_id: &str,
-    shelf: &'a Shelf<'_>,
-) -> Result<Option<(&'a Offering, &'a Plan)>, Refusal> {
+    view: &'a CatalogView<'_>,
+) -> Result<Option<(&'a Offering, &'a Plan)>, OsbError> {
     let revision = instance.and_then(revision_of);
-    let found = shelf.find_in(revision, service_id, plan_id);
+    let found = view.find_in(revision, service_id, plan_id);
     let had = instance.is_some_and(|instance| is_plan_of(instance, service_id, plan_id));
     // A rotation that leaves both to an instance which is not there has nothing to be looked up.
     let unsaid = service_id.is_empty() || plan_id.is_empty();
     if found.is_none() && !had && !unsaid {
-        return Err(shelf.why_not(service_id, plan_id, false));
+        return Err(view.why_not(service_id, plan_id, false));
     }
     Ok(found)
 }
@@ -283,17 +288,17 @@ fn check_plan(
     found: Option<(&Offering, &Plan)>,
     service_id: &str,
     plan_id: &str,
-) -> Result<(), Refusal> {
+) -> Result<(), OsbError> {
     if !is_plan_of(instance, service_id, plan_id) {
         let text = format!(
             "{} is not of service {service_id} and plan {plan_id}",
             instance.title()
         );
-        return Err(Refusal::Invalid(text));
+        return Err(OsbError::Invalid(text));
     }
     let bindable = found.is_none_or(|(offering, plan)| plan.bindable.unwrap_or(offering.bindable));
     if !bindable {
-        return Err(Refusal::Invalid(format!(
+        return Err(OsbError::Invalid(format!(
             "plan {plan_id} has nothing to bind to"
         )));
     }
@@ -302,15 +307,15 @@ fn check_plan(
 
 fn check_rotation<'a>(
     live: &'a Live,
-    ask: &Ask<'_>,
+    input: &BindInput<'_>,
     plan: Option<&Plan>,
     now: Timestamp,
-) -> Result<Option<&'a ServiceBinding>, Refusal> {
-    let Some(id) = &ask.request.predecessor else {
+) -> Result<Option<&'a ServiceBinding>, OsbError> {
+    let Some(id) = &input.request.predecessor else {
         return Ok(None);
     };
     let refuse = |why: &str| {
-        Err(Refusal::Invalid(format!(
+        Err(OsbError::Invalid(format!(
             "binding {id} cannot be succeeded by another: {why}"
         )))
     };
@@ -327,40 +332,40 @@ fn check_rotation<'a>(
     if expires.is_some_and(|expires| expires.0 <= now) {
         return refuse("it has expired");
     }
-    if Standing::of(predecessor) != Standing::Ready {
+    if Lifecycle::of(predecessor) != Lifecycle::Ready {
         return refuse("it is not in force");
     }
     Ok(Some(predecessor))
 }
 
 /// Only what stands still can be bound to.
-fn check_instance(instance: &ServiceInstance) -> Result<(), Refusal> {
+fn check_instance(instance: &ServiceInstance) -> Result<(), OsbError> {
     let usable = instance
         .progress()
         .and_then(|progress| progress.instance_usable)
         != Some(false);
-    match Standing::of(instance) {
-        Standing::Ready => Ok(()),
-        Standing::ChangeFailed if usable => Ok(()),
+    match Lifecycle::of(instance) {
+        Lifecycle::Ready => Ok(()),
+        Lifecycle::ChangeFailed if usable => Ok(()),
         _ => Err(busy(instance)),
     }
 }
 
 fn made(
-    ask: &Ask<'_>,
+    input: &BindInput<'_>,
     instance: &ServiceInstance,
     predecessor: Option<&ServiceBinding>,
     plan: Option<&Plan>,
     fresh: &Fresh,
 ) -> ServiceBinding {
-    let request = ask.request;
+    let request = input.request;
     let (service_id, plan_id) = ids(request, Some(instance));
     let (parameters, bind_resource) = match predecessor {
         Some(from) => (&from.spec.parameters, &from.spec.bind_resource),
         None => (&request.parameters, &request.bind_resource),
     };
     let mut spec = ServiceBindingSpec {
-        binding_id: ask.id.to_owned(),
+        binding_id: input.id.to_owned(),
         instance_ref: InstanceReference {
             name: instance.name_any(),
         },
@@ -370,19 +375,19 @@ fn made(
         context: request.context.clone(),
         bind_resource: bind_resource.clone(),
         predecessor_binding_id: request.predecessor.clone(),
-        originating_identity: ask.identity.cloned(),
+        originating_identity: input.identity.cloned(),
         revision_ref: revision_of(instance).cloned(),
         operation: None,
         earlier_operations: Vec::new(),
     };
     let hash = request_hash(&spec, &request.exact);
     spec.operation = Some(fresh.operation(OperationKind::Bind, hash, plan));
-    let mut binding = ServiceBinding::new(&names::binding(ask.id), spec);
+    let mut binding = ServiceBinding::new(&names::binding(input.id), spec);
     binding.metadata.namespace = instance.namespace();
     binding.metadata.finalizers = Some(vec![well_known::FINALIZER.to_owned()]);
     let label = (well_known::INSTANCE_LABEL.to_owned(), instance.name_any());
     binding.metadata.labels = Some([label].into());
-    ownership::stamp(&mut binding.metadata, ask.scope);
+    ownership::stamp(&mut binding.metadata, input.scope);
     contact::stamp(&mut binding, fresh.now);
     binding
 }
@@ -394,7 +399,7 @@ fn difference(binding: &ServiceBinding, request: &Bind) -> Option<&'static str> 
         |given: &Option<String>, has: &String| given.as_ref().is_some_and(|given| given != has);
     let rotated = request.predecessor.is_some();
     let asked = binding
-        .asked()
+        .requested()
         .filter(|asked| asked.kind == OperationKind::Bind);
     let told = asked.map(|asked| asked.request_hash == request_hash(spec, &request.exact));
     let is_same = request.exact.matches(&spec.parameters, told)

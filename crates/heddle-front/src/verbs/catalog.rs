@@ -6,40 +6,40 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Map;
 
-use super::{Call, Desk};
+use super::{Call, Deps};
 use crate::catalog::{Coding, Document};
-use crate::error::Refusal;
-use crate::wire::answer::Answer;
+use crate::error::OsbError;
 use crate::wire::encoding;
+use crate::wire::response::OsbResponse;
 
 pub(crate) async fn answer(
-    desk: &Desk,
+    deps: &Deps,
     call: &Call,
     headers: &HeaderMap,
-) -> Result<Answer, Refusal> {
+) -> Result<OsbResponse, OsbError> {
     // A catalog that is not whole would be taken for one from which things were withdrawn.
-    if !desk.offers.is_ready() {
-        return Err(Refusal::Unavailable);
+    if !deps.offers.is_ready() {
+        return Err(OsbError::Unavailable);
     }
-    if let Some(refusal) = too_early(desk) {
-        return Err(refusal);
+    if let Some(error) = too_early(deps) {
+        return Err(error);
     }
     let coding = if encoding::accepts_gzip(headers) {
         Coding::Gzip
     } else {
         Coding::Plain
     };
-    let document = document(desk, call, coding).await?;
+    let document = document(deps, call, coding).await?;
     let known = headers.get(header::IF_NONE_MATCH);
     let mut answer = match known.and_then(|known| held(known, &document)) {
         Some(etag) => {
-            let mut answer = Answer::new(StatusCode::NOT_MODIFIED, Map::new());
+            let mut answer = OsbResponse::new(StatusCode::NOT_MODIFIED, Map::new());
             answer.rendered = Some(Bytes::new());
             answer.etag = Some(etag);
             answer
         }
         None => {
-            let mut answer = Answer::ok(Map::new());
+            let mut answer = OsbResponse::ok(Map::new());
             answer.rendered = Some(document.bytes);
             answer.etag = Some(document.etag);
             answer
@@ -51,37 +51,37 @@ pub(crate) async fn answer(
 
 /// The document, rendered if need be: by one, on a thread of its own, while other requests go on and those for the catalog
 /// wait without one.
-async fn document(desk: &Desk, call: &Call, coding: Coding) -> Result<Document, Refusal> {
+async fn document(deps: &Deps, call: &Call, coding: Coding) -> Result<Document, OsbError> {
     let scope = call.scope.as_deref();
-    let at_hand = || desk.offers.rendered(scope, call.version, coding);
+    let at_hand = || deps.offers.rendered(scope, call.version, coding);
     if let Some(document) = at_hand() {
         return Ok(document);
     }
-    let alone = Arc::clone(&desk.rendering).lock_owned().await;
+    let alone = Arc::clone(&deps.rendering).lock_owned().await;
     // Whoever waited finds what they waited for.
     if let Some(document) = at_hand() {
         return Ok(document);
     }
-    let (offers, scope, version) = (Arc::clone(&desk.offers), call.scope.clone(), call.version);
-    let rendering = desk.tasks.blocking("render the catalog", move || {
+    let (offers, scope, version) = (Arc::clone(&deps.offers), call.scope.clone(), call.version);
+    let rendering = deps.tasks.blocking("render the catalog", move || {
         // Held to the end, also if the platform has hung up: others would render beside it.
         let _alone = alone;
         offers.document(scope.as_deref(), version, coding)
     });
-    rendering.await.map_err(|_| Refusal::Unavailable)
+    rendering.await.map_err(|_| OsbError::Unavailable)
 }
 
 /// An empty catalog on a fresh store would be taken for a broker without offerings. So registries get a moment to be read for
 /// the first time, though not for ever: a broker with one that does not answer is a broker all the same.
-fn too_early(desk: &Desk) -> Option<Refusal> {
-    let catalog = desk.offers.catalog();
-    let age = desk.clock.monotonic().saturating_sub(desk.started);
+fn too_early(deps: &Deps) -> Option<OsbError> {
+    let catalog = deps.offers.catalog();
+    let age = deps.clock.monotonic().saturating_sub(deps.started);
     let waits = catalog.is_fresh
-        && age < desk.settings.initial_catalog_wait
+        && age < deps.settings.initial_catalog_wait
         && catalog.offered().next().is_none();
     waits.then(|| {
         let names = catalog.unread.join(", ");
-        Refusal::NotYet(format!(
+        OsbError::NotYet(format!(
             "the catalog is not known yet: waiting for the first reading of {names}"
         ))
     })

@@ -7,34 +7,34 @@ use heddle_api::operation::{OperationKind, OriginatingIdentity};
 use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, json};
 
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew, busy};
 use crate::compare::hash;
-use crate::error::Refusal;
-use crate::offers::{Shelf, check_pace};
-use crate::standing::{Provisioned as _, Standing, title};
-use crate::wire::answer::Answer;
+use crate::error::OsbError;
+use crate::lifecycle::{Lifecycle, Provisioned as _, title};
+use crate::offers::{CatalogView, check_pace};
 use crate::wire::query::Query;
+use crate::wire::response::OsbResponse;
 
 /// Everything a decision hangs on besides what exists.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct DeprovisionInput<'a> {
     pub(crate) id: &'a str,
     pub(crate) query: &'a Query,
     pub(crate) identity: Option<&'a OriginatingIdentity>,
 }
 
-pub(crate) async fn answer(desk: &Desk, call: &Call, id: &str) -> Result<Answer, Refusal> {
+pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str) -> Result<OsbResponse, OsbError> {
     let asynchronous = call.query.accepts_incomplete;
-    let ask = Ask {
+    let input = DeprovisionInput {
         id,
         query: &call.query,
         identity: call.identity.as_ref(),
     };
-    let shelf = desk.shelf(call);
-    let read = || desk.objects.instance(call.scope.as_deref(), id);
-    let accepted = desk
+    let view = deps.catalog_view(call);
+    let read = || deps.objects.instance(call.scope.as_deref(), id);
+    let accepted = deps
         .write(read, |live, fresh| {
-            decide(live.as_ref(), &ask, &shelf, fresh)
+            decide(live.as_ref(), &input, &view, fresh)
         })
         .await?;
     let instance = match accepted {
@@ -46,49 +46,50 @@ pub(crate) async fn answer(desk: &Desk, call: &Call, id: &str) -> Result<Answer,
             instance
         }
     };
-    let settled = desk.settle(instance, asynchronous).await;
+    let settled = deps.settle(instance, asynchronous).await;
     match settled.ended {
-        Ended::Gone => Ok(Answer::ok(Map::new())),
+        Ended::Gone => Ok(OsbResponse::ok(Map::new())),
         _ => settled.unfinished(&format!("removing instance {id}")),
     }
 }
 
 pub(crate) fn decide(
     live: Option<&ServiceInstance>,
-    ask: &Ask<'_>,
-    shelf: &Shelf<'_>,
+    input: &DeprovisionInput<'_>,
+    view: &CatalogView<'_>,
     fresh: &Fresh,
-) -> Result<Decision<ServiceInstance>, Refusal> {
-    let (_, plan_id) = required_ids(ask.query)?;
-    let plan = shelf.plan(live.map_or(plan_id, |instance| &instance.spec.plan_id));
-    let what = || title::<ServiceInstance>(ask.id);
+) -> Result<Decision<ServiceInstance>, OsbError> {
+    let (_, plan_id) = required_ids(input.query)?;
+    let plan = view.plan(live.map_or(plan_id, |instance| &instance.spec.plan_id));
+    let what = || title::<ServiceInstance>(input.id);
     check_pace(
         plan.map(|plan| plan.instances),
-        ask.query.accepts_incomplete,
+        input.query.accepts_incomplete,
         || format!("removing {}", what()),
     )?;
-    let instance = live.ok_or_else(|| Refusal::Gone { what: what() })?;
-    let asked = instance.asked().map(|asked| asked.kind);
-    match Standing::of(instance) {
-        Standing::Removing if asked == Some(OperationKind::Deprovision) => {
+    let instance = live.ok_or_else(|| OsbError::Gone { what: what() })?;
+    let asked = instance.requested().map(|asked| asked.kind);
+    match Lifecycle::of(instance) {
+        Lifecycle::Removing if asked == Some(OperationKind::Deprovision) => {
             Ok(Decision::Pending(Box::new(instance.clone())))
         }
-        Standing::Changing => Err(busy(instance)),
+        Lifecycle::Changing => Err(busy(instance)),
         _ => {
-            let operation = fresh.operation(OperationKind::Deprovision, hash(&json!(ask.id)), plan);
+            let operation =
+                fresh.operation(OperationKind::Deprovision, hash(&json!(input.id)), plan);
             Ok(Decision::Replace(asked_anew(
                 instance,
                 operation,
-                ask.identity,
+                input.identity,
             )))
         }
     }
 }
 
 /// Both ids, which the query of every removal has to have.
-pub(crate) fn required_ids(query: &Query) -> Result<(&str, &str), Refusal> {
+pub(crate) fn required_ids(query: &Query) -> Result<(&str, &str), OsbError> {
     let missing =
-        |field: &str| Refusal::Invalid(format!("{field} is missing or empty in the query"));
+        |field: &str| OsbError::Invalid(format!("{field} is missing or empty in the query"));
     let service_id = query
         .service_id
         .as_deref()

@@ -4,49 +4,49 @@ use heddle_api::service_binding::{Protocol, ServiceBinding};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Desk};
-use crate::error::Refusal;
-use crate::offers::Shelf;
+use super::{Call, Deps};
+use crate::error::OsbError;
+use crate::lifecycle::{Lifecycle, title};
+use crate::offers::CatalogView;
 use crate::parameters::{Action, showable};
-use crate::standing::{Standing, title};
 use crate::version::Version;
-use crate::wire::answer::Answer;
+use crate::wire::response::OsbResponse;
 
 pub(crate) async fn answer(
-    desk: &Desk,
+    deps: &Deps,
     call: &Call,
     instance: &str,
     id: &str,
-) -> Result<Answer, Refusal> {
-    let live = desk
+) -> Result<OsbResponse, OsbError> {
+    let live = deps
         .objects
         .binding(call.scope.as_deref(), instance, id)
         .await?;
     let binding = visible(live.as_ref(), id)?;
-    let mut body = described(desk, binding, call.version).await?;
-    let parameters = parameters(binding, &desk.shelf(call));
+    let mut body = described(deps, binding, call.version).await?;
+    let parameters = parameters(binding, &deps.catalog_view(call));
     if !parameters.is_empty() {
         body.insert("parameters".to_owned(), Value::Object(parameters));
     }
-    desk.contacts.note(binding);
-    Ok(Answer::ok(body))
+    deps.contacts.note(binding);
+    Ok(OsbResponse::ok(body))
 }
 
 /// The binding, if it is in force.
 pub(crate) fn visible<'a>(
     live: Option<&'a ServiceBinding>,
     id: &str,
-) -> Result<&'a ServiceBinding, Refusal> {
-    let in_force = live.filter(|binding| Standing::of(*binding) == Standing::Ready);
-    in_force.ok_or_else(|| Refusal::NotFound {
+) -> Result<&'a ServiceBinding, OsbError> {
+    let in_force = live.filter(|binding| Lifecycle::of(*binding) == Lifecycle::Ready);
+    in_force.ok_or_else(|| OsbError::NotFound {
         what: title::<ServiceBinding>(id),
     })
 }
 
 /// What may be shown of what the binding was asked with.
-fn parameters(binding: &ServiceBinding, shelf: &Shelf<'_>) -> Map<String, Value> {
+fn parameters(binding: &ServiceBinding, view: &CatalogView<'_>) -> Map<String, Value> {
     let spec = &binding.spec;
-    let plan = shelf.plan(&spec.plan_id);
+    let plan = view.plan(&spec.plan_id);
     plan.map_or_else(Map::new, |plan| {
         showable(plan, Action::Bind, &spec.parameters)
     })
@@ -54,12 +54,12 @@ fn parameters(binding: &ServiceBinding, shelf: &Shelf<'_>) -> Map<String, Value>
 
 /// Credentials, and whatever else belongs to a binding.
 pub(crate) async fn described(
-    desk: &Desk,
+    deps: &Deps,
     binding: &ServiceBinding,
     version: Version,
-) -> Result<Map<String, Value>, Refusal> {
-    let credentials = desk.objects.credentials(binding).await;
-    let credentials = credentials.map_err(Refusal::about_existing)?;
+) -> Result<Map<String, Value>, OsbError> {
+    let credentials = deps.objects.credentials(binding).await;
+    let credentials = credentials.map_err(OsbError::about_existing)?;
     Ok(shown(binding, credentials, version))
 }
 

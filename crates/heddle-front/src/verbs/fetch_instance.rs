@@ -3,27 +3,31 @@
 use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Desk, busy};
-use crate::error::Refusal;
-use crate::offers::Shelf;
+use super::{Call, Deps, busy};
+use crate::error::OsbError;
+use crate::lifecycle::{Lifecycle, Provisioned as _, title};
+use crate::offers::CatalogView;
 use crate::parameters::{Action, showable};
-use crate::standing::{Provisioned as _, Standing, title};
 use crate::version::Version;
-use crate::wire::answer::Answer;
+use crate::wire::response::OsbResponse;
 
-pub(crate) async fn answer(desk: &Desk, call: &Call, id: &str) -> Result<Answer, Refusal> {
-    let live = desk.objects.instance(call.scope.as_deref(), id).await?;
+pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str) -> Result<OsbResponse, OsbError> {
+    let live = deps.objects.instance(call.scope.as_deref(), id).await?;
     let instance = visible(live.as_ref(), id)?;
-    desk.contacts.note(instance);
-    Ok(Answer::ok(shown(instance, &desk.shelf(call), call.version)))
+    deps.contacts.note(instance);
+    Ok(OsbResponse::ok(shown(
+        instance,
+        &deps.catalog_view(call),
+        call.version,
+    )))
 }
 
 /// The instance, if there is one to be seen.
 pub(crate) fn visible<'a>(
     live: Option<&'a ServiceInstance>,
     id: &str,
-) -> Result<&'a ServiceInstance, Refusal> {
-    let unknown = || Refusal::NotFound {
+) -> Result<&'a ServiceInstance, OsbError> {
+    let unknown = || OsbError::NotFound {
         what: title::<ServiceInstance>(id),
     };
     let instance = live.ok_or_else(unknown)?;
@@ -31,17 +35,22 @@ pub(crate) fn visible<'a>(
         .progress()
         .and_then(|progress| progress.instance_usable)
         != Some(false);
-    match Standing::of(instance) {
-        Standing::Ready | Standing::ChangeFailed => Ok(instance),
-        Standing::RemoveFailed if usable && instance.is_in_force() => Ok(instance),
-        Standing::Changing => Err(busy(instance)),
-        Standing::Making | Standing::MakeFailed | Standing::Removing | Standing::RemoveFailed => {
-            Err(unknown())
-        }
+    match Lifecycle::of(instance) {
+        Lifecycle::Ready | Lifecycle::ChangeFailed => Ok(instance),
+        Lifecycle::RemoveFailed if usable && instance.is_in_force() => Ok(instance),
+        Lifecycle::Changing => Err(busy(instance)),
+        Lifecycle::Making
+        | Lifecycle::MakeFailed
+        | Lifecycle::Removing
+        | Lifecycle::RemoveFailed => Err(unknown()),
     }
 }
 
-fn shown(instance: &ServiceInstance, shelf: &Shelf<'_>, version: Version) -> Map<String, Value> {
+fn shown(
+    instance: &ServiceInstance,
+    view: &CatalogView<'_>,
+    version: Version,
+) -> Map<String, Value> {
     let spec = &instance.spec;
     let applied = instance
         .status
@@ -62,7 +71,7 @@ fn shown(instance: &ServiceInstance, shelf: &Shelf<'_>, version: Version) -> Map
     }
     // Without its plan nobody knows what of the parameters is secret.
     let revision = applied.map_or(&spec.revision_ref, |applied| &applied.revision_ref);
-    if let Some((_, plan)) = shelf.find_in(revision.as_ref(), &spec.service_id, plan_id) {
+    if let Some((_, plan)) = view.find_in(revision.as_ref(), &spec.service_id, plan_id) {
         let parameters = showable(plan, Action::Create, parameters);
         if !parameters.is_empty() {
             body.insert("parameters".to_owned(), Value::Object(parameters));

@@ -10,26 +10,30 @@ use heddle_api::service_binding::ServiceBinding;
 use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Desk, word};
-use crate::error::Refusal;
+use super::{Call, Deps, word};
+use crate::error::OsbError;
+use crate::lifecycle::{Provisioned, Report, title};
 use crate::settings::DeletedPoll;
-use crate::standing::{Provisioned, Report, title};
 use crate::version::Version;
-use crate::wire::answer::Answer;
+use crate::wire::response::OsbResponse;
 
-pub(crate) async fn of_instance(desk: &Desk, call: &Call, id: &str) -> Result<Answer, Refusal> {
-    let live = desk.objects.instance(call.scope.as_deref(), id).await;
+pub(crate) async fn of_instance(
+    deps: &Deps,
+    call: &Call,
+    id: &str,
+) -> Result<OsbResponse, OsbError> {
+    let live = deps.objects.instance(call.scope.as_deref(), id).await;
     let about = About::Instance(id.to_owned());
-    answer::<ServiceInstance>(desk, call, live, about, id).await
+    answer::<ServiceInstance>(deps, call, live, about, id).await
 }
 
 pub(crate) async fn of_binding(
-    desk: &Desk,
+    deps: &Deps,
     call: &Call,
     instance: &str,
     id: &str,
-) -> Result<Answer, Refusal> {
-    let live = desk
+) -> Result<OsbResponse, OsbError> {
+    let live = deps
         .objects
         .binding(call.scope.as_deref(), instance, id)
         .await;
@@ -37,44 +41,44 @@ pub(crate) async fn of_binding(
         instance: instance.to_owned(),
         binding: id.to_owned(),
     };
-    answer::<ServiceBinding>(desk, call, live, about, id).await
+    answer::<ServiceBinding>(deps, call, live, about, id).await
 }
 
 async fn answer<K: Provisioned>(
-    desk: &Desk,
+    deps: &Deps,
     call: &Call,
-    live: Result<Option<K>, Refusal>,
+    live: Result<Option<K>, OsbError>,
     about: About,
     id: &str,
-) -> Result<Answer, Refusal> {
+) -> Result<OsbResponse, OsbError> {
     // Nothing was to be written, so nothing needs cleaning up: simply ask again.
-    if let Some(object) = live.map_err(Refusal::about_existing)? {
+    if let Some(object) = live.map_err(OsbError::about_existing)? {
         if let Some(ended) = earlier(&object, call.query.operation.as_deref()) {
-            desk.contacts.note(&object);
+            deps.contacts.note(&object);
             return Ok(shown(Report::of_progress(ended), call.version));
         }
-        let mut report = Report::of(&object, desk.clock.now());
+        let mut report = Report::of(&object, deps.clock.now());
         if object.is_unresolved() && object.progress().is_none() {
-            report.description = waiting(desk.shelf(call).unread()).or(report.description);
+            report.description = waiting(deps.catalog_view(call).unread()).or(report.description);
         }
-        desk.metrics.told(&object, &report);
-        desk.contacts.note(&object);
+        deps.metrics.told(&object, &report);
+        deps.contacts.note(&object);
         return Ok(shown(report, call.version));
     }
-    let record = desk
+    let record = deps
         .objects
         .record(call.scope.as_deref(), &about)
         .await
-        .map_err(Refusal::about_existing)?;
-    let record = record.ok_or_else(|| Refusal::NotFound {
+        .map_err(OsbError::about_existing)?;
+    let record = record.ok_or_else(|| OsbError::NotFound {
         what: title::<K>(id),
     })?;
     let report = after(
         &record,
         call.query.operation.as_deref(),
-        desk.settings.deleted_poll,
+        deps.settings.deleted_poll,
     );
-    let report = report.ok_or_else(|| Refusal::Gone {
+    let report = report.ok_or_else(|| OsbError::Gone {
         what: title::<K>(id),
     })?;
     Ok(shown(report, call.version))
@@ -123,7 +127,7 @@ fn after(record: &Record, operation: Option<&str>, setting: DeletedPoll) -> Opti
     }
 }
 
-fn shown(report: Report, version: Version) -> Answer {
+fn shown(report: Report, version: Version) -> OsbResponse {
     let mut body = Map::new();
     body.insert("state".to_owned(), json!(report.state));
     if let Some(description) = report.description {
@@ -139,7 +143,7 @@ fn shown(report: Report, version: Version) -> Answer {
                 .filter_map(|(key, value)| Some((key.to_owned(), Value::Bool(value?)))),
         );
     }
-    let mut answer = Answer::ok(body);
+    let mut answer = OsbResponse::ok(body);
     answer.retry_seconds = report.retry_seconds;
     answer
 }

@@ -17,23 +17,23 @@ use heddle_api::{names, well_known};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew, busy};
 use crate::catalog::{Backing, Plan};
 use crate::compare::{hash, same_object};
 use crate::contact;
-use crate::error::Refusal;
-use crate::offers::{Shelf, check_pace};
+use crate::error::OsbError;
+use crate::lifecycle::{Lifecycle, Provisioned as _, title};
+use crate::offers::{CatalogView, check_pace};
 use crate::ownership;
 use crate::parameters::Action;
 use crate::route::is_namespace;
-use crate::standing::{Provisioned as _, Standing, title};
-use crate::wire::answer::Answer;
 use crate::wire::body::Body;
 use crate::wire::request::Provision;
+use crate::wire::response::OsbResponse;
 
 /// Everything a decision hangs on besides what exists.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct ProvisionInput<'a> {
     pub(crate) id: &'a str,
     /// The namespace whose front was asked.
     pub(crate) scope: Option<&'a str>,
@@ -55,58 +55,58 @@ pub(crate) struct Live {
 }
 
 pub(crate) async fn answer(
-    desk: &Desk,
+    deps: &Deps,
     call: &Call,
     id: &str,
     body: &Body,
-) -> Result<Answer, Refusal> {
+) -> Result<OsbResponse, OsbError> {
     let request = Provision::parse(body)?;
     let named = call.scope.as_deref().or_else(|| request.namespace());
-    let namespace = named.unwrap_or(&desk.settings.namespace);
+    let namespace = named.unwrap_or(&deps.settings.namespace);
     if !is_namespace(namespace) {
-        return Err(Refusal::Invalid(
+        return Err(OsbError::Invalid(
             "context.namespace is not the name of a namespace".to_owned(),
         ));
     }
     let asynchronous = call.query.accepts_incomplete;
-    let ask = Ask {
+    let input = ProvisionInput {
         id,
         scope: call.scope.as_deref(),
         namespace,
         request: &request,
         asynchronous,
         identity: call.identity.as_ref(),
-        awaiting_max: desk.settings.awaiting_catalog_max,
+        awaiting_max: deps.settings.awaiting_catalog_max,
     };
-    let shelf = desk.shelf(call);
-    let census = desk.offers.census();
+    let view = deps.catalog_view(call);
+    let census = deps.offers.census();
     let read = async || {
-        let instance = desk.objects.instance(call.scope.as_deref(), id).await?;
+        let instance = deps.objects.instance(call.scope.as_deref(), id).await?;
         let awaiting = census.awaiting();
         Ok(Live { instance, awaiting })
     };
-    let accepted = desk
-        .write(read, |live, fresh| decide(live, &ask, &shelf, fresh))
+    let accepted = deps
+        .write(read, |live, fresh| decide(live, &input, &view, fresh))
         .await?;
     if let Accepted::Created(instance) = &accepted {
         census.expect(instance);
         if let Some(revision) = &instance.spec.revision_ref {
-            confirm(desk, &shelf, instance, revision).await?;
+            confirm(deps, &view, instance, revision).await?;
         }
     }
     let (instance, status) = match accepted {
         Accepted::Done(instance) => {
-            desk.contacts.note(&instance);
-            return Ok(Answer::ok(described(&instance)));
+            deps.contacts.note(&instance);
+            return Ok(OsbResponse::ok(described(&instance)));
         }
         Accepted::Created(instance) | Accepted::Replaced(instance) => {
             (instance, StatusCode::CREATED)
         }
         Accepted::Pending(instance) => (instance, StatusCode::OK),
     };
-    let settled = desk.settle(instance, asynchronous).await;
+    let settled = deps.settle(instance, asynchronous).await;
     match settled.ended {
-        Ended::Succeeded(instance) => Ok(Answer::new(status, described(&instance))),
+        Ended::Succeeded(instance) => Ok(OsbResponse::new(status, described(&instance))),
         _ => settled.unfinished(&format!("making instance {id}")),
     }
 }
@@ -115,32 +115,32 @@ pub(crate) async fn answer(
 /// of them is on its way out: the bundle is swept, or the catalog was behind and its revision is no longer the current one.
 /// If that cannot be found out, the platform is told so that it cleans up.
 async fn confirm(
-    desk: &Desk,
-    shelf: &Shelf<'_>,
+    deps: &Deps,
+    view: &CatalogView<'_>,
     instance: &ServiceInstance,
     revision: &RevisionReference,
-) -> Result<(), Refusal> {
-    let Some(name) = shelf.bundle_of(revision) else {
+) -> Result<(), OsbError> {
+    let Some(name) = view.bundle_of(revision) else {
         return Ok(());
     };
     let unknown = |error: kube::Error| {
         tracing::warn!(%error, bundle = name, "cannot tell whether a bundle is still there");
-        Refusal::Unavailable
+        OsbError::Unavailable
     };
-    let bundle = desk.objects.bundle(name).await.map_err(unknown)?;
-    let pinned = desk.objects.revision(&revision.name).await;
+    let bundle = deps.objects.bundle(name).await.map_err(unknown)?;
+    let pinned = deps.objects.revision(&revision.name).await;
     let pinned = pinned.map_err(unknown)?;
     let is_pinned = pinned.is_some_and(|found| found.metadata.deletion_timestamp.is_none());
-    let refusal = match is_leaving(bundle.as_ref()) {
-        true => shelf.withdrawn(&instance.spec.service_id),
+    let error = match is_leaving(bundle.as_ref()) {
+        true => view.withdrawn(&instance.spec.service_id),
         false if is_pinned => return Ok(()),
-        false => Refusal::Busy(format!(
+        false => OsbError::Busy(format!(
             "service {} has just changed to another revision",
             instance.spec.service_id
         )),
     };
-    desk.objects.take_back(instance).await.map_err(unknown)?;
-    Err(refusal)
+    deps.objects.take_back(instance).await.map_err(unknown)?;
+    Err(error)
 }
 
 /// Whether nothing may refer to a bundle any more. One that is only marked stays as long as something does.
@@ -153,106 +153,108 @@ fn is_leaving(bundle: Option<&Bundle>) -> bool {
 
 pub(crate) fn decide(
     live: &Live,
-    ask: &Ask<'_>,
-    shelf: &Shelf<'_>,
+    input: &ProvisionInput<'_>,
+    view: &CatalogView<'_>,
     fresh: &Fresh,
-) -> Result<Decision<ServiceInstance>, Refusal> {
+) -> Result<Decision<ServiceInstance>, OsbError> {
     match &live.instance {
-        Some(instance) => decide_again(instance, ask, shelf, fresh),
-        None if shelf.is_awaited(&ask.request.service_id) => {
-            decide_awaited(live.awaiting, ask, shelf, fresh)
+        Some(instance) => decide_again(instance, input, view, fresh),
+        None if view.is_awaited(&input.request.service_id) => {
+            decide_awaited(live.awaiting, input, view, fresh)
         }
-        None => decide_new(ask, shelf, fresh),
+        None => decide_new(input, view, fresh),
     }
 }
 
 /// Nobody knows the service, and a registry that may have it was not read yet: neither yes nor no can be said.
 fn decide_awaited(
     awaiting: usize,
-    ask: &Ask<'_>,
-    shelf: &Shelf<'_>,
+    input: &ProvisionInput<'_>,
+    view: &CatalogView<'_>,
     fresh: &Fresh,
-) -> Result<Decision<ServiceInstance>, Refusal> {
-    if !ask.asynchronous {
-        let what = format!("waiting for registry {}", shelf.unread().join(", "));
-        return Err(Refusal::AsyncRequired { what });
+) -> Result<Decision<ServiceInstance>, OsbError> {
+    if !input.asynchronous {
+        let what = format!("waiting for registry {}", view.unread().join(", "));
+        return Err(OsbError::AsyncRequired { what });
     }
-    if awaiting >= ask.awaiting_max {
-        return Err(Refusal::Crowded(format!(
+    if awaiting >= input.awaiting_max {
+        return Err(OsbError::Crowded(format!(
             "service {} is not known yet, and {awaiting} instances wait for registry {} already",
-            ask.request.service_id,
-            shelf.unread().join(", ")
+            input.request.service_id,
+            view.unread().join(", ")
         )));
     }
-    Ok(Decision::Create(Box::new(made(ask, None, fresh))))
+    Ok(Decision::Create(Box::new(made(input, None, fresh))))
 }
 
 fn decide_again(
     instance: &ServiceInstance,
-    ask: &Ask<'_>,
-    shelf: &Shelf<'_>,
+    input: &ProvisionInput<'_>,
+    view: &CatalogView<'_>,
     fresh: &Fresh,
-) -> Result<Decision<ServiceInstance>, Refusal> {
-    let standing = Standing::of(instance);
-    if matches!(standing, Standing::Removing | Standing::RemoveFailed) {
+) -> Result<Decision<ServiceInstance>, OsbError> {
+    let lifecycle = Lifecycle::of(instance);
+    if matches!(lifecycle, Lifecycle::Removing | Lifecycle::RemoveFailed) {
         return Err(busy(instance));
     }
-    if let Some(attribute) = difference(instance, ask.request) {
-        return Err(Refusal::Conflict {
+    if let Some(attribute) = difference(instance, input.request) {
+        return Err(OsbError::Conflict {
             what: instance.title(),
             attribute,
         });
     }
     let spec = &instance.spec;
-    let found = shelf.find_in(spec.revision_ref.as_ref(), &spec.service_id, &spec.plan_id);
+    let found = view.find_in(spec.revision_ref.as_ref(), &spec.service_id, &spec.plan_id);
     let plan = found.map(|(_, plan)| plan);
     let paced = || {
-        check_pace(plan.map(|plan| plan.instances), ask.asynchronous, || {
+        check_pace(plan.map(|plan| plan.instances), input.asynchronous, || {
             format!("making {}", instance.title())
         })
     };
-    match standing {
-        Standing::Ready | Standing::ChangeFailed => Ok(Decision::Done(Box::new(instance.clone()))),
-        Standing::Making => {
+    match lifecycle {
+        Lifecycle::Ready | Lifecycle::ChangeFailed => {
+            Ok(Decision::Done(Box::new(instance.clone())))
+        }
+        Lifecycle::Making => {
             paced()?;
             Ok(Decision::Pending(Box::new(instance.clone())))
         }
-        Standing::MakeFailed => {
+        Lifecycle::MakeFailed => {
             paced()?;
             let operation =
-                fresh.operation(OperationKind::Provision, request_hash(ask.request), plan);
+                fresh.operation(OperationKind::Provision, request_hash(input.request), plan);
             Ok(Decision::Replace(asked_anew(
                 instance,
                 operation,
-                ask.identity,
+                input.identity,
             )))
         }
-        Standing::Changing | Standing::Removing | Standing::RemoveFailed => Err(busy(instance)),
+        Lifecycle::Changing | Lifecycle::Removing | Lifecycle::RemoveFailed => Err(busy(instance)),
     }
 }
 
 fn decide_new(
-    ask: &Ask<'_>,
-    shelf: &Shelf<'_>,
+    input: &ProvisionInput<'_>,
+    view: &CatalogView<'_>,
     fresh: &Fresh,
-) -> Result<Decision<ServiceInstance>, Refusal> {
-    let request = ask.request;
-    let (_, plan) = shelf.offered(&request.service_id, &request.plan_id)?;
-    shelf.check(Some(plan), Action::Create, &request.parameters)?;
+) -> Result<Decision<ServiceInstance>, OsbError> {
+    let request = input.request;
+    let (_, plan) = view.offered(&request.service_id, &request.plan_id)?;
+    view.check(Some(plan), Action::Create, &request.parameters)?;
     check_maintenance(
         &request.plan_id,
         Some(plan),
         request.maintenance_version.as_deref(),
     )?;
-    check_pace(Some(plan.instances), ask.asynchronous, || {
-        format!("making {}", title::<ServiceInstance>(ask.id))
+    check_pace(Some(plan.instances), input.asynchronous, || {
+        format!("making {}", title::<ServiceInstance>(input.id))
     })?;
-    Ok(Decision::Create(Box::new(made(ask, Some(plan), fresh))))
+    Ok(Decision::Create(Box::new(made(input, Some(plan), fresh))))
 }
 
 /// The instance as it is asked for, pinned to what stands behind its plan. Without one, it is for its controller to find.
-fn made(ask: &Ask<'_>, plan: Option<&Plan>, fresh: &Fresh) -> ServiceInstance {
-    let request = ask.request;
+fn made(input: &ProvisionInput<'_>, plan: Option<&Plan>, fresh: &Fresh) -> ServiceInstance {
+    let request = input.request;
     let (application, revision_ref) = match plan.map(|plan| &plan.backing) {
         Some(Backing::Application {
             name, service_id, ..
@@ -271,24 +273,24 @@ fn made(ask: &Ask<'_>, plan: Option<&Plan>, fresh: &Fresh) -> ServiceInstance {
         None => request.maintenance_version.as_ref(),
     };
     let spec = ServiceInstanceSpec {
-        instance_id: ask.id.to_owned(),
+        instance_id: input.id.to_owned(),
         service_id: request.service_id.clone(),
         plan_id: request.plan_id.clone(),
         parameters: request.parameters.clone(),
         context: request.context.clone(),
         organization_guid: Some(request.organization_guid.clone()),
         space_guid: Some(request.space_guid.clone()),
-        originating_identity: ask.identity.cloned(),
+        originating_identity: input.identity.cloned(),
         maintenance_info: version.cloned().map(|version| MaintenanceInfo { version }),
         application,
         revision_ref,
         operation: Some(fresh.operation(OperationKind::Provision, request_hash(request), plan)),
         ..ServiceInstanceSpec::default()
     };
-    let mut instance = ServiceInstance::new(&names::instance(ask.id), spec);
-    instance.metadata.namespace = Some(ask.namespace.to_owned());
+    let mut instance = ServiceInstance::new(&names::instance(input.id), spec);
+    instance.metadata.namespace = Some(input.namespace.to_owned());
     instance.metadata.finalizers = Some(vec![well_known::FINALIZER.to_owned()]);
-    ownership::stamp(&mut instance.metadata, ask.scope);
+    ownership::stamp(&mut instance.metadata, input.scope);
     contact::stamp(&mut instance, fresh.now);
     instance
 }
@@ -303,7 +305,7 @@ fn difference(instance: &ServiceInstance, request: &Provision) -> Option<&'stati
         .and_then(|status| status.applied.as_ref());
     // What a float cannot hold was lost when the instance was written, but not for the hash of the request.
     let is_provision = |asked: &&OperationRequest| asked.kind == OperationKind::Provision;
-    let asked = instance.asked().filter(is_provision);
+    let asked = instance.requested().filter(is_provision);
     let told = asked.map(|asked| asked.request_hash == request_hash(request));
     let is_exact = |known: &Map<String, Value>| request.exact.matches(known, told);
     let wanted = (&spec.plan_id, &spec.parameters);
@@ -335,10 +337,10 @@ pub(crate) fn check_maintenance(
     plan_id: &str,
     plan: Option<&Plan>,
     asked: Option<&str>,
-) -> Result<(), Refusal> {
+) -> Result<(), OsbError> {
     let has = plan.and_then(|plan| plan.maintenance_version.as_deref());
     match asked {
-        Some(asked) if has != Some(asked) => Err(Refusal::MaintenanceConflict {
+        Some(asked) if has != Some(asked) => Err(OsbError::MaintenanceConflict {
             plan: plan_id.to_owned(),
             has: has.map_or_else(
                 || "no maintenance version".to_owned(),

@@ -19,20 +19,20 @@ use serde_json::{Map, Value, json};
 
 use super::{Decision, Fresh};
 use crate::catalog::{Backing, Catalog, Coding, Document, Offering, Pace, Plan, Schemas};
-use crate::error::Refusal;
-use crate::offers::{Offers, Shelf};
+use crate::error::OsbError;
+use crate::lifecycle::{Lifecycle, Provisioned};
+use crate::offers::{CatalogView, Offers};
 use crate::parameters::Validators;
-use crate::standing::{Provisioned, Standing};
 use crate::version::Version;
 
-pub(crate) const STANDINGS: [Standing; 7] = [
-    Standing::Making,
-    Standing::MakeFailed,
-    Standing::Ready,
-    Standing::Changing,
-    Standing::ChangeFailed,
-    Standing::Removing,
-    Standing::RemoveFailed,
+pub(crate) const STANDINGS: [Lifecycle; 7] = [
+    Lifecycle::Making,
+    Lifecycle::MakeFailed,
+    Lifecycle::Ready,
+    Lifecycle::Changing,
+    Lifecycle::ChangeFailed,
+    Lifecycle::Removing,
+    Lifecycle::RemoveFailed,
 ];
 
 pub(crate) fn members(value: Value) -> Map<String, Value> {
@@ -163,8 +163,8 @@ impl Offers for Fixed {
 }
 
 /// Lets `decide` look at a catalog.
-pub(crate) fn with_shelf<T>(offers: &Fixed, decide: impl FnOnce(&Shelf<'_>) -> T) -> T {
-    decide(&Shelf::new(offers, None, &Validators::default()))
+pub(crate) fn with_shelf<T>(offers: &Fixed, decide: impl FnOnce(&CatalogView<'_>) -> T) -> T {
+    decide(&CatalogView::new(offers, None, &Validators::default()))
 }
 
 fn operation(kind: OperationKind, hash: &str) -> OperationRequest {
@@ -191,29 +191,33 @@ fn progress(kind: OperationKind, state: OperationState) -> OperationProgress {
 }
 
 fn step(
-    standing: Standing,
+    lifecycle: Lifecycle,
     make: OperationKind,
     remove: OperationKind,
 ) -> (OperationKind, OperationState) {
-    match standing {
-        Standing::Making => (make, OperationState::InProgress),
-        Standing::MakeFailed => (make, OperationState::Failed),
-        Standing::Ready => (make, OperationState::Succeeded),
-        Standing::Changing => (OperationKind::Update, OperationState::InProgress),
-        Standing::ChangeFailed => (OperationKind::Update, OperationState::Failed),
-        Standing::Removing => (remove, OperationState::InProgress),
-        Standing::RemoveFailed => (remove, OperationState::Failed),
+    match lifecycle {
+        Lifecycle::Making => (make, OperationState::InProgress),
+        Lifecycle::MakeFailed => (make, OperationState::Failed),
+        Lifecycle::Ready => (make, OperationState::Succeeded),
+        Lifecycle::Changing => (OperationKind::Update, OperationState::InProgress),
+        Lifecycle::ChangeFailed => (OperationKind::Update, OperationState::Failed),
+        Lifecycle::Removing => (remove, OperationState::InProgress),
+        Lifecycle::RemoveFailed => (remove, OperationState::Failed),
     }
 }
 
 /// An instance of `svc` in that state, made with `{"size": 1}`.
-pub(crate) fn instance(plan_id: &str, standing: Standing) -> ServiceInstance {
-    instance_of("svc", plan_id, standing)
+pub(crate) fn instance(plan_id: &str, lifecycle: Lifecycle) -> ServiceInstance {
+    instance_of("svc", plan_id, lifecycle)
 }
 
-pub(crate) fn instance_of(service_id: &str, plan_id: &str, standing: Standing) -> ServiceInstance {
+pub(crate) fn instance_of(
+    service_id: &str,
+    plan_id: &str,
+    lifecycle: Lifecycle,
+) -> ServiceInstance {
     let (kind, state) = step(
-        standing,
+        lifecycle,
         OperationKind::Provision,
         OperationKind::Deprovision,
     );
@@ -232,7 +236,7 @@ pub(crate) fn instance_of(service_id: &str, plan_id: &str, standing: Standing) -
         operation: Some(operation(kind, "hash")),
         ..ServiceInstanceSpec::default()
     };
-    let in_force = !matches!(standing, Standing::Making | Standing::MakeFailed);
+    let in_force = !matches!(lifecycle, Lifecycle::Making | Lifecycle::MakeFailed);
     let status = ServiceInstanceStatus {
         operation: Some(progress(kind, state)),
         applied: in_force.then(|| Applied {
@@ -249,16 +253,16 @@ pub(crate) fn instance_of(service_id: &str, plan_id: &str, standing: Standing) -
     instance.metadata.namespace = Some("team-a".to_owned());
     instance.metadata.generation = Some(1);
     assert_eq!(
-        Standing::of(&instance),
-        standing,
+        Lifecycle::of(&instance),
+        lifecycle,
         "the fixture is what it should be"
     );
     instance
 }
 
 /// A binding `b` of the instance `i` of `svc`, made without parameters. Nothing changes a binding.
-pub(crate) fn binding(plan_id: &str, standing: Standing) -> ServiceBinding {
-    let (kind, state) = step(standing, OperationKind::Bind, OperationKind::Unbind);
+pub(crate) fn binding(plan_id: &str, lifecycle: Lifecycle) -> ServiceBinding {
+    let (kind, state) = step(lifecycle, OperationKind::Bind, OperationKind::Unbind);
     let spec = ServiceBindingSpec {
         binding_id: "b".to_owned(),
         instance_ref: InstanceReference {
@@ -276,8 +280,8 @@ pub(crate) fn binding(plan_id: &str, standing: Standing) -> ServiceBinding {
     });
     binding.metadata.namespace = Some("team-a".to_owned());
     assert_eq!(
-        Standing::of(&binding),
-        standing,
+        Lifecycle::of(&binding),
+        lifecycle,
         "the fixture is what it should be"
     );
     binding
@@ -296,19 +300,19 @@ pub(crate) fn ready() -> Conditions {
 }
 
 /// A decision in a few words.
-pub(crate) fn told<K: Provisioned>(decision: Result<Decision<K>, Refusal>) -> String {
+pub(crate) fn told<K: Provisioned>(decision: Result<Decision<K>, OsbError>) -> String {
     match decision {
         Ok(Decision::Done(_)) => "done".to_owned(),
         Ok(Decision::Pending(_)) => "pending".to_owned(),
-        Ok(Decision::Create(object)) => format!("create {}", object.asked().unwrap().id),
-        Ok(Decision::Replace(object)) => match object.asked() {
+        Ok(Decision::Create(object)) => format!("create {}", object.requested().unwrap().id),
+        Ok(Decision::Replace(object)) => match object.requested() {
             Some(asked) if asked.id != "op" => format!("replace {}", asked.id),
             _ => "replace without operation".to_owned(),
         },
-        Err(refusal) => refused(&refusal),
+        Err(error) => refused(&error),
     }
 }
 
-pub(crate) fn refused(refusal: &Refusal) -> String {
-    format!("{} {}", refusal.status().as_u16(), refusal.word())
+pub(crate) fn refused(error: &OsbError) -> String {
+    format!("{} {}", error.status().as_u16(), error.word())
 }

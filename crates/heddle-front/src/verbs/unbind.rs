@@ -6,17 +6,17 @@ use serde_json::{Map, json};
 
 use super::bind::is_asynchronous;
 use super::deprovision::required_ids;
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew};
+use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew};
 use crate::compare::hash;
-use crate::error::Refusal;
-use crate::offers::{Shelf, check_pace};
-use crate::standing::{Provisioned as _, Standing, title};
-use crate::wire::answer::Answer;
+use crate::error::OsbError;
+use crate::lifecycle::{Lifecycle, Provisioned as _, title};
+use crate::offers::{CatalogView, check_pace};
 use crate::wire::query::Query;
+use crate::wire::response::OsbResponse;
 
 /// Everything a decision hangs on besides what exists.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct UnbindInput<'a> {
     pub(crate) id: &'a str,
     pub(crate) query: &'a Query,
     pub(crate) asynchronous: bool,
@@ -24,61 +24,61 @@ pub(crate) struct Ask<'a> {
 }
 
 pub(crate) async fn answer(
-    desk: &Desk,
+    deps: &Deps,
     call: &Call,
     instance: &str,
     id: &str,
-) -> Result<Answer, Refusal> {
-    let ask = Ask {
+) -> Result<OsbResponse, OsbError> {
+    let input = UnbindInput {
         id,
         query: &call.query,
         asynchronous: is_asynchronous(call),
         identity: call.identity.as_ref(),
     };
-    let shelf = desk.shelf(call);
+    let view = deps.catalog_view(call);
     let scope = call.scope.as_deref();
-    let read = || desk.objects.binding(scope, instance, id);
-    let accepted = desk
+    let read = || deps.objects.binding(scope, instance, id);
+    let accepted = deps
         .write(read, |live, fresh| {
-            decide(live.as_ref(), &ask, &shelf, fresh)
+            decide(live.as_ref(), &input, &view, fresh)
         })
         .await?;
     let (Accepted::Done(binding)
     | Accepted::Pending(binding)
     | Accepted::Created(binding)
     | Accepted::Replaced(binding)) = accepted;
-    let settled = desk.settle(binding, ask.asynchronous).await;
+    let settled = deps.settle(binding, input.asynchronous).await;
     match settled.ended {
-        Ended::Gone => Ok(Answer::ok(Map::new())),
+        Ended::Gone => Ok(OsbResponse::ok(Map::new())),
         _ => settled.unfinished(&format!("removing binding {id}")),
     }
 }
 
 pub(crate) fn decide(
     live: Option<&ServiceBinding>,
-    ask: &Ask<'_>,
-    shelf: &Shelf<'_>,
+    input: &UnbindInput<'_>,
+    view: &CatalogView<'_>,
     fresh: &Fresh,
-) -> Result<Decision<ServiceBinding>, Refusal> {
+) -> Result<Decision<ServiceBinding>, OsbError> {
     let plan_id = live
         .map(|binding| &binding.spec.plan_id)
-        .or(ask.query.plan_id.as_ref());
-    let plan = plan_id.and_then(|plan_id| shelf.plan(plan_id));
-    let what = || title::<ServiceBinding>(ask.id);
-    check_pace(plan.map(|plan| plan.bindings), ask.asynchronous, || {
+        .or(input.query.plan_id.as_ref());
+    let plan = plan_id.and_then(|plan_id| view.plan(plan_id));
+    let what = || title::<ServiceBinding>(input.id);
+    check_pace(plan.map(|plan| plan.bindings), input.asynchronous, || {
         format!("removing {}", what())
     })?;
-    let binding = live.ok_or_else(|| Refusal::Gone { what: what() })?;
-    required_ids(ask.query)?;
-    let asked = binding.asked().map(|asked| asked.kind);
-    if Standing::of(binding) == Standing::Removing && asked == Some(OperationKind::Unbind) {
+    let binding = live.ok_or_else(|| OsbError::Gone { what: what() })?;
+    required_ids(input.query)?;
+    let asked = binding.requested().map(|asked| asked.kind);
+    if Lifecycle::of(binding) == Lifecycle::Removing && asked == Some(OperationKind::Unbind) {
         return Ok(Decision::Pending(Box::new(binding.clone())));
     }
-    let operation = fresh.operation(OperationKind::Unbind, hash(&json!(ask.id)), plan);
+    let operation = fresh.operation(OperationKind::Unbind, hash(&json!(input.id)), plan);
     Ok(Decision::Replace(asked_anew(
         binding,
         operation,
-        ask.identity,
+        input.identity,
     )))
 }
 

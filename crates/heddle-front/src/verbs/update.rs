@@ -13,21 +13,21 @@ use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, Value, json};
 
 use super::provision::check_maintenance;
-use super::{Accepted, Call, Decision, Desk, Ended, Fresh, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew, busy};
 use crate::catalog::{Backing, Offering, Plan};
 use crate::compare::{hash, same_object};
 use crate::contact;
-use crate::error::{Lapse, Refusal};
-use crate::offers::{Shelf, check_pace};
+use crate::error::{Lapse, OsbError};
+use crate::lifecycle::{Lifecycle, Provisioned as _, title};
+use crate::offers::{CatalogView, check_pace};
 use crate::parameters::{Action, merged};
-use crate::standing::{Provisioned as _, Standing, title};
-use crate::wire::answer::Answer;
 use crate::wire::body::Body;
 use crate::wire::request::Update;
+use crate::wire::response::OsbResponse;
 
 /// Everything a decision hangs on besides what exists.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct UpdateInput<'a> {
     pub(crate) id: &'a str,
     pub(crate) request: &'a Update,
     pub(crate) asynchronous: bool,
@@ -35,38 +35,38 @@ pub(crate) struct Ask<'a> {
 }
 
 pub(crate) async fn answer(
-    desk: &Desk,
+    deps: &Deps,
     call: &Call,
     id: &str,
     body: &Body,
-) -> Result<Answer, Refusal> {
+) -> Result<OsbResponse, OsbError> {
     let request = Update::parse(body)?;
     let asynchronous = call.query.accepts_incomplete;
-    let ask = Ask {
+    let input = UpdateInput {
         id,
         request: &request,
         asynchronous,
         identity: call.identity.as_ref(),
     };
-    let shelf = desk.shelf(call);
-    let read = || desk.objects.instance(call.scope.as_deref(), id);
-    let accepted = desk
+    let view = deps.catalog_view(call);
+    let read = || deps.objects.instance(call.scope.as_deref(), id);
+    let accepted = deps
         .write(read, |live, fresh| {
-            decide(live.as_ref(), &ask, &shelf, fresh)
+            decide(live.as_ref(), &input, &view, fresh)
         })
         .await?;
     let instance = match accepted {
         Accepted::Done(instance) => {
-            desk.contacts.note(&instance);
-            return Ok(Answer::ok(Map::new()));
+            deps.contacts.note(&instance);
+            return Ok(OsbResponse::ok(Map::new()));
         }
         Accepted::Created(instance)
         | Accepted::Replaced(instance)
         | Accepted::Pending(instance) => instance,
     };
-    let settled = desk.settle(instance, asynchronous).await;
+    let settled = deps.settle(instance, asynchronous).await;
     match settled.ended {
-        Ended::Succeeded(_) => Ok(Answer::ok(Map::new())),
+        Ended::Succeeded(_) => Ok(OsbResponse::ok(Map::new())),
         _ => settled.unfinished(&format!("changing instance {id}")),
     }
 }
@@ -82,12 +82,12 @@ struct Shape {
 
 impl Shape {
     /// What is in force, or will be.
-    fn of(instance: &ServiceInstance, standing: Standing) -> Self {
+    fn of(instance: &ServiceInstance, lifecycle: Lifecycle) -> Self {
         let applied = instance
             .status
             .as_ref()
             .and_then(|status| status.applied.as_ref());
-        match applied.filter(|_| standing == Standing::ChangeFailed) {
+        match applied.filter(|_| lifecycle == Lifecycle::ChangeFailed) {
             Some(applied) => Self {
                 plan_id: applied.plan_id.clone(),
                 parameters: applied.parameters.clone(),
@@ -113,46 +113,46 @@ impl Shape {
 
 pub(crate) fn decide(
     live: Option<&ServiceInstance>,
-    ask: &Ask<'_>,
-    shelf: &Shelf<'_>,
+    input: &UpdateInput<'_>,
+    view: &CatalogView<'_>,
     fresh: &Fresh,
-) -> Result<Decision<ServiceInstance>, Refusal> {
-    let request = ask.request;
-    let instance = live.ok_or_else(|| Refusal::NotFound {
-        what: title::<ServiceInstance>(ask.id),
+) -> Result<Decision<ServiceInstance>, OsbError> {
+    let request = input.request;
+    let instance = live.ok_or_else(|| OsbError::NotFound {
+        what: title::<ServiceInstance>(input.id),
     })?;
-    let standing = Standing::of(instance);
-    let before = Shape::of(instance, standing);
-    let target = target(instance, &before, request, shelf)?;
+    let lifecycle = Lifecycle::of(instance);
+    let before = Shape::of(instance, lifecycle);
+    let target = target(instance, &before, request, view)?;
     let plan = target.map(|(_, plan)| plan);
-    check_pace(plan.map(|plan| plan.instances), ask.asynchronous, || {
+    check_pace(plan.map(|plan| plan.instances), input.asynchronous, || {
         format!("changing {}", instance.title())
     })?;
-    check_plan_change(instance, &before, request, shelf)?;
+    check_plan_change(instance, &before, request, view)?;
     if let Some(parameters) = &request.parameters {
-        shelf.check(plan, Action::Update, parameters)?;
+        view.check(plan, Action::Update, parameters)?;
     }
     let plan_id = request.plan_id.as_deref().unwrap_or(&before.plan_id);
     check_maintenance(plan_id, plan, request.maintenance_version.as_deref())?;
 
     let hash = request_hash(request);
-    match standing {
-        Standing::Changing
+    match lifecycle {
+        Lifecycle::Changing
             if instance
-                .asked()
+                .requested()
                 .is_some_and(|asked| asked.request_hash == hash) =>
         {
             return Ok(Decision::Pending(Box::new(instance.clone())));
         }
-        Standing::Making | Standing::Changing | Standing::Removing | Standing::RemoveFailed => {
+        Lifecycle::Making | Lifecycle::Changing | Lifecycle::Removing | Lifecycle::RemoveFailed => {
             return Err(busy(instance));
         }
-        Standing::Ready | Standing::MakeFailed | Standing::ChangeFailed => {}
+        Lifecycle::Ready | Lifecycle::MakeFailed | Lifecycle::ChangeFailed => {}
     }
     let after = shape_after(&before, request, plan);
-    let told = instance.asked().map(|asked| asked.request_hash == hash);
+    let told = instance.requested().map(|asked| asked.request_hash == hash);
     let is_exact = request.exact.is_plain() || told == Some(true);
-    if standing == Standing::Ready && is_exact && after.is(&before) {
+    if lifecycle == Lifecycle::Ready && is_exact && after.is(&before) {
         let allowed = target.is_some_and(|(offering, _)| offering.allow_context_updates);
         return Ok(unchanged(
             instance,
@@ -161,7 +161,7 @@ pub(crate) fn decide(
         ));
     }
     let operation = fresh.operation(OperationKind::Update, hash, plan);
-    let mut wanted = asked_anew(instance, operation, ask.identity);
+    let mut wanted = asked_anew(instance, operation, input.identity);
     wanted.spec.plan_id = after.plan_id;
     wanted.spec.parameters = after.parameters;
     wanted.spec.maintenance_info = after.maintenance;
@@ -177,28 +177,28 @@ fn target<'a>(
     instance: &ServiceInstance,
     before: &Shape,
     request: &Update,
-    shelf: &'a Shelf<'_>,
-) -> Result<Option<(&'a Offering, &'a Plan)>, Refusal> {
+    view: &'a CatalogView<'_>,
+) -> Result<Option<(&'a Offering, &'a Plan)>, OsbError> {
     if request.service_id != instance.spec.service_id {
         let text = format!(
             "service_id is not that of {}, which never changes",
             instance.title()
         );
-        return Err(Refusal::Invalid(text));
+        return Err(OsbError::Invalid(text));
     }
     let service_id = &request.service_id;
     match &request.plan_id {
         Some(plan_id) if *plan_id != before.plan_id && *plan_id != instance.spec.plan_id => {
-            offered(instance, before, plan_id, shelf).map(Some)
+            offered(instance, before, plan_id, view).map(Some)
         }
         plan_id => {
             let plan_id = plan_id.as_ref().unwrap_or(&before.plan_id);
             // A version is one of the catalog's; everything else is about what the instance has.
-            let now = shelf
+            let now = view
                 .find(service_id, plan_id)
                 .filter(|(_, plan)| !plan.withdrawn);
             let upgrade = now.filter(|_| request.maintenance_version.is_some());
-            let pinned = || shelf.find_in(before.revision.as_ref(), service_id, plan_id);
+            let pinned = || view.find_in(before.revision.as_ref(), service_id, plan_id);
             Ok(upgrade.or_else(pinned))
         }
     }
@@ -209,16 +209,15 @@ fn offered<'a>(
     instance: &ServiceInstance,
     before: &Shape,
     plan_id: &str,
-    shelf: &'a Shelf<'_>,
-) -> Result<(&'a Offering, &'a Plan), Refusal> {
+    view: &'a CatalogView<'_>,
+) -> Result<(&'a Offering, &'a Plan), OsbError> {
     let service_id = &instance.spec.service_id;
-    shelf
-        .offered(service_id, plan_id)
-        .map_err(|refusal| match refusal {
-            Refusal::OutOfSync {
+    view.offered(service_id, plan_id)
+        .map_err(|error| match error {
+            OsbError::OutOfSync {
                 lapse: Lapse::ServiceWithdrawn | Lapse::PlanWithdrawn,
                 text,
-            } => Refusal::PlanChange {
+            } => OsbError::PlanChange {
                 instance: instance.spec.instance_id.clone(),
                 from: before.plan_id.clone(),
                 to: plan_id.to_owned(),
@@ -232,12 +231,12 @@ fn check_plan_change(
     instance: &ServiceInstance,
     before: &Shape,
     request: &Update,
-    shelf: &Shelf<'_>,
-) -> Result<(), Refusal> {
+    view: &CatalogView<'_>,
+) -> Result<(), OsbError> {
     let Some(to) = request.plan_id.as_ref().filter(|to| **to != before.plan_id) else {
         return Ok(());
     };
-    let from = shelf.find_in(
+    let from = view.find_in(
         before.revision.as_ref(),
         &request.service_id,
         &before.plan_id,
@@ -251,7 +250,7 @@ fn check_plan_change(
         Some(_) => "the plan it has cannot be left for that one; make a new instance",
         None => "the plan it has is not known any more",
     };
-    Err(Refusal::PlanChange {
+    Err(OsbError::PlanChange {
         instance: instance.spec.instance_id.clone(),
         from: before.plan_id.clone(),
         to: to.clone(),

@@ -6,7 +6,7 @@ use http::{Extensions, HeaderMap, header};
 use serde_json::{Map, Value};
 
 use super::numbers::{self, Exact};
-use crate::error::Refusal;
+use crate::error::OsbError;
 
 /// The longest body. An object that keeps it must fit into one request to an API server.
 pub(crate) const BYTES_MAX: usize = 1 << 20;
@@ -45,7 +45,7 @@ pub(crate) async fn read<B>(
     headers: &HeaderMap,
     extensions: &Extensions,
     body: B,
-) -> Result<Body, Refusal>
+) -> Result<Body, OsbError>
 where
     B: hyper::body::Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -54,16 +54,16 @@ where
     let account = Intake::of(extensions).map(|intake| intake.account_of(ACCOUNT));
     let received = receive(body, BYTES_MAX, account).await;
     let received = received.map_err(|error| match error {
-        NotReceived::TooLarge(limit) => Refusal::TooLarge { limit },
-        NotReceived::Broken(_) => Refusal::Invalid("the body broke off".to_owned()),
-        NotReceived::TooSlow => Refusal::TooSlow,
-        NotReceived::NoRoom => Refusal::Unavailable,
+        NotReceived::TooLarge(limit) => OsbError::TooLarge { limit },
+        NotReceived::Broken(_) => OsbError::Invalid("the body broke off".to_owned()),
+        NotReceived::TooSlow => OsbError::TooSlow,
+        NotReceived::NoRoom => OsbError::Unavailable,
     })?;
     parse(&received.bytes)
 }
 
 /// Who says nothing about the type is taken at their word that this is OSB.
-fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_type(headers: &HeaderMap) -> Result<(), OsbError> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());
     };
@@ -79,20 +79,22 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     if json {
         return Ok(());
     }
-    Err(Refusal::Invalid(
+    Err(OsbError::Invalid(
         "the Content-Type is not application/json".to_owned(),
     ))
 }
 
-pub(crate) fn parse(bytes: &[u8]) -> Result<Body, Refusal> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Body, OsbError> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(members)) => Ok(Body {
             members,
             written: numbers::written(bytes),
         }),
-        Ok(_) => Err(Refusal::Invalid("the body is not a JSON object".to_owned())),
+        Ok(_) => Err(OsbError::Invalid(
+            "the body is not a JSON object".to_owned(),
+        )),
         // The parser's own text names a place and never quotes what stands there.
-        Err(error) => Err(Refusal::Invalid(format!(
+        Err(error) => Err(OsbError::Invalid(format!(
             "the body is not JSON: line {}, column {}",
             error.line(),
             error.column()
@@ -117,7 +119,7 @@ mod tests {
         .await
         {
             Ok(_) => 200,
-            Err(refusal) => refusal.status().as_u16(),
+            Err(error) => error.status().as_u16(),
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::body::Body;
 use super::numbers::Exact;
-use crate::error::Refusal;
+use crate::error::OsbError;
 
 type Object = Map<String, Value>;
 
@@ -26,7 +26,7 @@ pub(crate) struct Provision {
 }
 
 impl Provision {
-    pub(crate) fn parse(body: &Body) -> Result<Self, Refusal> {
+    pub(crate) fn parse(body: &Body) -> Result<Self, OsbError> {
         let exact = body.exact("parameters");
         let body = &body.members;
         Ok(Self {
@@ -64,7 +64,7 @@ pub(crate) struct Update {
 
 impl Update {
     /// `previous_values` is a hint that is not needed: what was before is known here better.
-    pub(crate) fn parse(body: &Body) -> Result<Self, Refusal> {
+    pub(crate) fn parse(body: &Body) -> Result<Self, OsbError> {
         let exact = body.exact("parameters");
         let body = &body.members;
         Ok(Self {
@@ -94,13 +94,13 @@ pub(crate) struct Bind {
 }
 
 impl Bind {
-    pub(crate) fn parse(body: &Body) -> Result<Self, Refusal> {
+    pub(crate) fn parse(body: &Body) -> Result<Self, OsbError> {
         let exact = body.exact("parameters");
         let body = &body.members;
         let predecessor = optional(body, "predecessor_binding_id")?;
         if body.get("predecessor_binding_id") == Some(&Value::from("")) {
             let text = "predecessor_binding_id is empty; name a binding, or leave it out";
-            return Err(Refusal::Invalid(text.to_owned()));
+            return Err(OsbError::Invalid(text.to_owned()));
         }
         let id = |field| match predecessor {
             Some(_) => optional(body, field),
@@ -126,33 +126,33 @@ impl Bind {
 }
 
 /// A text that must be there and hold something.
-fn required(body: &Object, field: &str) -> Result<String, Refusal> {
-    optional(body, field)?.ok_or_else(|| Refusal::Invalid(format!("{field} is missing or empty")))
+fn required(body: &Object, field: &str) -> Result<String, OsbError> {
+    optional(body, field)?.ok_or_else(|| OsbError::Invalid(format!("{field} is missing or empty")))
 }
 
 /// A text, if there is one that holds something.
-fn optional(body: &Object, field: &str) -> Result<Option<String>, Refusal> {
+fn optional(body: &Object, field: &str) -> Result<Option<String>, OsbError> {
     match body.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok((!text.is_empty()).then(|| text.clone())),
-        Some(_) => Err(Refusal::Invalid(format!("{field} is not a string"))),
+        Some(_) => Err(OsbError::Invalid(format!("{field} is not a string"))),
     }
 }
 
-fn object(body: &Object, field: &str) -> Result<Option<Object>, Refusal> {
+fn object(body: &Object, field: &str) -> Result<Option<Object>, OsbError> {
     match body.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(members)) => Ok(Some(members.clone())),
-        Some(_) => Err(Refusal::Invalid(format!("{field} is not an object"))),
+        Some(_) => Err(OsbError::Invalid(format!("{field} is not an object"))),
     }
 }
 
-fn maintenance_version(body: &Object) -> Result<Option<String>, Refusal> {
+fn maintenance_version(body: &Object) -> Result<Option<String>, OsbError> {
     let Some(info) = object(body, "maintenance_info")? else {
         return Ok(None);
     };
     optional(&info, "version")
-        .map_err(|_| Refusal::Invalid("maintenance_info.version is not a string".to_owned()))
+        .map_err(|_| OsbError::Invalid("maintenance_info.version is not a string".to_owned()))
 }
 
 #[cfg(test)]
@@ -184,9 +184,9 @@ mod tests {
                 body.members.remove(field);
                 body.members
                     .extend(bad.clone().map(|bad| (field.to_owned(), bad)));
-                let refusal = Provision::parse(&body).unwrap_err();
-                assert_eq!(refusal.status(), 400);
-                assert!(refusal.to_string().contains(field), "{refusal}");
+                let error = Provision::parse(&body).unwrap_err();
+                assert_eq!(error.status(), 400);
+                assert!(error.to_string().contains(field), "{error}");
             }
         }
     }

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-/// What tells the lists that fill caches from those that a round reads for itself: the size of a page that kube's watcher
+/// What tells the lists that fill caches from those that a reconcile reads for itself: the size of a page that kube's watcher
 /// asks for. The trial of a controller that trusts its cache fails when this is no longer so.
 const CACHE_PAGE: &str = "limit=500";
 
@@ -39,7 +39,7 @@ pub enum Fault {
         fault: EventFault,
     },
     /// After the story, the controllers restart and see what caches are filled from, lists in pages and watches, as it was
-    /// then; what a round reads for itself is live.
+    /// then; what a reconcile reads for itself is live.
     StaleRestart {
         revision: usize,
     },

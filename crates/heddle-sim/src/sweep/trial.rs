@@ -31,7 +31,7 @@ pub struct Outside {
 /// about what happens in it and less about waiting.
 pub const RESYNC: Duration = Duration::from_secs(60);
 
-/// Longer than any pause of a controller: a round of resync, jitter included, and the longest back-off after it.
+/// Longer than any pause of a controller: a reconcile of resync, jitter included, and the longest back-off after it.
 const LONG: Duration = Duration::from_secs(100);
 
 /// A run without faults, and what it passed through.

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::actions::{self, Next, Want, announced, content, taken_in, withdrawn, without_secrets};
 use crate::operation::{
-    Accepted, Damage, Standing, blocking, failed, removes, since, whole_seconds,
+    Accepted, FailureReport, Fulfilment, blocking, failed, removes, since, whole_seconds,
 };
 use crate::service_binding::observe::World;
 use crate::service_binding::status::{instance_ready, told};
@@ -59,8 +59,8 @@ pub(in crate::service_binding) fn again(
     let request = world.binding.spec.operation.as_ref();
     let operation = request.and_then(|request| {
         let accepted = Accepted::new(request, &world.binding.metadata);
-        let standing = standing(world, bundled, &status, now);
-        accepted.again(status.operation.as_ref(), &standing, now)
+        let fulfilment = fulfilment(world, bundled, &status, now);
+        accepted.again(status.operation.as_ref(), &fulfilment, now)
     });
     [run, operation].into_iter().flatten().min()
 }
@@ -269,12 +269,12 @@ fn leaving(
     (reason::UNBINDING, told(world, &message))
 }
 
-fn standing(
+fn fulfilment(
     world: &World,
     bundled: &Bundled,
     status: &ServiceBindingStatus,
     now: Timestamp,
-) -> Standing {
+) -> Fulfilment {
     let conditions = &status.conditions;
     let wanted = wanted(world, status);
     let failure = failure(world, wanted.as_ref(), status, now);
@@ -285,21 +285,21 @@ fn standing(
     let request = world.binding.spec.operation.as_ref();
     let failed = |why| failed(request, &world.binding.metadata, why, now);
     let refused = |since: Option<Timestamp>, why: String| match since {
-        Some(since) => Standing::Refused { since, why },
-        None => Standing::Waiting(why),
+        Some(since) => Fulfilment::Refused { since, why },
+        None => Fulfilment::Waiting(why),
     };
     if world.is_leaving() {
         let asked = removes(world.binding.spec.operation.as_ref());
         let (_, message) = leaving(world, bundled, status, now);
         return match failure {
-            _ if !asked => Standing::Hopeless("the binding was deleted".to_owned()),
-            _ if world.released => Standing::Done(Some(farewell(world))),
+            _ if !asked => Fulfilment::Hopeless("the binding was deleted".to_owned()),
+            _ if world.released => Fulfilment::Done(Some(farewell(world))),
             Some(why) => failed(format!("{why}; {}", way_out())),
             None => refused(missing.and_then(since), message),
         };
     }
     if conditions.is_ready() {
-        return Standing::Done(None);
+        return Fulfilment::Done(None);
     }
     let why = blocking(&CONDITIONS, conditions);
     if let Some(why) = failure {
@@ -307,7 +307,7 @@ fn standing(
     }
     let instance = world.instance.as_ref();
     if instance.is_some_and(|found| found.metadata.deletion_timestamp.is_some()) {
-        return Standing::Hopeless(why);
+        return Fulfilment::Hopeless(why);
     }
     let gone = conditions.find(condition::INSTANCE_READY.name);
     let gone = gone.filter(|_| instance.is_none());
@@ -322,8 +322,8 @@ fn progress(
 ) -> Option<OperationProgress> {
     let request = world.binding.spec.operation.as_ref()?;
     let accepted = Accepted::new(request, &world.binding.metadata);
-    let standing = standing(world, bundled, status, now);
+    let fulfilment = fulfilment(world, bundled, status, now);
     let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
     let before = status.operation.as_ref();
-    Some(accepted.progress(before, &standing, Damage::default(), attempts, now))
+    Some(accepted.progress(before, &fulfilment, FailureReport::default(), attempts, now))
 }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::*;
-use crate::machine::Step;
+use crate::reconcile::Step;
 use crate::service_binding::credentials::Sources;
 use crate::service_binding::{plan, status as statuses};
 
@@ -193,7 +193,7 @@ fn credentials_go_after_unbind_has_heard_them() {
     look(&mut world, ACCEPTED + 3);
     assert_eq!(plan::plan(&world), [], "not forgotten");
     forgotten(&mut world);
-    let tickets: Vec<_> = plan::plan(&world).iter().map(Step::ticket).collect();
+    let tickets: Vec<_> = plan::plan(&world).iter().map(Step::step_name).collect();
     assert_eq!(tickets, ["secret-release", "secret", "record", "release"]);
 }
 

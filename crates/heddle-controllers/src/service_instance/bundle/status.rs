@@ -18,7 +18,7 @@ use crate::actions::{
     self, Next, Scene, Want, announced, content, taken_in, withdrawn, without_secrets,
 };
 use crate::operation::{
-    Accepted, Damage, Standing, blocking, failed, removes, since, whole_seconds,
+    Accepted, FailureReport, Fulfilment, blocking, failed, removes, since, whole_seconds,
 };
 use crate::service_instance::catalog::{Offered, PATIENCE};
 use crate::service_instance::observe::World;
@@ -63,8 +63,8 @@ pub(in crate::service_instance) fn again(
     let request = world.instance.spec.operation.as_ref();
     let operation = request.and_then(|request| {
         let accepted = Accepted::new(request, &world.instance.metadata);
-        let standing = standing(world, bundled, &status, now);
-        accepted.again(status.operation.as_ref(), &standing, now)
+        let fulfilment = fulfilment(world, bundled, &status, now);
+        accepted.again(status.operation.as_ref(), &fulfilment, now)
     });
     [run, operation].into_iter().flatten().min()
 }
@@ -342,12 +342,12 @@ fn leaving(
     }
 }
 
-fn standing(
+fn fulfilment(
     world: &World,
     bundled: &Bundled,
     status: &ServiceInstanceStatus,
     now: Timestamp,
-) -> Standing {
+) -> Fulfilment {
     let conditions = &status.conditions;
     let request = world.instance.spec.operation.as_ref();
     let failed = |why| failed(request, &world.instance.metadata, why, now);
@@ -355,8 +355,8 @@ fn standing(
         let resolved = conditions.find(condition::OFFERING_RESOLVED.name);
         let resolved = resolved.filter(|resolved| resolved.status == Status::False);
         match resolved.and_then(since) {
-            Some(since) => Standing::Refused { since, why },
-            None => Standing::Waiting(why),
+            Some(since) => Fulfilment::Refused { since, why },
+            None => Fulfilment::Waiting(why),
         }
     };
     let wanted = wanted(world, status);
@@ -365,8 +365,8 @@ fn standing(
         let asked = removes(world.instance.spec.operation.as_ref());
         return match failure {
             // Deleted by hand while something else was under way.
-            _ if !asked => Standing::Hopeless("the instance was deleted".to_owned()),
-            _ if world.released => Standing::Done(super::farewell(world)),
+            _ if !asked => Fulfilment::Hopeless("the instance was deleted".to_owned()),
+            _ if world.released => Fulfilment::Done(super::farewell(world)),
             Some(why) => failed(format!("{why}; {}", way_out())),
             None => refused(
                 resolution(conditions).unwrap_or_else(|| leaving(world, bundled, status, now)),
@@ -374,14 +374,14 @@ fn standing(
         };
     }
     if conditions.is_ready() {
-        return Standing::Done(None);
+        return Fulfilment::Done(None);
     }
     if let Some(why) = failure {
         return failed(why);
     }
     let why = blocking(&CONDITIONS, conditions);
     match &bundled.offered {
-        Some(Offered::Awaiting(_)) => Standing::Within {
+        Some(Offered::Awaiting(_)) => Fulfilment::Within {
             limit: PATIENCE,
             why,
         },
@@ -404,15 +404,15 @@ fn progress(
 ) -> Option<OperationProgress> {
     let request = world.instance.spec.operation.as_ref()?;
     let accepted = Accepted::new(request, &world.instance.metadata);
-    let standing = standing(world, bundled, status, now);
+    let fulfilment = fulfilment(world, bundled, status, now);
     let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
     let spec = &world.instance.spec;
     let scene = bundled.scene.as_ref();
-    let damage = Damage {
+    let damage = FailureReport {
         usable: status.applied.is_some() && !world.is_leaving(),
         repeatable: scene
             .is_some_and(|scene| scene.plan(&spec.service_id, &spec.plan_id).is_some()),
     };
     let before = status.operation.as_ref();
-    Some(accepted.progress(before, &standing, damage, attempts, now))
+    Some(accepted.progress(before, &fulfilment, damage, attempts, now))
 }

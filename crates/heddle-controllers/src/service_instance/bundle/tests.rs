@@ -112,7 +112,7 @@ fn leaves(world: &mut World) {
 }
 
 fn tickets(world: &World) -> Vec<&'static str> {
-    plan::plan(world).iter().map(Step::ticket).collect()
+    plan::plan(world).iter().map(Step::step_name).collect()
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn an_end_that_was_not_asked_for_its_credentials_waits_for_the_next_look() {
     let mut world = world();
     look(&mut world, ACCEPTED);
     ends(&mut world, Outcome::Succeeded, None);
-    // It ended between two looks of one round.
+    // It ended between two looks of one reconcile.
     scene(&mut world).credentials = None;
     look(&mut world, ACCEPTED + 1);
     assert!(is_under_way(&world.instance));

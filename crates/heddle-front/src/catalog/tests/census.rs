@@ -6,12 +6,12 @@ use kube::runtime::watcher::Event;
 
 use super::*;
 use crate::catalog::testing::list;
-use crate::standing::Standing;
+use crate::lifecycle::Lifecycle;
 use crate::verbs::testing::instance;
 
 /// An instance of that name which waits for the catalog.
 fn waiting(name: &str) -> ServiceInstance {
-    let mut waiting = instance("prompt", Standing::Making);
+    let mut waiting = instance("prompt", Lifecycle::Making);
     waiting.metadata.name = Some(name.to_owned());
     waiting.status = None;
     waiting

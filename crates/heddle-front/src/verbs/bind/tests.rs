@@ -21,8 +21,8 @@ fn decided(
     live: &Live,
     request: &Bind,
     asynchronous: bool,
-) -> Result<Decision<ServiceBinding>, Refusal> {
-    let ask = Ask {
+) -> Result<Decision<ServiceBinding>, OsbError> {
+    let input = BindInput {
         instance: "i",
         id: "b",
         scope: None,
@@ -30,8 +30,8 @@ fn decided(
         asynchronous,
         identity: None,
     };
-    with_shelf(&Fixed::default(), |shelf| {
-        decide(live, &ask, shelf, &fresh())
+    with_shelf(&Fixed::default(), |view| {
+        decide(live, &input, view, &fresh())
     })
 }
 
@@ -51,25 +51,25 @@ fn on(instance: ServiceInstance) -> Live {
 }
 
 /// The states that a binding can be in.
-const OF_BINDINGS: [Standing; 5] = [
-    Standing::Making,
-    Standing::MakeFailed,
-    Standing::Ready,
-    Standing::Removing,
-    Standing::RemoveFailed,
+const OF_BINDINGS: [Lifecycle; 5] = [
+    Lifecycle::Making,
+    Lifecycle::MakeFailed,
+    Lifecycle::Ready,
+    Lifecycle::Removing,
+    Lifecycle::RemoveFailed,
 ];
 
 #[test]
 fn every_state_of_a_binding_meets_an_equal_and_a_different_request() {
-    for standing in OF_BINDINGS {
+    for lifecycle in OF_BINDINGS {
         let live = Live {
-            binding: Some(binding("prompt", standing)),
-            ..on(instance("prompt", Standing::Ready))
+            binding: Some(binding("prompt", lifecycle)),
+            ..on(instance("prompt", Lifecycle::Ready))
         };
-        let (equal, other) = match standing {
-            Standing::Making => ("pending", "409 Conflict"),
-            Standing::MakeFailed => ("replace bind-new", "409 Conflict"),
-            Standing::Ready => ("done", "409 Conflict"),
+        let (equal, other) = match lifecycle {
+            Lifecycle::Making => ("pending", "409 Conflict"),
+            Lifecycle::MakeFailed => ("replace bind-new", "409 Conflict"),
+            Lifecycle::Ready => ("done", "409 Conflict"),
             _ => ("422 ConcurrencyError", "422 ConcurrencyError"),
         };
         check(&live, &request("prompt"), true, equal);
@@ -83,19 +83,19 @@ fn every_state_of_a_binding_meets_an_equal_and_a_different_request() {
 #[test]
 fn every_state_of_an_instance_meets_a_new_binding() {
     check(&Live::default(), &request("prompt"), true, "404 NotFound");
-    for standing in STANDINGS {
-        let expected = match standing {
-            Standing::Ready | Standing::ChangeFailed => "create bind-new",
+    for lifecycle in STANDINGS {
+        let expected = match lifecycle {
+            Lifecycle::Ready | Lifecycle::ChangeFailed => "create bind-new",
             _ => "422 ConcurrencyError",
         };
         check(
-            &on(instance("prompt", standing)),
+            &on(instance("prompt", lifecycle)),
             &request("prompt"),
             false,
             expected,
         );
     }
-    let mut broken = instance("prompt", Standing::ChangeFailed);
+    let mut broken = instance("prompt", Lifecycle::ChangeFailed);
     broken
         .status
         .as_mut()
@@ -117,17 +117,17 @@ fn the_checks_come_in_one_order() {
     let absent = Live::default();
     check(&absent, &request("nothing"), false, "400 PlanUnknown");
     check(&absent, &request("patient"), false, "404 NotFound");
-    let live = on(instance("prompt", Standing::Making));
+    let live = on(instance("prompt", Lifecycle::Making));
     check(&live, &request("patient"), false, "400 BadRequest");
     let mut fixed = request("fixed-one");
     fixed.service_id = Some("fixed".to_owned());
     check(
-        &on(instance_of("fixed", "fixed-one", Standing::Making)),
+        &on(instance_of("fixed", "fixed-one", Lifecycle::Making)),
         &fixed,
         false,
         "400 BadRequest",
     );
-    let busy = on(instance("app", Standing::Making));
+    let busy = on(instance("app", Lifecycle::Making));
     check(&busy, &request("app"), false, "422 RequiresApp");
     let mut app = request("app");
     app.bind_resource = members(json!({"app_guid": "a"}));
@@ -135,26 +135,26 @@ fn the_checks_come_in_one_order() {
     let mut wrong = request("patient");
     wrong.parameters = members(json!({"role": "root"}));
     check(
-        &on(instance("patient", Standing::Making)),
+        &on(instance("patient", Lifecycle::Making)),
         &wrong,
         false,
         "400 BadRequest",
     );
     wrong.parameters = members(json!({"role": "reader"}));
     check(
-        &on(instance("patient", Standing::Making)),
+        &on(instance("patient", Lifecycle::Making)),
         &wrong,
         false,
         "422 ConcurrencyError",
     );
     check(
-        &on(instance("patient", Standing::Ready)),
+        &on(instance("patient", Lifecycle::Ready)),
         &wrong,
         false,
         "422 AsyncRequired",
     );
     check(
-        &on(instance("patient", Standing::Ready)),
+        &on(instance("patient", Lifecycle::Ready)),
         &wrong,
         true,
         "create bind-new",
@@ -167,7 +167,7 @@ fn an_instance_whose_plan_is_withdrawn_or_forgotten_can_be_bound() {
         let mut request = request(plan);
         request.service_id = Some(service.to_owned());
         check(
-            &on(instance_of(service, plan, Standing::Ready)),
+            &on(instance_of(service, plan, Lifecycle::Ready)),
             &request,
             false,
             "create bind-new",
@@ -177,7 +177,7 @@ fn an_instance_whose_plan_is_withdrawn_or_forgotten_can_be_bound() {
 
 #[test]
 fn equal_means_equal_in_what_identifies_a_binding() {
-    let mut existing = binding("prompt", Standing::Ready);
+    let mut existing = binding("prompt", Lifecycle::Ready);
     existing.spec.bind_resource = members(json!({"app_guid": "a", "app_annotations": {"x": "1"}}));
     existing.spec.parameters = members(json!({"n": 1}));
     let live = Live {
@@ -215,13 +215,13 @@ fn equal_means_equal_in_what_identifies_a_binding() {
 }
 
 fn rotation() -> (Live, Bind) {
-    let mut predecessor = binding("patient", Standing::Ready);
+    let mut predecessor = binding("patient", Lifecycle::Ready);
     predecessor.spec.binding_id = "a".to_owned();
     predecessor.spec.parameters = members(json!({"role": "reader"}));
     predecessor.spec.bind_resource = members(json!({"app_guid": "app"}));
     let live = Live {
         predecessor: Some(predecessor),
-        ..on(instance("patient", Standing::Ready))
+        ..on(instance("patient", Lifecycle::Ready))
     };
     let request = Bind {
         predecessor: Some("a".to_owned()),
@@ -262,7 +262,7 @@ fn only_a_binding_in_force_of_the_same_instance_and_of_a_plan_that_allows_it_is_
     live.predecessor = None;
     check(&live, &request, true, "400 BadRequest");
     let (mut live, request) = rotation();
-    live.predecessor = Some(binding("patient", Standing::Removing));
+    live.predecessor = Some(binding("patient", Lifecycle::Removing));
     check(&live, &request, true, "400 BadRequest");
     let (mut live, request) = rotation();
     live.predecessor
@@ -274,7 +274,7 @@ fn only_a_binding_in_force_of_the_same_instance_and_of_a_plan_that_allows_it_is_
         .expires_at = Some(Time(now()));
     check(&live, &request, true, "400 BadRequest");
     let (mut live, request) = rotation();
-    live.instance = Some(instance("prompt", Standing::Ready));
+    live.instance = Some(instance("prompt", Lifecycle::Ready));
     check(&live, &request, true, "400 BadRequest");
     let (mut live, request) = rotation();
     live.instance = None;
@@ -288,7 +288,7 @@ fn a_binding_has_the_revision_in_force_and_its_schema() {
         BundlePhase::Marked,
     ));
     let plan_id = bundles::plan_id("old");
-    let mut instance = instance_of("id-of-db", &plan_id, Standing::ChangeFailed);
+    let mut instance = instance_of("id-of-db", &plan_id, Lifecycle::ChangeFailed);
     let reference = |name: &str| RevisionReference {
         name: name.to_owned(),
         digest: format!("sha256:{name}"),
@@ -303,7 +303,7 @@ fn a_binding_has_the_revision_in_force_and_its_schema() {
         let mut request = request(&plan_id);
         request.service_id = Some("id-of-db".to_owned());
         request.parameters = members(json!({"role": role}));
-        let ask = Ask {
+        let input = BindInput {
             instance: "i",
             id: "b",
             scope: None,
@@ -312,8 +312,8 @@ fn a_binding_has_the_revision_in_force_and_its_schema() {
             identity: None,
         };
         let validators = Validators::default();
-        let shelf = Shelf::new(&offers, None, &validators);
-        decide(&live, &ask, &shelf, &fresh())
+        let view = CatalogView::new(&offers, None, &validators);
+        decide(&live, &input, &view, &fresh())
     };
     let Ok(Decision::Create(made)) = decided("reader") else {
         unreachable!("a withdrawn bundle can be bound");

@@ -5,19 +5,19 @@ use crate::verbs::testing::{Fixed, STANDINGS, fresh, instance, now, told, with_s
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 fn check(live: Option<&ServiceInstance>, query: &str, expected: &str) {
-    let ask = Ask {
+    let input = DeprovisionInput {
         id: "i",
         query: &Query::of(Some(query)),
         identity: None,
     };
-    let decision = with_shelf(&Fixed::default(), |shelf| {
-        decide(live, &ask, shelf, &fresh())
+    let decision = with_shelf(&Fixed::default(), |view| {
+        decide(live, &input, view, &fresh())
     });
     assert_eq!(
         told(decision),
         expected,
         "{:?} {query}",
-        live.map(Standing::of)
+        live.map(Lifecycle::of)
     );
 }
 
@@ -26,11 +26,11 @@ const IDS: &str = "service_id=svc&plan_id=prompt";
 #[test]
 fn every_state_meets_a_removal() {
     check(None, IDS, "410 Gone");
-    for standing in STANDINGS {
-        let live = instance("prompt", standing);
-        let expected = match standing {
-            Standing::Changing => "422 ConcurrencyError",
-            Standing::Removing => "pending",
+    for lifecycle in STANDINGS {
+        let live = instance("prompt", lifecycle);
+        let expected = match lifecycle {
+            Lifecycle::Changing => "422 ConcurrencyError",
+            Lifecycle::Removing => "pending",
             _ => "replace deprovision-new",
         };
         check(Some(&live), IDS, expected);
@@ -52,7 +52,7 @@ fn ids_come_before_pace_and_pace_before_being_gone() {
     ] {
         check(None, query, "400 BadRequest");
         check(
-            Some(&instance("patient", Standing::Ready)),
+            Some(&instance("patient", Lifecycle::Ready)),
             query,
             "400 BadRequest",
         );
@@ -68,19 +68,19 @@ fn ids_come_before_pace_and_pace_before_being_gone() {
 
 #[test]
 fn the_instance_knows_its_plan_better_than_the_platform() {
-    let live = instance("prompt", Standing::Ready);
+    let live = instance("prompt", Lifecycle::Ready);
     check(
         Some(&live),
         "service_id=other&plan_id=patient",
         "replace deprovision-new",
     );
-    let live = instance("patient", Standing::Ready);
+    let live = instance("patient", Lifecycle::Ready);
     check(Some(&live), IDS, "422 AsyncRequired");
 }
 
 #[test]
 fn a_removal_that_somebody_else_began_becomes_the_platforms_own() {
-    let mut live = instance("prompt", Standing::Ready);
+    let mut live = instance("prompt", Lifecycle::Ready);
     live.metadata.deletion_timestamp = Some(Time(now()));
     check(Some(&live), IDS, "replace deprovision-new");
 }

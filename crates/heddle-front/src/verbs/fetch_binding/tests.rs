@@ -8,26 +8,26 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 #[test]
 fn a_binding_is_seen_only_while_it_is_in_force() {
     assert!(visible(None, "b").is_err());
-    for standing in [
-        Standing::Making,
-        Standing::MakeFailed,
-        Standing::Removing,
-        Standing::RemoveFailed,
+    for lifecycle in [
+        Lifecycle::Making,
+        Lifecycle::MakeFailed,
+        Lifecycle::Removing,
+        Lifecycle::RemoveFailed,
     ] {
         assert_eq!(
-            visible(Some(&binding("prompt", standing)), "b")
+            visible(Some(&binding("prompt", lifecycle)), "b")
                 .unwrap_err()
                 .status(),
             404,
-            "{standing:?}"
+            "{lifecycle:?}"
         );
     }
-    assert!(visible(Some(&binding("prompt", Standing::Ready)), "b").is_ok());
+    assert!(visible(Some(&binding("prompt", Lifecycle::Ready)), "b").is_ok());
 }
 
 #[test]
 fn members_appear_with_the_version_that_knows_them_and_only_when_they_hold_something() {
-    let mut live = binding("prompt", Standing::Ready);
+    let mut live = binding("prompt", Lifecycle::Ready);
     let credentials = || members(json!({"GATEWAY_URL": "http://g"}));
     assert_eq!(
         Value::from(shown(&live, credentials(), Version::NEWEST)),

@@ -6,22 +6,22 @@ use crate::verbs::testing::{Fixed, STANDINGS, instance, members, refused, with_s
 #[test]
 fn an_instance_is_seen_when_it_is_there_and_stands_still() {
     let seen = |live: Option<&ServiceInstance>| {
-        visible(live, "i").map_or_else(|refusal| refused(&refusal), |_| "200".to_owned())
+        visible(live, "i").map_or_else(|error| refused(&error), |_| "200".to_owned())
     };
     assert_eq!(seen(None), "404 NotFound");
-    for standing in STANDINGS {
-        let expected = match standing {
-            Standing::Making | Standing::MakeFailed | Standing::Removing => "404 NotFound",
-            Standing::Changing => "422 ConcurrencyError",
-            Standing::Ready | Standing::ChangeFailed | Standing::RemoveFailed => "200",
+    for lifecycle in STANDINGS {
+        let expected = match lifecycle {
+            Lifecycle::Making | Lifecycle::MakeFailed | Lifecycle::Removing => "404 NotFound",
+            Lifecycle::Changing => "422 ConcurrencyError",
+            Lifecycle::Ready | Lifecycle::ChangeFailed | Lifecycle::RemoveFailed => "200",
         };
         assert_eq!(
-            seen(Some(&instance("prompt", standing))),
+            seen(Some(&instance("prompt", lifecycle))),
             expected,
-            "{standing:?}"
+            "{lifecycle:?}"
         );
     }
-    let mut broken = instance("prompt", Standing::RemoveFailed);
+    let mut broken = instance("prompt", Lifecycle::RemoveFailed);
     broken
         .status
         .as_mut()
@@ -35,13 +35,13 @@ fn an_instance_is_seen_when_it_is_there_and_stands_still() {
 
 #[test]
 fn what_is_in_force_is_shown_without_secrets_and_only_what_the_version_knows() {
-    let mut live = instance("patient", Standing::ChangeFailed);
+    let mut live = instance("patient", Lifecycle::ChangeFailed);
     live.spec.plan_id = "prompt".to_owned();
     let applied = live.status.as_mut().unwrap().applied.as_mut().unwrap();
     applied.parameters = members(json!({"size": 1, "token": "t"}));
     let body = |version| {
-        with_shelf(&Fixed::default(), |shelf| {
-            Value::from(shown(&live, shelf, version))
+        with_shelf(&Fixed::default(), |view| {
+            Value::from(shown(&live, view, version))
         })
     };
     let all = json!({
@@ -54,9 +54,9 @@ fn what_is_in_force_is_shown_without_secrets_and_only_what_the_version_knows() {
 
 #[test]
 fn parameters_of_a_plan_that_is_forgotten_are_withheld() {
-    let live = instance("forgotten", Standing::Ready);
-    let body = with_shelf(&Fixed::default(), |shelf| {
-        shown(&live, shelf, Version::NEWEST)
+    let live = instance("forgotten", Lifecycle::Ready);
+    let body = with_shelf(&Fixed::default(), |view| {
+        shown(&live, view, Version::NEWEST)
     });
     assert_eq!(
         Value::from(body),

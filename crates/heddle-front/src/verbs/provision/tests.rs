@@ -25,8 +25,8 @@ fn decided(
     live: Option<&ServiceInstance>,
     request: &Provision,
     asynchronous: bool,
-) -> Result<Decision<ServiceInstance>, Refusal> {
-    let ask = Ask {
+) -> Result<Decision<ServiceInstance>, OsbError> {
+    let input = ProvisionInput {
         id: "i",
         scope: None,
         namespace: "team-a",
@@ -39,17 +39,17 @@ fn decided(
         instance: live.cloned(),
         awaiting: 0,
     };
-    with_shelf(&Fixed::default(), |shelf| {
-        decide(&live, &ask, shelf, &fresh())
+    with_shelf(&Fixed::default(), |view| {
+        decide(&live, &input, view, &fresh())
     })
 }
 
 fn check(live: Option<&ServiceInstance>, request: &Provision, asynchronous: bool, expected: &str) {
-    let standing = live.map(Standing::of);
+    let lifecycle = live.map(Lifecycle::of);
     assert_eq!(
         told(decided(live, request, asynchronous)),
         expected,
-        "{standing:?}, {asynchronous}, {request:?}"
+        "{lifecycle:?}, {asynchronous}, {request:?}"
     );
 }
 
@@ -59,14 +59,14 @@ fn every_state_meets_an_equal_and_a_different_request() {
         parameters: members(json!({"size": 2})),
         ..request("prompt")
     };
-    for standing in STANDINGS {
-        let live = instance("prompt", standing);
-        let (equal, other) = match standing {
-            Standing::Making => ("pending", "409 Conflict"),
-            Standing::MakeFailed => ("replace provision-new", "409 Conflict"),
-            Standing::Ready | Standing::ChangeFailed => ("done", "409 Conflict"),
-            Standing::Changing => ("422 ConcurrencyError", "409 Conflict"),
-            Standing::Removing | Standing::RemoveFailed => {
+    for lifecycle in STANDINGS {
+        let live = instance("prompt", lifecycle);
+        let (equal, other) = match lifecycle {
+            Lifecycle::Making => ("pending", "409 Conflict"),
+            Lifecycle::MakeFailed => ("replace provision-new", "409 Conflict"),
+            Lifecycle::Ready | Lifecycle::ChangeFailed => ("done", "409 Conflict"),
+            Lifecycle::Changing => ("422 ConcurrencyError", "409 Conflict"),
+            Lifecycle::Removing | Lifecycle::RemoveFailed => {
                 ("422 ConcurrencyError", "422 ConcurrencyError")
             }
         };
@@ -83,13 +83,13 @@ fn every_state_meets_an_equal_and_a_different_request() {
 fn a_patient_plan_wants_a_platform_that_asks_again_unless_there_is_nothing_to_wait_for() {
     check(None, &request("patient"), true, "create provision-new");
     check(None, &request("patient"), false, "422 AsyncRequired");
-    for (standing, expected) in [
-        (Standing::Making, "422 AsyncRequired"),
-        (Standing::MakeFailed, "422 AsyncRequired"),
-        (Standing::Ready, "done"),
+    for (lifecycle, expected) in [
+        (Lifecycle::Making, "422 AsyncRequired"),
+        (Lifecycle::MakeFailed, "422 AsyncRequired"),
+        (Lifecycle::Ready, "done"),
     ] {
         check(
-            Some(&instance("patient", standing)),
+            Some(&instance("patient", lifecycle)),
             &request("patient"),
             false,
             expected,
@@ -99,7 +99,7 @@ fn a_patient_plan_wants_a_platform_that_asks_again_unless_there_is_nothing_to_wa
 
 #[test]
 fn equal_means_equal_in_what_identifies_a_request() {
-    let live = instance("prompt", Standing::Ready);
+    let live = instance("prompt", Lifecycle::Ready);
     let change = |change: &dyn Fn(&mut Provision)| {
         let mut request = request("prompt");
         change(&mut request);
@@ -141,7 +141,7 @@ fn equal_means_equal_in_what_identifies_a_request() {
 
 #[test]
 fn after_a_failed_change_both_the_old_and_the_new_are_equal() {
-    let mut live = instance("prompt", Standing::ChangeFailed);
+    let mut live = instance("prompt", Lifecycle::ChangeFailed);
     live.spec.parameters = members(json!({"size": 2}));
     check(Some(&live), &request("prompt"), true, "done");
     let new = Provision {
@@ -181,7 +181,7 @@ fn the_catalog_comes_before_parameters_and_these_before_maintenance_and_pace() {
 
 #[test]
 fn a_withdrawn_plan_answers_repeats_and_takes_nothing_new() {
-    let mut live = instance("prompt", Standing::Ready);
+    let mut live = instance("prompt", Lifecycle::Ready);
     (live.spec.service_id, live.spec.plan_id) = ("old".to_owned(), "old-one".to_owned());
     live.status.as_mut().unwrap().applied = None;
     let request = Provision {
@@ -203,7 +203,7 @@ fn nothing_is_called_unknown_before_the_catalog_was_read() {
         service_id: "nobody".to_owned(),
         ..request("x")
     };
-    let ask = Ask {
+    let input = ProvisionInput {
         id: "i",
         scope: None,
         namespace: "team-a",
@@ -213,7 +213,7 @@ fn nothing_is_called_unknown_before_the_catalog_was_read() {
         awaiting_max: 2,
     };
     let live = Live::default();
-    let decision = with_shelf(&offers, |shelf| decide(&live, &ask, shelf, &fresh()));
+    let decision = with_shelf(&offers, |view| decide(&live, &input, view, &fresh()));
     assert_eq!(told(decision), "422 ConcurrencyError");
 }
 
@@ -265,8 +265,8 @@ fn on_bundle(
     request: &Provision,
     asynchronous: bool,
     awaiting: usize,
-) -> Result<Decision<ServiceInstance>, Refusal> {
-    let ask = Ask {
+) -> Result<Decision<ServiceInstance>, OsbError> {
+    let input = ProvisionInput {
         id: "i",
         scope: None,
         namespace: "team-a",
@@ -280,8 +280,8 @@ fn on_bundle(
         awaiting,
     };
     let validators = Validators::default();
-    let shelf = Shelf::new(offers, None, &validators);
-    decide(&live, &ask, &shelf, &fresh())
+    let view = CatalogView::new(offers, None, &validators);
+    decide(&live, &input, &view, &fresh())
 }
 
 fn of_service(service_id: &str, plan_id: &str) -> Provision {
@@ -343,11 +343,10 @@ fn a_platform_with_an_old_catalog_is_told_what_happened_and_what_to_do() {
     let small = bundles::plan_id("small");
     let check = |offers: &LiveOffers, service: &str, plan: &str, word: &str, texts: &[&str]| {
         for asynchronous in [true, false] {
-            let refusal =
-                on_bundle(offers, &of_service(service, plan), asynchronous, 0).unwrap_err();
-            assert_eq!((refusal.status().as_u16(), refusal.word()), (400, word));
-            assert!(refusal.is_out_of_sync());
-            let text = refusal.to_string();
+            let error = on_bundle(offers, &of_service(service, plan), asynchronous, 0).unwrap_err();
+            assert_eq!((error.status().as_u16(), error.word()), (400, word));
+            assert!(error.is_out_of_sync());
+            let text = error.to_string();
             for part in texts {
                 assert!(text.contains(part), "{part:?} in {text:?}");
             }
@@ -449,12 +448,12 @@ fn a_repeated_request_is_answered_from_the_instance_whatever_became_of_the_bundl
         ("id-of-gone", "x".to_owned()),
         ("never", "x".to_owned()),
     ] {
-        for (standing, expected) in [(Standing::Making, "pending"), (Standing::Ready, "done")] {
+        for (lifecycle, expected) in [(Lifecycle::Making, "pending"), (Lifecycle::Ready, "done")] {
             let request = Provision {
                 parameters: members(json!({"size": 1})),
                 ..of_service(service, &plan)
             };
-            let ask = Ask {
+            let input = ProvisionInput {
                 id: "i",
                 scope: None,
                 namespace: "team-a",
@@ -464,13 +463,13 @@ fn a_repeated_request_is_answered_from_the_instance_whatever_became_of_the_bundl
                 awaiting_max: 2,
             };
             let live = Live {
-                instance: Some(instance_of(service, &plan, standing)),
+                instance: Some(instance_of(service, &plan, lifecycle)),
                 awaiting: 0,
             };
             let validators = Validators::default();
-            let shelf = Shelf::new(&offers, None, &validators);
+            let view = CatalogView::new(&offers, None, &validators);
             assert_eq!(
-                told(decide(&live, &ask, &shelf, &fresh())),
+                told(decide(&live, &input, &view, &fresh())),
                 expected,
                 "{service}"
             );

@@ -5,20 +5,20 @@ use crate::verbs::testing::{Fixed, binding, fresh, told, with_shelf};
 
 fn check(live: Option<&ServiceBinding>, query: &str, expected: &str) {
     let query = Query::of(Some(query));
-    let ask = Ask {
+    let input = UnbindInput {
         id: "b",
         query: &query,
         asynchronous: query.accepts_incomplete,
         identity: None,
     };
-    let decision = with_shelf(&Fixed::default(), |shelf| {
-        decide(live, &ask, shelf, &fresh())
+    let decision = with_shelf(&Fixed::default(), |view| {
+        decide(live, &input, view, &fresh())
     });
     assert_eq!(
         told(decision),
         expected,
         "{:?} {query:?}",
-        live.map(Standing::of)
+        live.map(Lifecycle::of)
     );
 }
 
@@ -26,14 +26,14 @@ fn check(live: Option<&ServiceBinding>, query: &str, expected: &str) {
 fn every_state_meets_a_removal() {
     let ids = "service_id=svc&plan_id=prompt";
     check(None, ids, "410 Gone");
-    for (standing, expected) in [
-        (Standing::Making, "replace unbind-new"),
-        (Standing::MakeFailed, "replace unbind-new"),
-        (Standing::Ready, "replace unbind-new"),
-        (Standing::Removing, "pending"),
-        (Standing::RemoveFailed, "replace unbind-new"),
+    for (lifecycle, expected) in [
+        (Lifecycle::Making, "replace unbind-new"),
+        (Lifecycle::MakeFailed, "replace unbind-new"),
+        (Lifecycle::Ready, "replace unbind-new"),
+        (Lifecycle::Removing, "pending"),
+        (Lifecycle::RemoveFailed, "replace unbind-new"),
     ] {
-        check(Some(&binding("prompt", standing)), ids, expected);
+        check(Some(&binding("prompt", lifecycle)), ids, expected);
     }
 }
 
@@ -42,7 +42,7 @@ fn pace_comes_before_being_gone_and_that_before_missing_ids() {
     check(None, "plan_id=patient", "422 AsyncRequired");
     check(None, "plan_id=patient&accepts_incomplete=true", "410 Gone");
     check(None, "", "410 Gone");
-    let live = binding("patient", Standing::Ready);
+    let live = binding("patient", Lifecycle::Ready);
     check(Some(&live), "", "422 AsyncRequired");
     check(
         Some(&live),
@@ -59,7 +59,7 @@ fn pace_comes_before_being_gone_and_that_before_missing_ids() {
 #[test]
 fn a_binding_of_a_plan_that_is_forgotten_is_removed() {
     check(
-        Some(&binding("forgotten", Standing::Ready)),
+        Some(&binding("forgotten", Lifecycle::Ready)),
         "service_id=svc&plan_id=forgotten",
         "replace unbind-new",
     );

@@ -26,24 +26,24 @@ fn decided(
     live: Option<&ServiceInstance>,
     request: &Update,
     asynchronous: bool,
-) -> Result<Decision<ServiceInstance>, Refusal> {
-    let ask = Ask {
+) -> Result<Decision<ServiceInstance>, OsbError> {
+    let input = UpdateInput {
         id: "i",
         request,
         asynchronous,
         identity: None,
     };
-    with_shelf(&Fixed::default(), |shelf| {
-        decide(live, &ask, shelf, &fresh())
+    with_shelf(&Fixed::default(), |view| {
+        decide(live, &input, view, &fresh())
     })
 }
 
 fn check(live: Option<&ServiceInstance>, request: &Update, asynchronous: bool, expected: &str) {
-    let standing = live.map(Standing::of);
+    let lifecycle = live.map(Lifecycle::of);
     assert_eq!(
         told(decided(live, request, asynchronous)),
         expected,
-        "{standing:?}, {asynchronous}, {request:?}"
+        "{lifecycle:?}, {asynchronous}, {request:?}"
     );
 }
 
@@ -57,13 +57,16 @@ fn replaced(live: &ServiceInstance, request: &Update) -> ServiceInstance {
 #[test]
 fn every_state_meets_a_change() {
     check(None, &sized(2), true, "404 NotFound");
-    for standing in STANDINGS {
-        let live = instance("prompt", standing);
-        let expected = match standing {
-            Standing::MakeFailed | Standing::Ready | Standing::ChangeFailed => "replace update-new",
-            Standing::Making | Standing::Changing | Standing::Removing | Standing::RemoveFailed => {
-                "422 ConcurrencyError"
+    for lifecycle in STANDINGS {
+        let live = instance("prompt", lifecycle);
+        let expected = match lifecycle {
+            Lifecycle::MakeFailed | Lifecycle::Ready | Lifecycle::ChangeFailed => {
+                "replace update-new"
             }
+            Lifecycle::Making
+            | Lifecycle::Changing
+            | Lifecycle::Removing
+            | Lifecycle::RemoveFailed => "422 ConcurrencyError",
         };
         for asynchronous in [true, false] {
             check(Some(&live), &sized(2), asynchronous, expected);
@@ -73,12 +76,12 @@ fn every_state_meets_a_change() {
 
 #[test]
 fn the_same_change_is_the_same_operation_while_it_runs() {
-    let live = instance("prompt", Standing::Ready);
+    let live = instance("prompt", Lifecycle::Ready);
     let mut running = replaced(&live, &sized(2));
     running.spec.operation.as_mut().unwrap().id = "op".to_owned();
     assert_eq!(
-        Standing::of(&running),
-        Standing::Ready,
+        Lifecycle::of(&running),
+        Lifecycle::Ready,
         "the fixture's status speaks of the first operation"
     );
     running.spec.operation.as_mut().unwrap().id = "update-1".to_owned();
@@ -89,12 +92,12 @@ fn the_same_change_is_the_same_operation_while_it_runs() {
 
 #[test]
 fn what_changes_nothing_is_done_and_what_failed_is_tried_again() {
-    for (standing, expected) in [
-        (Standing::Ready, "done"),
-        (Standing::MakeFailed, "replace update-new"),
-        (Standing::ChangeFailed, "replace update-new"),
+    for (lifecycle, expected) in [
+        (Lifecycle::Ready, "done"),
+        (Lifecycle::MakeFailed, "replace update-new"),
+        (Lifecycle::ChangeFailed, "replace update-new"),
     ] {
-        let live = instance("prompt", standing);
+        let live = instance("prompt", lifecycle);
         check(Some(&live), &request(), true, expected);
         check(Some(&live), &sized(1), true, expected);
     }
@@ -102,7 +105,7 @@ fn what_changes_nothing_is_done_and_what_failed_is_tried_again() {
 
 #[test]
 fn pace_comes_before_everything_that_depends_on_the_content() {
-    let live = instance("patient", Standing::Ready);
+    let live = instance("patient", Lifecycle::Ready);
     check(Some(&live), &request(), false, "422 AsyncRequired");
     let mut wrong = Update {
         service_id: "other".to_owned(),
@@ -130,23 +133,23 @@ fn a_plan_is_changed_only_where_the_one_that_is_left_allows_it() {
         ..request()
     };
     check(
-        Some(&instance("prompt", Standing::Ready)),
+        Some(&instance("prompt", Lifecycle::Ready)),
         &to("patient"),
         true,
         "replace update-new",
     );
     let mut fixed = to("fixed-two");
     fixed.service_id = "fixed".to_owned();
-    let live = instance_of("fixed", "fixed-one", Standing::Ready);
+    let live = instance_of("fixed", "fixed-one", Lifecycle::Ready);
     check(Some(&live), &fixed, true, "422 PlanChangeNotSupported");
     let mut withdrawn = to("old-two");
     withdrawn.service_id = "old".to_owned();
-    let live = instance_of("old", "old-one", Standing::Ready);
+    let live = instance_of("old", "old-one", Lifecycle::Ready);
     check(Some(&live), &withdrawn, true, "400 NotOffered");
     withdrawn.plan_id = Some("old-one".to_owned());
     withdrawn.parameters = Some(members(json!({"size": 2})));
     check(Some(&live), &withdrawn, true, "replace update-new");
-    let live = instance_of("svc", "forgotten", Standing::Ready);
+    let live = instance_of("svc", "forgotten", Lifecycle::Ready);
     check(
         Some(&live),
         &to("prompt"),
@@ -158,7 +161,7 @@ fn a_plan_is_changed_only_where_the_one_that_is_left_allows_it() {
 
 #[test]
 fn after_a_failed_change_what_is_left_away_is_what_is_in_force() {
-    let mut live = instance("prompt", Standing::ChangeFailed);
+    let mut live = instance("prompt", Lifecycle::ChangeFailed);
     live.spec.plan_id = "app".to_owned();
     live.spec.parameters = members(json!({"size": 9, "more": 1}));
     let wanted = replaced(
@@ -177,7 +180,7 @@ fn after_a_failed_change_what_is_left_away_is_what_is_in_force() {
 
 #[test]
 fn a_new_plan_brings_its_own_maintenance_version() {
-    let live = instance("prompt", Standing::Ready);
+    let live = instance("prompt", Lifecycle::Ready);
     let wanted = replaced(
         &live,
         &Update {
@@ -186,7 +189,7 @@ fn a_new_plan_brings_its_own_maintenance_version() {
         },
     );
     assert_eq!(wanted.spec.maintenance_info.unwrap().version, "1.0.0");
-    let mut behind = instance("patient", Standing::Ready);
+    let mut behind = instance("patient", Lifecycle::Ready);
     behind.spec.maintenance_info.as_mut().unwrap().version = "0.9.0".to_owned();
     let passing = replaced(&behind, &sized(2));
     assert_eq!(
@@ -214,7 +217,7 @@ fn a_context_alone_is_remembered_without_an_operation_where_that_is_allowed() {
         context: Some(members(json!({"instance_name": "new"}))),
         ..request()
     };
-    let live = instance("prompt", Standing::Ready);
+    let live = instance("prompt", Lifecycle::Ready);
     check(Some(&live), &moved, true, "replace without operation");
     let wanted = replaced(&live, &moved);
     assert_eq!(wanted.spec.context["instance_name"], json!("new"));
@@ -222,7 +225,7 @@ fn a_context_alone_is_remembered_without_an_operation_where_that_is_allowed() {
     let mut fixed = moved;
     fixed.service_id = "fixed".to_owned();
     check(
-        Some(&instance_of("fixed", "fixed-one", Standing::Ready)),
+        Some(&instance_of("fixed", "fixed-one", Lifecycle::Ready)),
         &fixed,
         true,
         "done",
@@ -230,8 +233,8 @@ fn a_context_alone_is_remembered_without_an_operation_where_that_is_allowed() {
 }
 
 /// An instance of `db`'s plan, pinned to its first revision.
-fn of_bundle(plan: &str, standing: Standing) -> ServiceInstance {
-    let mut live = instance_of("id-of-db", &plan_id(plan), standing);
+fn of_bundle(plan: &str, lifecycle: Lifecycle) -> ServiceInstance {
+    let mut live = instance_of("id-of-db", &plan_id(plan), lifecycle);
     let reference = RevisionReference {
         name: "db-1".to_owned(),
         digest: "sha256:db-1".to_owned(),
@@ -257,27 +260,27 @@ fn on_bundle(
     db: heddle_api::Bundle,
     live: &ServiceInstance,
     change: impl FnOnce(&mut Update),
-) -> Result<Decision<ServiceInstance>, Refusal> {
+) -> Result<Decision<ServiceInstance>, OsbError> {
     let offers = bundles::offers(db);
     let mut request = Update {
         service_id: "id-of-db".to_owned(),
         ..Update::default()
     };
     change(&mut request);
-    let ask = Ask {
+    let input = UpdateInput {
         id: "i",
         request: &request,
         asynchronous: true,
         identity: None,
     };
     let validators = Validators::default();
-    let shelf = Shelf::new(&offers, None, &validators);
-    decide(Some(live), &ask, &shelf, &fresh())
+    let view = CatalogView::new(&offers, None, &validators);
+    decide(Some(live), &input, &view, &fresh())
 }
 
 #[test]
 fn an_instance_of_a_bundle_is_changed_by_the_revision_it_has_also_when_that_is_withdrawn() {
-    let live = of_bundle("small", Standing::Ready);
+    let live = of_bundle("small", Lifecycle::Ready);
     let sized = |size: i64| {
         move |request: &mut Update| request.parameters = Some(members(json!({"size": size})))
     };
@@ -299,7 +302,7 @@ fn an_instance_of_a_bundle_is_changed_by_the_revision_it_has_also_when_that_is_w
             "it is not updatable"
         );
     }
-    let old = of_bundle("old", Standing::Ready);
+    let old = of_bundle("old", Lifecycle::Ready);
     assert_eq!(
         told(on_bundle(bundles::bundle("db", 1, "db-2"), &old, sized(2))),
         "replace update-new",
@@ -309,7 +312,7 @@ fn an_instance_of_a_bundle_is_changed_by_the_revision_it_has_also_when_that_is_w
 
 #[test]
 fn a_version_that_is_asked_for_moves_an_instance_to_the_current_revision() {
-    let live = of_bundle("small", Standing::Ready);
+    let live = of_bundle("small", Lifecycle::Ready);
     let version = |version: &'static str| {
         move |request: &mut Update| request.maintenance_version = Some(version.to_owned())
     };
@@ -335,7 +338,7 @@ fn a_version_that_is_asked_for_moves_an_instance_to_the_current_revision() {
     );
     assert_eq!(told(on_bundle(gone(), &live, version("1.0.0"))), "done");
     // After a failed upgrade the same request tries again, and what is in force is the old one.
-    let mut failed = of_bundle("small", Standing::ChangeFailed);
+    let mut failed = of_bundle("small", Lifecycle::ChangeFailed);
     failed.spec.revision_ref.as_mut().unwrap().name = "db-2".to_owned();
     let Ok(Decision::Replace(wanted)) = on_bundle(db(), &failed, |request| {
         request.parameters = Some(members(json!({"size": 2})));
@@ -352,7 +355,7 @@ fn plans_of_a_bundle_are_changed_only_as_its_author_allows() {
         move |request: &mut Update| request.plan_id = Some(plan_id)
     };
     let db = || bundles::bundle("db", 1, "db-2");
-    let small = of_bundle("small", Standing::Ready);
+    let small = of_bundle("small", Lifecycle::Ready);
     let Ok(Decision::Replace(wanted)) = on_bundle(db(), &small, to("large")) else {
         unreachable!("it is allowed");
     };
@@ -362,7 +365,7 @@ fn plans_of_a_bundle_are_changed_only_as_its_author_allows() {
         "db-2",
         "a new plan is the current one"
     );
-    let large = of_bundle("large", Standing::Ready);
+    let large = of_bundle("large", Lifecycle::Ready);
     assert_eq!(
         told(on_bundle(db(), &large, to("small"))),
         "422 PlanChangeNotSupported"
@@ -377,10 +380,10 @@ fn plans_of_a_bundle_are_changed_only_as_its_author_allows() {
         "400 PlanUnknown"
     );
     let gone = bundles::marked(db(), BundlePhase::Marked);
-    let refusal = on_bundle(gone, &small, to("large")).unwrap_err();
+    let error = on_bundle(gone, &small, to("large")).unwrap_err();
     assert_eq!(
-        (refusal.status().as_u16(), refusal.word()),
+        (error.status().as_u16(), error.word()),
         (422, "PlanChangeNotSupported")
     );
-    assert!(refusal.to_string().contains("hub-db"), "{refusal}");
+    assert!(error.to_string().contains("hub-db"), "{error}");
 }

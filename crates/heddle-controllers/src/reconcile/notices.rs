@@ -1,4 +1,4 @@
-//! What in a change of status is worth telling people: readiness that turns, operations that begin and end, and what a
+//! Which Kubernetes Events a change of status is worth (a notice, to tell them from the events of the mesh): readiness that turns, operations that begin and end, and what a
 //! kind names beyond that.
 
 use heddle_api::conditions::{Condition, ConditionType, Conditions, READY, Reason, Status};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// What a kind's readers want to hear beyond readiness and operations, and what they do not.
 #[derive(Debug, Clone, Copy)]
-pub struct News {
+pub struct Notices {
     /// Further conditions whose turn to `False` is told.
     pub also: &'static [ConditionType],
     /// Reasons for not being ready that are as it should be.
@@ -20,7 +20,7 @@ pub struct News {
     pub is_assembled: bool,
 }
 
-impl News {
+impl Notices {
     /// Readiness and operations, and no more.
     pub const PLAIN: Self = Self {
         also: &[],
@@ -37,7 +37,7 @@ impl News {
 }
 
 /// The Events that a change of status amounts to. Pure.
-pub(super) fn news(wanted: &News, before: &Value, after: &Value) -> Vec<Event> {
+pub(super) fn notices(wanted: &Notices, before: &Value, after: &Value) -> Vec<Event> {
     let operation = operation(before, after);
     let stands = progress(after).map(|is| is.state);
     let is_under_way = stands == Some(OperationState::InProgress);
@@ -65,7 +65,7 @@ pub(super) fn news(wanted: &News, before: &Value, after: &Value) -> Vec<Event> {
         .collect()
 }
 
-fn phase(wanted: &News, before: &Value, after: &Value) -> Option<Event> {
+fn phase(wanted: &Notices, before: &Value, after: &Value) -> Option<Event> {
     let is = after.get("phase")?.as_str()?;
     let mut told = wanted.phases.iter();
     let (name, meaning) = told.find(|(name, _)| *name == is)?;
@@ -146,11 +146,11 @@ mod tests {
     use super::*;
 
     fn told(before: Value, after: Value) -> Vec<String> {
-        told_of(&News::PLAIN, before, after)
+        told_of(&Notices::PLAIN, before, after)
     }
 
-    fn told_of(wanted: &News, before: Value, after: Value) -> Vec<String> {
-        let news = news(wanted, &before, &after);
+    fn told_of(wanted: &Notices, before: Value, after: Value) -> Vec<String> {
+        let news = notices(wanted, &before, &after);
         let line = |event: &Event| format!("{:?} {}", event.type_, event.reason);
         news.iter().map(line).collect()
     }
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(told(json!(null), ready("True")), nothing);
         assert_eq!(told(ready("True"), ready("True")), nothing);
         assert_eq!(told(json!(null), ready("False")), ["Warning Because"]);
-        let of_parts = |before: Value| told_of(&News::ASSEMBLED, before, ready("False"));
+        let of_parts = |before: Value| told_of(&Notices::ASSEMBLED, before, ready("False"));
         assert_eq!(of_parts(json!(null)), nothing);
         for before in ["Unknown", "True"] {
             assert_eq!(of_parts(ready(before)), ["Warning Because"]);
@@ -217,7 +217,7 @@ mod tests {
             both
         };
         let made = with("inProgress", "False");
-        let while_made = told_of(&News::ASSEMBLED, with("inProgress", "Unknown"), made);
+        let while_made = told_of(&Notices::ASSEMBLED, with("inProgress", "Unknown"), made);
         assert_eq!(while_made, nothing, "the operation says so");
         assert_eq!(
             told(with("inProgress", "False"), with("succeeded", "True")),
@@ -241,11 +241,11 @@ mod tests {
             name: "Idle",
             meaning: "",
         };
-        let wanted = News {
+        let wanted = Notices {
             also: &[ACCEPTED],
             usual: &[IDLE],
             phases: &[("Over", "it is over")],
-            ..News::PLAIN
+            ..Notices::PLAIN
         };
         let state = |type_: &str, status: &str, reason: &str| json!({"conditions": [{"type": type_, "status": status, "reason": reason}]});
         let nothing = Vec::<String>::new();

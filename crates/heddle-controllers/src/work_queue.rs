@@ -1,4 +1,4 @@
-//! Wake-ups on their way to one controller: which objects to look at, and nothing about why.
+//! The work queue of one controller: keys to reconcile, deduplicated, and nothing about why.
 //!
 //! However often an object is named before the controller gets to it, it is waiting once; the queue is therefore bounded by
 //! the number of objects.
@@ -14,44 +14,44 @@ use kube::runtime::reflector::ObjectRef;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-pub(crate) struct Inbox<K: Resource<DynamicType = ()>>(Arc<Inner<K>>);
+pub(crate) struct WorkQueue<K: Resource<DynamicType = ()>>(Arc<Inner<K>>);
 
 struct Inner<K: Resource<DynamicType = ()>> {
-    waiting: Mutex<Waiting<K>>,
-    bell: Notify,
+    waiting: Mutex<Pending<K>>,
+    not_empty: Notify,
 }
 
-struct Waiting<K: Resource<DynamicType = ()>> {
+struct Pending<K: Resource<DynamicType = ()>> {
     order: VecDeque<ObjectRef<K>>,
     known: HashSet<ObjectRef<K>>,
 }
 
-impl<K: Resource<DynamicType = ()>> Clone for Inbox<K> {
+impl<K: Resource<DynamicType = ()>> Clone for WorkQueue<K> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<K: Resource<DynamicType = ()>> Inbox<K> {
+impl<K: Resource<DynamicType = ()>> WorkQueue<K> {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Inner {
-            waiting: Mutex::new(Waiting {
+            waiting: Mutex::new(Pending {
                 order: VecDeque::new(),
                 known: HashSet::new(),
             }),
-            bell: Notify::new(),
+            not_empty: Notify::new(),
         }))
     }
 
-    pub(crate) fn wake(&self, key: ObjectRef<K>) {
+    pub(crate) fn enqueue(&self, key: ObjectRef<K>) {
         let mut waiting = self.0.waiting.lock();
         if waiting.known.insert(key.clone()) {
             waiting.order.push_back(key);
-            self.0.bell.notify_one();
+            self.0.not_empty.notify_one();
         }
     }
 
-    fn take(&self) -> Option<ObjectRef<K>> {
+    fn pop(&self) -> Option<ObjectRef<K>> {
         let mut waiting = self.0.waiting.lock();
         let key = waiting.order.pop_front()?;
         waiting.known.remove(&key);
@@ -60,12 +60,12 @@ impl<K: Resource<DynamicType = ()>> Inbox<K> {
 
     /// What is waiting, as long as there is somebody to look at it. One reader at a time.
     pub(crate) fn stream(self) -> impl Stream<Item = Result<ReconcileRequest<K>, Infallible>> {
-        stream::unfold(self, |inbox| async move {
+        stream::unfold(self, |queue| async move {
             loop {
-                if let Some(key) = inbox.take() {
-                    return Some((Ok(key.into()), inbox));
+                if let Some(key) = queue.pop() {
+                    return Some((Ok(key.into()), queue));
                 }
-                inbox.0.bell.notified().await;
+                queue.0.not_empty.notified().await;
             }
         })
     }

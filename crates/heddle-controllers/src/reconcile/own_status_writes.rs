@@ -1,10 +1,10 @@
-//! Echo: what a controller need not do because it has said it already.
+//! Suppresses wake-ups caused by our own status writes, and throttles progress that is only for people.
 //!
-//! A status that was written comes back as a change of its object. A controller that only says what it sees has nothing to do
-//! for that: recognised is what was written, not the write, so whoever puts something else there is noticed whenever it
-//! arrives. And while an object is on its way to being ready, every part of it that comes would be a status of its own;
-//! these are told now and then, and the last word at once. An object that is on its way out is always looked at, and always
-//! told about.
+//! A status that was written comes back as a change of its object. A controller that does not read its own status has nothing
+//! to do for that: compared is what was written, not the write, so a status that somebody else puts there requeues the object
+//! whenever it arrives. And while an object is becoming ready, every part of it that comes would be a status of its own;
+//! these are written every few seconds, and the last one at once. An object that is being deleted is always reconciled, and
+//! its status always written.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,38 +17,40 @@ use kube::runtime::reflector::ObjectRef;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::Beats;
+use super::Reconciler;
 use crate::watch::{Change, Watched, key_of};
 
 /// How often people are told how far something has come that is not ready yet.
 const PROGRESS_PERIOD: Duration = Duration::from_secs(2);
 
 /// What was last said of each object.
-pub(super) struct Echo<B: Beats>(Arc<Mutex<HashMap<ObjectRef<B::Kind>, Said>>>);
+pub(super) struct OwnStatusWrites<B: Reconciler>(
+    Arc<Mutex<HashMap<ObjectRef<B::Kind>, LastWrite>>>,
+);
 
 #[derive(Debug, Clone, Copy)]
-struct Said {
+struct LastWrite {
     /// Of the status.
     hash: u64,
     /// When it was last written; `None` while that has not been done.
     at: Option<Duration>,
 }
 
-impl<B: Beats> Clone for Echo<B> {
+impl<B: Reconciler> Clone for OwnStatusWrites<B> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<B: Beats> Default for Echo<B> {
+impl<B: Reconciler> Default for OwnStatusWrites<B> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<B: Beats<Kind: Watched>> Echo<B> {
+impl<B: Reconciler<Kind: Watched>> OwnStatusWrites<B> {
     /// Whether a change brings nothing but what this controller has said itself.
-    pub(super) fn recognises(&self, change: &Change<'_, B::Kind>) -> bool {
+    pub(super) fn is_own_write(&self, change: &Change<'_, B::Kind>) -> bool {
         let key = key_of(&**change.object());
         match change {
             Change::Deleted(_) => {
@@ -57,7 +59,7 @@ impl<B: Beats<Kind: Watched>> Echo<B> {
             }
             Change::Applied {
                 old: Some(_), new, ..
-            } if !B::HEEDS_OWN_STATUS && !change.is_written() => {
+            } if !B::READS_OWN_STATUS && !change.is_written() => {
                 let said = self.0.lock().get(&key).copied();
                 let is_said = |is: &Value| said.is_some_and(|said| said.hash == hash(is));
                 new.meta().deletion_timestamp.is_none()
@@ -69,12 +71,12 @@ impl<B: Beats<Kind: Watched>> Echo<B> {
     }
 }
 
-impl<B: Beats> Echo<B> {
+impl<B: Reconciler> OwnStatusWrites<B> {
     /// Takes note of what is about to be said: it may come back before the answer does.
-    pub(super) fn note(&self, key: ObjectRef<B::Kind>, status: &Value) {
-        if !B::HEEDS_OWN_STATUS || B::PROGRESS_WAITS {
+    pub(super) fn expect(&self, key: ObjectRef<B::Kind>, status: &Value) {
+        if !B::READS_OWN_STATUS || B::THROTTLES_PROGRESS {
             let hash = hash(status);
-            self.0.lock().insert(key, Said { hash, at: None });
+            self.0.lock().insert(key, LastWrite { hash, at: None });
         }
     }
 
@@ -93,14 +95,14 @@ impl<B: Beats> Echo<B> {
 
     /// How long the next status of an object can wait, if it can: it is not ready, was not so before, only what people are
     /// told of it differs, and they were told a moment ago. Addresses are not for people only.
-    pub(super) fn pause(
+    pub(super) fn throttle(
         &self,
         key: &ObjectRef<B::Kind>,
         before: &Value,
         after: &Value,
         now: Duration,
     ) -> Option<Duration> {
-        if !B::PROGRESS_WAITS || !differ_in_words_only(before, after) {
+        if !B::THROTTLES_PROGRESS || !differ_in_words_only(before, after) {
             return None;
         }
         if ready(before)? == "True" || ready(after)? == "True" {
@@ -133,10 +135,10 @@ fn ready(status: &Value) -> Option<&str> {
 }
 
 /// The status of an object, but for what others write there.
-pub(super) fn status_of<B: Beats>(object: &B::Kind) -> Result<Value, serde_json::Error> {
+pub(super) fn status_of<B: Reconciler>(object: &B::Kind) -> Result<Value, serde_json::Error> {
     let mut status = serde_json::to_value(object)?["status"].take();
     if let Some(fields) = status.as_object_mut() {
-        fields.retain(|name, _| !B::FOREIGN.contains(&name.as_str()));
+        fields.retain(|name, _| !B::FOREIGN_FIELDS.contains(&name.as_str()));
     }
     Ok(status)
 }
@@ -170,16 +172,16 @@ mod tests {
     fn only_what_it_has_said_itself_leaves_a_controller_alone() {
         let said = json!({"status": {"observedGeneration": 1}});
         let (before, after) = (mapping(json!({})), mapping(said.clone()));
-        let echo = Echo::<Mappings>::default();
+        let own_writes = OwnStatusWrites::<Mappings>::default();
         let recognises = |old: Option<&Arc<ApplicationMapping>>, new: &Arc<ApplicationMapping>| {
-            echo.recognises(&Change::between(old, new))
+            own_writes.is_own_write(&Change::between(old, new))
         };
         assert!(!recognises(Some(&before), &after), "nothing was said yet");
         let status = status_of::<Mappings>(&after).unwrap();
-        echo.note(key_of(&*after), &status);
+        own_writes.expect(key_of(&*after), &status);
         assert!(recognises(Some(&before), &after));
         assert!(!recognises(None, &after), "it was not known before");
-        assert!(!echo.recognises(&Change::Listed(&after)));
+        assert!(!own_writes.is_own_write(&Change::Listed(&after)));
         let differs = |change: Value| {
             let mut object = said.clone();
             json_patch::merge(&mut object, &change);
@@ -194,7 +196,7 @@ mod tests {
             "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": said["status"],
         }));
         assert!(!recognises(Some(&leaving), &leaving));
-        assert!(!echo.recognises(&Change::Deleted(&after)));
+        assert!(!own_writes.is_own_write(&Change::Deleted(&after)));
         assert!(!recognises(Some(&before), &after), "a namesake is another");
     }
 
@@ -203,10 +205,10 @@ mod tests {
         let object: Arc<heddle_api::Application> = Arc::new(
             serde_json::from_value(json!({"metadata": {"name": "shop"}, "spec": {}})).unwrap(),
         );
-        let echo = Echo::<Applications>::default();
+        let own_writes = OwnStatusWrites::<Applications>::default();
         let status = status_of::<Applications>(&object).unwrap();
-        echo.note(key_of(&*object), &status);
-        assert!(!echo.recognises(&Change::between(Some(&object), &object)));
+        own_writes.expect(key_of(&*object), &status);
+        assert!(!own_writes.is_own_write(&Change::between(Some(&object), &object)));
     }
 
     #[test]
@@ -216,29 +218,46 @@ mod tests {
             let ready = json!({"type": "Ready", "status": ready, "reason": reason});
             json!({"conditions": [ready], "observedGeneration": generation})
         };
-        let echo = Echo::<Mappings>::default();
+        let own_writes = OwnStatusWrites::<Mappings>::default();
         let second = Duration::from_secs(1);
         let (first, next) = (status("False", "A", 1), status("False", "B", 1));
-        assert_eq!(echo.pause(&key, &json!(null), &first, Duration::ZERO), None);
-        echo.note(key.clone(), &first);
         assert_eq!(
-            echo.pause(&key, &first, &next, second),
+            own_writes.throttle(&key, &json!(null), &first, Duration::ZERO),
+            None
+        );
+        own_writes.expect(key.clone(), &first);
+        assert_eq!(
+            own_writes.throttle(&key, &first, &next, second),
             None,
             "it was not written"
         );
-        echo.written(&key, Duration::ZERO);
-        assert_eq!(echo.pause(&key, &first, &next, second), Some(second));
-        assert_eq!(echo.pause(&key, &first, &next, 2 * second), None);
+        own_writes.written(&key, Duration::ZERO);
+        assert_eq!(
+            own_writes.throttle(&key, &first, &next, second),
+            Some(second)
+        );
+        assert_eq!(own_writes.throttle(&key, &first, &next, 2 * second), None);
         let unknown = status("Unknown", "B", 1);
-        assert_eq!(echo.pause(&key, &first, &unknown, second), Some(second));
+        assert_eq!(
+            own_writes.throttle(&key, &first, &unknown, second),
+            Some(second)
+        );
         for word in [status("True", "", 1), status("False", "B", 2)] {
-            assert_eq!(echo.pause(&key, &first, &word, second), None, "{word}");
-            assert_eq!(echo.pause(&key, &word, &first, second), None, "{word}");
+            assert_eq!(
+                own_writes.throttle(&key, &first, &word, second),
+                None,
+                "{word}"
+            );
+            assert_eq!(
+                own_writes.throttle(&key, &word, &first, second),
+                None,
+                "{word}"
+            );
         }
         let mut addressed = next;
         addressed["sinkUri"] = json!("http://x.example/");
-        assert_eq!(echo.pause(&key, &first, &addressed, second), None);
-        assert_eq!(echo.pause(&key, &addressed, &first, second), None);
+        assert_eq!(own_writes.throttle(&key, &first, &addressed, second), None);
+        assert_eq!(own_writes.throttle(&key, &addressed, &first, second), None);
     }
 
     #[test]
@@ -255,15 +274,15 @@ mod tests {
             let ready = json!({"type": "Ready", "status": "False", "reason": description});
             json!({"conditions": [ready], "operation": operation})
         };
-        let echo = Echo::<Instances>::default();
+        let own_writes = OwnStatusWrites::<Instances>::default();
         let first = status("inProgress", "A");
-        echo.note(key.clone(), &first);
-        echo.written(&key, Duration::ZERO);
-        let pause = |after: &Value| echo.pause(&key, &first, after, Duration::ZERO);
+        own_writes.expect(key.clone(), &first);
+        own_writes.written(&key, Duration::ZERO);
+        let pause = |after: &Value| own_writes.throttle(&key, &first, after, Duration::ZERO);
         assert_eq!(pause(&status("inProgress", "B")), Some(PROGRESS_PERIOD));
         assert_eq!(pause(&status("failed", "A")), None);
-        assert!(!echo.recognises(&Change::between(Some(&object), &object)));
-        echo.recognises(&Change::Deleted(&object));
+        assert!(!own_writes.is_own_write(&Change::between(Some(&object), &object)));
+        own_writes.is_own_write(&Change::Deleted(&object));
         assert_eq!(
             pause(&status("inProgress", "B")),
             None,

@@ -35,11 +35,15 @@ pub(crate) trait Provisioned:
     /// The id under which the platform knows it.
     fn id(&self) -> &str;
     /// What was asked last.
-    fn asked(&self) -> Option<&OperationRequest>;
+    fn requested(&self) -> Option<&OperationRequest>;
     /// How far something asked has come, though perhaps not what was asked last.
     fn told(&self) -> Option<&OperationProgress>;
     /// Puts a new operation in the place of the last.
-    fn ask(&mut self, operation: OperationRequest, identity: Option<&OriginatingIdentity>);
+    fn set_requested(
+        &mut self,
+        operation: OperationRequest,
+        identity: Option<&OriginatingIdentity>,
+    );
     /// Whether it has ever been finished.
     fn is_in_force(&self) -> bool;
     /// Conditions, and the generation they are about.
@@ -67,7 +71,7 @@ pub(crate) trait Provisioned:
 
     /// How far the operation that was asked last has come; `None` before a controller has looked at it.
     fn progress(&self) -> Option<&OperationProgress> {
-        let asked = self.asked()?;
+        let asked = self.requested()?;
         self.told().filter(|told| told.id == asked.id)
     }
 
@@ -97,13 +101,17 @@ impl Provisioned for ServiceInstance {
     fn id(&self) -> &str {
         &self.spec.instance_id
     }
-    fn asked(&self) -> Option<&OperationRequest> {
+    fn requested(&self) -> Option<&OperationRequest> {
         self.spec.operation.as_ref()
     }
     fn told(&self) -> Option<&OperationProgress> {
         self.status.as_ref()?.operation.as_ref()
     }
-    fn ask(&mut self, operation: OperationRequest, identity: Option<&OriginatingIdentity>) {
+    fn set_requested(
+        &mut self,
+        operation: OperationRequest,
+        identity: Option<&OriginatingIdentity>,
+    ) {
         self.spec.operation = Some(operation);
         self.spec.originating_identity = identity.cloned();
     }
@@ -121,7 +129,7 @@ impl Provisioned for ServiceInstance {
     fn is_unresolved(&self) -> bool {
         self.spec.application.is_none()
             && self.spec.revision_ref.is_none()
-            && matches!(Standing::of(self), Standing::Making)
+            && matches!(Lifecycle::of(self), Lifecycle::Making)
     }
     fn observed(&self) -> Option<(&Conditions, Option<i64>)> {
         let status = self.status.as_ref()?;
@@ -135,13 +143,17 @@ impl Provisioned for ServiceBinding {
     fn id(&self) -> &str {
         &self.spec.binding_id
     }
-    fn asked(&self) -> Option<&OperationRequest> {
+    fn requested(&self) -> Option<&OperationRequest> {
         self.spec.operation.as_ref()
     }
     fn told(&self) -> Option<&OperationProgress> {
         self.status.as_ref()?.operation.as_ref()
     }
-    fn ask(&mut self, operation: OperationRequest, identity: Option<&OriginatingIdentity>) {
+    fn set_requested(
+        &mut self,
+        operation: OperationRequest,
+        identity: Option<&OriginatingIdentity>,
+    ) {
         self.spec.operation = Some(operation);
         self.spec.originating_identity = identity.cloned();
     }
@@ -166,7 +178,7 @@ impl Provisioned for ServiceBinding {
 
 /// Where something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Lifecycle {
     Making,
     /// It was given up, though the controllers may still bring it about.
     MakeFailed,
@@ -178,9 +190,9 @@ pub(crate) enum Standing {
     RemoveFailed,
 }
 
-impl Standing {
+impl Lifecycle {
     pub(crate) fn of<K: Provisioned>(object: &K) -> Self {
-        let kind = object.asked().map(|asked| asked.kind);
+        let kind = object.requested().map(|asked| asked.kind);
         let state = object.progress().map(|progress| progress.state);
         let failed = state == Some(OperationState::Failed);
         let leaving = object.meta().deletion_timestamp.is_some();
@@ -230,10 +242,10 @@ impl Report {
     pub(crate) const FAILED: &'static str = "failed";
 
     pub(crate) fn of<K: Provisioned>(object: &K, now: Timestamp) -> Self {
-        let accepted = object.asked().map(|asked| asked.accepted_at.0);
+        let accepted = object.requested().map(|asked| asked.accepted_at.0);
         let mut report = match object.progress() {
             Some(progress) => Self::of_progress(progress),
-            None if object.asked().is_none() && object.is_ready() => {
+            None if object.requested().is_none() && object.is_ready() => {
                 Self::plain(Self::SUCCEEDED, None)
             }
             None => Self::plain(
@@ -243,7 +255,7 @@ impl Report {
         };
         let removed = object.meta().deletion_timestamp.is_some();
         let asked_to = matches!(
-            object.asked().map(|asked| asked.kind),
+            object.requested().map(|asked| asked.kind),
             Some(OperationKind::Deprovision | OperationKind::Unbind)
         );
         if removed && !asked_to {

@@ -1,7 +1,7 @@
-//! What the watches last saw, for whoever needs no more than that.
+//! The cache that the watches fill, for whoever needs no live read.
 //!
-//! A round reads the object that it is about from the server. Of what stands around that object, a status only has to
-//! follow: whatever is newer than what is known here wakes the same round again when it arrives. Two rules make that
+//! A reconcile reads the object that it is about from the server. Of what stands around that object, a status only has to
+//! follow: whatever is newer than what is known here requeues the same object when it arrives. Two rules make that
 //! true. A controller takes from here only what it is woken for, and it takes away nothing for a reason that it knows
 //! from here only: what goes is decided by live reads.
 
@@ -13,43 +13,43 @@ use std::sync::Arc;
 use kube::runtime::reflector::{ObjectRef, Store};
 use tokio::sync::watch;
 
-use crate::watch::{Hub, Watched};
+use crate::watch::{SharedWatch, Watched};
 
 /// The states that all watches have brought so far, by kind.
 #[derive(Clone, Default)]
-pub(crate) struct Sight(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub(crate) struct WatchCache(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
-struct Seen<K: Watched> {
+struct CachedKind<K: Watched> {
     store: Store<K>,
     is_complete: watch::Receiver<bool>,
 }
 
-impl Debug for Sight {
+impl Debug for WatchCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Sight").field(&self.0.len()).finish()
     }
 }
 
-impl Sight {
+impl WatchCache {
     /// Adds a kind. The watch must be of all namespaces, for what is not seen here is not there, and keep objects whole.
-    pub(crate) fn with<K: Watched>(self, hub: &Hub<K>) -> Self {
+    pub(crate) fn with<K: Watched>(self, shared_watch: &SharedWatch<K>) -> Self {
         assert!(
-            hub.keeps_all(),
+            shared_watch.is_untrimmed(),
             "a status cannot follow the gist of {}",
             K::kind(&())
         );
-        self.over(hub.store(), hub.is_complete())
+        self.over(shared_watch.store(), shared_watch.is_complete())
     }
 
     fn over<K: Watched>(mut self, store: Store<K>, is_complete: watch::Receiver<bool>) -> Self {
-        let seen = Seen { store, is_complete };
+        let seen = CachedKind { store, is_complete };
         self.0.insert(TypeId::of::<K>(), Arc::new(seen));
         self
     }
 
     /// Adds a kind of which one object is there, and no other.
     #[cfg(test)]
-    pub(crate) fn showing<K: Watched>(self, object: K) -> Self {
+    pub(crate) fn containing<K: Watched>(self, object: K) -> Self {
         use kube::runtime::reflector;
         use kube::runtime::watcher::Event;
 
@@ -89,7 +89,10 @@ impl Sight {
 
     /// The states of a kind, once its first list is in.
     fn store<K: Watched>(&self) -> Option<&Store<K>> {
-        let seen = self.0.get(&TypeId::of::<K>())?.downcast_ref::<Seen<K>>()?;
+        let seen = self
+            .0
+            .get(&TypeId::of::<K>())?
+            .downcast_ref::<CachedKind<K>>()?;
         seen.is_complete.borrow().then_some(&seen.store)
     }
 }
@@ -112,9 +115,9 @@ mod tests {
     fn nothing_counts_as_absent_before_all_that_is_there_was_seen() {
         let (store, mut writer) = reflector::store();
         let is_complete = watch::Sender::new(false);
-        let sight = Sight::default().over(store, is_complete.subscribe());
+        let cache = WatchCache::default().over(store, is_complete.subscribe());
         let found = |name: &str| -> Option<Option<String>> {
-            let found = sight.find::<Channel>(Some("team"), name)?;
+            let found = cache.find::<Channel>(Some("team"), name)?;
             Some(found.and_then(|channel| channel.metadata.name))
         };
         assert_eq!(found("a"), None);
@@ -122,20 +125,20 @@ mod tests {
         writer.apply_watcher_event(&Event::InitApply(channel("a")));
         assert_eq!(found("a"), None);
         assert_eq!(found("b"), None);
-        assert!(sight.some::<Channel>(&[]).is_none());
+        assert!(cache.some::<Channel>(&[]).is_none());
         writer.apply_watcher_event(&Event::InitDone);
         is_complete.send_replace(true);
         assert_eq!(found("a"), Some(Some("a".to_owned())));
         assert_eq!(found("b"), Some(None));
-        assert_eq!(sight.all::<Channel>().map(|all| all.len()), Some(1));
+        assert_eq!(cache.all::<Channel>().map(|all| all.len()), Some(1));
         let keys = ["b", "a"].map(|name| ObjectRef::new(name).within("team"));
         assert_eq!(
-            sight.some::<Channel>(&keys).map(|some| some.len()),
+            cache.some::<Channel>(&keys).map(|some| some.len()),
             Some(1),
             "of what is not there nothing is known"
         );
         assert!(
-            sight.find::<Application>(None, "a").is_none(),
+            cache.find::<Application>(None, "a").is_none(),
             "nobody watches that kind"
         );
     }

@@ -14,7 +14,7 @@ const CHALLENGE: HeaderValue =
 
 /// An answer, before it is bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct OsbResponse {
     pub(crate) status: StatusCode,
     pub(crate) body: Map<String, Value>,
     /// A body that is bytes already, instead of `body`.
@@ -27,7 +27,7 @@ pub(crate) struct Answer {
     pub(crate) authenticate: bool,
 }
 
-impl Answer {
+impl OsbResponse {
     pub(crate) fn new(status: StatusCode, body: Map<String, Value>) -> Self {
         Self {
             status,

@@ -1,7 +1,7 @@
-//! What wakes a controller, and the loop that it wakes.
+//! What enqueues an object for its controller, and the loop that takes it from the queue.
 //!
 //! An object is looked at when it changes, when something it refers to looks different, when the mesh answers differently
-//! for it or its run moves on, and in any case once per resync period. None of these says why; the round reads everything again.
+//! for it or its run moves on, and in any case once per resync period. None of these says why; the reconcile reads everything again.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -17,94 +17,99 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use super::{Beats, Ctx, Echo, Error, Machine, on_error, reconcile};
-use crate::outlook::Seen;
+use super::{Ctx, Error, OwnStatusWrites, ReconcileLoop, Reconciler, on_error, reconcile};
+use crate::referenced::Referenced;
 use crate::references::{Index, Target};
-use crate::wake::Inbox;
-use crate::watch::{Change, Hub, Watched, key_of, sorted};
+use crate::watch::{Change, SharedWatch, Watched, key_of, sorted};
+use crate::work_queue::WorkQueue;
 use crate::{Bundles, DataPlane};
 
-/// What one round causes (children, a status) comes back as several wake-ups; together they are one.
+/// What one reconcile causes (children, a status) comes back as several wake-ups; together they are one.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// Objects whose failures are remembered; more than that fail together only when the API server does.
-const KEYS_MAX: usize = 100_000;
+const BACKOFF_KEYS_MAX: usize = 100_000;
 
 /// One controller, while it is being connected to what wakes it.
-pub(crate) struct Controller<B: Beats> {
-    beats: B,
+pub(crate) struct Controller<B: Reconciler> {
+    reconciler: B,
     store: Store<B::Kind>,
-    inbox: Inbox<B::Kind>,
+    queue: WorkQueue<B::Kind>,
     index: Index<B::Kind>,
-    echo: Echo<B>,
+    own_writes: OwnStatusWrites<B>,
 }
 
-impl<B: Beats<Kind: Watched>> Controller<B> {
+impl<B: Reconciler<Kind: Watched>> Controller<B> {
     /// A controller that is woken by its own kind. `targets` says what else an object refers to.
     pub(crate) fn new(
-        beats: B,
-        hub: &mut Hub<B::Kind>,
+        reconciler: B,
+        shared_watch: &mut SharedWatch<B::Kind>,
         targets: fn(&B::Kind) -> Vec<Target>,
     ) -> Self {
-        let (inbox, index, echo) = (Inbox::new(), Index::new(), Echo::default());
-        let store = hub.store();
+        let (queue, index, own_writes) =
+            (WorkQueue::new(), Index::new(), OwnStatusWrites::default());
+        let store = shared_watch.store();
         {
-            let (inbox, index, echo) = (inbox.clone(), index.clone(), Echo::clone(&echo));
-            hub.listen(move |change| {
+            let (queue, index, own_writes) = (
+                queue.clone(),
+                index.clone(),
+                OwnStatusWrites::clone(&own_writes),
+            );
+            shared_watch.on_change(move |change| {
                 index.update(change, targets);
                 // Nothing is left to do for what is gone.
-                if !echo.recognises(change) && !matches!(change, Change::Deleted(_)) {
-                    inbox.wake(key_of(&**change.object()));
+                if !own_writes.is_own_write(change) && !matches!(change, Change::Deleted(_)) {
+                    queue.enqueue(key_of(&**change.object()));
                 }
             });
         }
         Self {
-            beats,
+            reconciler,
             store,
-            inbox,
+            queue,
             index,
-            echo,
+            own_writes,
         }
     }
 
     /// Wakes the object that `whom` names when anything changes in that kind.
-    pub(crate) fn wakes<T: Watched>(
+    pub(crate) fn requeue_mapped<T: Watched>(
         self,
-        hub: &mut Hub<T>,
+        shared_watch: &mut SharedWatch<T>,
         whom: fn(&T) -> Option<ObjectRef<B::Kind>>,
     ) -> Self {
-        let inbox = self.inbox.clone();
-        hub.listen(move |change| {
+        let queue = self.queue.clone();
+        shared_watch.on_change(move |change| {
             whom(change.object())
                 .into_iter()
-                .for_each(|key| inbox.wake(key));
+                .for_each(|key| queue.enqueue(key));
         });
         self
     }
 
     /// Wakes the objects that `whom` finds in a change of that kind.
-    pub(crate) fn hears<T: Watched>(
+    pub(crate) fn requeue_each_mapped<T: Watched>(
         self,
-        hub: &mut Hub<T>,
+        shared_watch: &mut SharedWatch<T>,
         whom: impl Fn(&Change<'_, T>) -> Vec<ObjectRef<B::Kind>> + Send + 'static,
     ) -> Self {
-        let inbox = self.inbox.clone();
-        hub.listen(move |change| {
+        let queue = self.queue.clone();
+        shared_watch.on_change(move |change| {
             for key in whom(change) {
-                inbox.wake(key);
+                queue.enqueue(key);
             }
         });
         self
     }
 
     /// Wakes whoever refers to what `about` finds in a change of that kind.
-    pub(crate) fn follows_by<T: Watched>(
+    pub(crate) fn requeue_referrers_of<T: Watched>(
         self,
-        hub: &mut Hub<T>,
+        shared_watch: &mut SharedWatch<T>,
         about: fn(&Change<'_, T>) -> Vec<Target>,
     ) -> Self {
         let index = self.index.clone();
-        self.hears(hub, move |change| {
+        self.requeue_each_mapped(shared_watch, move |change| {
             let targets = about(change);
             targets
                 .iter()
@@ -114,39 +119,48 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
     }
 
     /// Wakes whoever refers to an object of that kind when anything changes in it.
-    pub(crate) fn follows_closely<T: Watched>(self, hub: &mut Hub<T>) -> Self {
-        let (inbox, index) = (self.inbox.clone(), self.index.clone());
-        hub.listen(move |change| {
+    pub(crate) fn requeue_referrers_on_change<T: Watched>(
+        self,
+        shared_watch: &mut SharedWatch<T>,
+    ) -> Self {
+        let (queue, index) = (self.queue.clone(), self.index.clone());
+        shared_watch.on_change(move |change| {
             for key in index.referrers(&**change.object()) {
-                inbox.wake(key);
+                queue.enqueue(key);
             }
         });
         self
     }
 
     /// Wakes whoever refers to an object of that kind when it comes or goes.
-    pub(crate) fn follows_existence<T: Watched>(self, hub: &mut Hub<T>) -> Self {
-        let (inbox, index) = (self.inbox.clone(), self.index.clone());
-        hub.listen(move |change| {
+    pub(crate) fn requeue_referrers_on_existence<T: Watched>(
+        self,
+        shared_watch: &mut SharedWatch<T>,
+    ) -> Self {
+        let (queue, index) = (self.queue.clone(), self.index.clone());
+        shared_watch.on_change(move |change| {
             if matches!(change, Change::Applied { old: Some(_), .. }) {
                 return;
             }
             for key in index.referrers(&**change.object()) {
-                inbox.wake(key);
+                queue.enqueue(key);
             }
         });
         self
     }
 
     /// Wakes whoever refers to an object of that kind when it looks different from outside.
-    pub(crate) fn follows<T: Watched + Seen>(self, hub: &mut Hub<T>) -> Self {
-        let (inbox, index) = (self.inbox.clone(), self.index.clone());
-        hub.listen(move |change| {
-            if !looks_different(change) {
+    pub(crate) fn requeue_referrers<T: Watched + Referenced>(
+        self,
+        shared_watch: &mut SharedWatch<T>,
+    ) -> Self {
+        let (queue, index) = (self.queue.clone(), self.index.clone());
+        shared_watch.on_change(move |change| {
+            if !referenced_state_changed(change) {
                 return;
             }
             for key in index.referrers(&**change.object()) {
-                inbox.wake(key);
+                queue.enqueue(key);
             }
         });
         self
@@ -155,12 +169,12 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
     /// Wakes objects for which the mesh answers differently, until the future is dropped. `view` hashes every answer
     /// that the status of an object depends on: the answers themselves and not what they mean for the object, which may
     /// be the same before and after both have moved on.
-    pub(crate) fn heeds_mesh(
+    pub(crate) fn requeue_on_mesh_change(
         &self,
         plane: Arc<dyn DataPlane>,
         view: fn(&dyn DataPlane, &B::Kind, &mut DefaultHasher),
     ) -> BoxFuture<'static, ()> {
-        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        let (store, queue) = (self.store.clone(), self.queue.clone());
         async move {
             let mut seen = 0;
             let mut known: HashMap<ObjectRef<B::Kind>, u64> = HashMap::new();
@@ -174,7 +188,7 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
                     view(&*plane, &object, &mut hasher);
                     let (key, stamp) = (key_of(&*object), hasher.finish());
                     if *known.get(&key).unwrap_or(&unasked) != stamp {
-                        inbox.wake(key.clone());
+                        queue.enqueue(key.clone());
                     }
                     if stamp != unasked {
                         now.insert(key, stamp);
@@ -188,19 +202,19 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
 
     /// Wakes objects whose run is under way, as `is_under_way` says, whenever some run may have moved on, until the future is
     /// dropped. Which run it was is not asked: few are under way at once.
-    pub(crate) fn heeds_runs(
+    pub(crate) fn requeue_on_run_change(
         &self,
         bundles: Arc<dyn Bundles>,
         is_under_way: fn(&B::Kind) -> bool,
     ) -> BoxFuture<'static, ()> {
-        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        let (store, queue) = (self.store.clone(), self.queue.clone());
         async move {
             let mut seen = 0;
             loop {
                 seen = bundles.changed(seen).await;
                 let objects = sorted(store.state());
                 for object in objects.iter().filter(|object| is_under_way(object)) {
-                    inbox.wake(key_of(&**object));
+                    queue.enqueue(key_of(&**object));
                 }
             }
         }
@@ -212,22 +226,22 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
         let config = Config::default()
             .concurrency(ctx.options.concurrency)
             .debounce(DEBOUNCE);
-        let machine = Arc::new(Machine {
+        let reconcile_loop = Arc::new(ReconcileLoop {
             backoff: Mutex::new(KeyedBackoff::new(
                 Limits::default(),
                 ctx.options.chance.clone(),
-                KEYS_MAX,
+                BACKOFF_KEYS_MAX,
             )),
             ctx,
-            echo: self.echo,
-            beats: self.beats,
+            own_writes: self.own_writes,
+            reconciler: self.reconciler,
         });
         applier(
-            |wake, machine| task(reconcile::<B>(wake, machine)),
+            |wake, reconcile_loop| task(reconcile::<B>(wake, reconcile_loop)),
             on_error::<B>,
-            machine,
+            reconcile_loop,
             self.store,
-            self.inbox.stream(),
+            self.queue.stream(),
             config,
         )
         .for_each(|outcome| {
@@ -241,18 +255,18 @@ impl<B: Beats<Kind: Watched>> Controller<B> {
 }
 
 /// Whether others see something else than before.
-pub(crate) fn looks_different<T: Seen>(change: &Change<'_, T>) -> bool {
+pub(crate) fn referenced_state_changed<T: Referenced>(change: &Change<'_, T>) -> bool {
     match change {
         Change::Applied {
             old: Some(old),
             new,
             ..
-        } => old.outlook() != new.outlook(),
+        } => old.referenced_state() != new.referenced_state(),
         _ => true,
     }
 }
 
-/// A round as a task of its own, so that rounds use all cores; it is dropped with this future.
+/// A reconcile as a task of its own, so that reconciles use all cores; it is dropped with this future.
 fn task(
     round: impl Future<Output = Result<Action, Error>> + Send + 'static,
 ) -> BoxFuture<'static, Result<Action, Error>> {
@@ -261,7 +275,7 @@ fn task(
     async move {
         match tasks.join_next().await {
             Some(Ok(outcome)) => outcome,
-            // A round catches its own panics, and nobody else holds the task: the runtime is going down.
+            // A reconcile catches its own panics, and nobody else holds the task: the runtime is going down.
             _ => std::future::pending().await,
         }
     }

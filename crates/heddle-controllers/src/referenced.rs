@@ -1,4 +1,4 @@
-//! What others see of an object: whether it is there to stay, whether it is ready, and where it is reached.
+//! The state of an object that others refer to: whether it is there to stay, whether it is ready, and where it is reached.
 
 use heddle_api::broker::BrokerStatus;
 use heddle_api::conditions::{Conditions, READY, Status};
@@ -7,7 +7,7 @@ use heddle_api::{Application, Broker, Channel, HTTPSource, Subscription, Trigger
 use kube::{Resource, ResourceExt as _};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outlook {
+pub(crate) struct ReferencedState {
     pub uid: Option<String>,
     /// Of a Broker, nothing: its claims change that, and nobody else needs to know of them.
     pub generation: Option<i64>,
@@ -69,15 +69,15 @@ impl Readiness {
 }
 
 /// A kind that others may refer to.
-pub(crate) trait Seen: Resource<DynamicType = ()> {
-    fn outlook(&self) -> Outlook;
+pub(crate) trait Referenced: Resource<DynamicType = ()> {
+    fn referenced_state(&self) -> ReferencedState;
 }
 
 /// The status of all these kinds has conditions and the generation they describe; what else is seen differs.
 macro_rules! seen {
     ($kind:ty, $address:expr, $sink:expr) => {
-        impl Seen for $kind {
-            fn outlook(&self) -> Outlook {
+        impl Referenced for $kind {
+            fn referenced_state(&self) -> ReferencedState {
                 let generation = self.meta().generation;
                 let status = self.status.as_ref();
                 let ready = status.map_or_else(
@@ -86,7 +86,7 @@ macro_rules! seen {
                         Readiness::new(&status.conditions, status.observed_generation, generation)
                     },
                 );
-                Outlook {
+                ReferencedState {
                     uid: self.uid(),
                     generation,
                     leaving: self.meta().deletion_timestamp.is_some(),
@@ -110,8 +110,8 @@ seen!(Channel, |status| status.address.clone(), |status| status
 /// A Broker is as ready with one claim more as it was before: otherwise each flow that comes would make all other flows of
 /// its namespace unready for a moment. An implementation that does not say which settings it has seen is judged like
 /// every other kind.
-impl Seen for Broker {
-    fn outlook(&self) -> Outlook {
+impl Referenced for Broker {
+    fn referenced_state(&self) -> ReferencedState {
         let status = self.status.as_ref();
         let is_current = |status: &BrokerStatus| match &status.observed_settings {
             Some(seen) => *seen == self.spec.settings(),
@@ -121,7 +121,7 @@ impl Seen for Broker {
             || Readiness::of(&Conditions::default(), false),
             |status| Readiness::of(&status.conditions, is_current(status)),
         );
-        Outlook {
+        ReferencedState {
             uid: self.uid(),
             generation: None,
             leaving: self.meta().deletion_timestamp.is_some(),
@@ -158,16 +158,16 @@ mod tests {
         let two = json!({"claims": [{"uid": "one"}, {"uid": "two"}]});
         let other = json!({"delivery": {"retry": 3}, "claims": [{"uid": "one"}]});
         let seen = broker(&one, None).spec.settings();
-        let before = broker(&one, Some(&seen)).outlook();
+        let before = broker(&one, Some(&seen)).referenced_state();
         assert!(before.ready.is_true(), "{before:?}");
-        assert_eq!(broker(&two, Some(&seen)).outlook(), before);
-        let changed = broker(&other, Some(&seen)).outlook();
+        assert_eq!(broker(&two, Some(&seen)).referenced_state(), before);
+        let changed = broker(&other, Some(&seen)).referenced_state();
         assert_eq!(changed.ready.status, Status::Unknown, "{changed:?}");
     }
 
     #[test]
     fn a_broker_of_an_implementation_that_names_no_settings_is_judged_by_its_generation() {
-        let outlook = broker(&json!({}), None).outlook();
-        assert_eq!(outlook.ready.status, Status::Unknown, "{outlook:?}");
+        let referenced = broker(&json!({}), None).referenced_state();
+        assert_eq!(referenced.ready.status, Status::Unknown, "{referenced:?}");
     }
 }

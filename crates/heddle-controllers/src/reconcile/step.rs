@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Error;
 
 /// Names a step within its plan, so that the answer finds its place in the world.
-pub type Ticket = &'static str;
+pub type StepName = &'static str;
 
 /// Annotation with the fingerprint of what was applied: tells "as we left it" from "we want less now".
 const APPLIED: &str = "heddle.dev/applied";
@@ -25,7 +25,7 @@ const APPLIED: &str = "heddle.dev/applied";
 pub enum Step {
     /// Server-side apply of these fields, by this controller.
     Apply {
-        ticket: Ticket,
+        step_name: StepName,
         resource: ApiResource,
         namespace: Option<String>,
         name: String,
@@ -35,7 +35,7 @@ pub enum Step {
     },
     /// Creation of what must not exist yet: applying would take in what somebody else has made in the meantime.
     Create {
-        ticket: Ticket,
+        step_name: StepName,
         resource: ApiResource,
         namespace: Option<String>,
         name: String,
@@ -43,7 +43,7 @@ pub enum Step {
     },
     /// Server-side apply that gives way to whoever has said otherwise.
     Offer {
-        ticket: Ticket,
+        step_name: StepName,
         resource: ApiResource,
         namespace: Option<String>,
         name: String,
@@ -52,7 +52,7 @@ pub enum Step {
     /// Replaces the named fields of exactly the state that was looked at. For fields that several writers share, where
     /// applying one's own would not do: claims, finalizers.
     Swap {
-        ticket: Ticket,
+        step_name: StepName,
         resource: ApiResource,
         namespace: Option<String>,
         name: String,
@@ -63,7 +63,7 @@ pub enum Step {
     },
     /// Deletion of exactly the object that was looked at.
     Delete {
-        ticket: Ticket,
+        step_name: StepName,
         resource: ApiResource,
         namespace: Option<String>,
         name: String,
@@ -77,7 +77,7 @@ impl Step {
     /// The step that makes `live` what is wanted, or `None` if it is already.
     ///
     /// `wanted` must name its apiVersion, kind and metadata.name.
-    pub fn ensure<K>(ticket: Ticket, wanted: Value, live: Option<&K>) -> Option<Self>
+    pub fn ensure<K>(step_name: StepName, wanted: Value, live: Option<&K>) -> Option<Self>
     where
         K: Resource<DynamicType = ()> + Serialize,
     {
@@ -95,7 +95,7 @@ impl Step {
             }
         }
         Some(Self::Apply {
-            ticket,
+            step_name,
             resource: ApiResource::erase::<K>(&()),
             namespace: object["metadata"]["namespace"].as_str().map(str::to_owned),
             name: object["metadata"]["name"]
@@ -107,9 +107,9 @@ impl Step {
         })
     }
 
-    /// The step that states fields of the status of another object than the one that the round is about. What this
+    /// The step that states fields of the status of another object than the one that the reconcile is about. What this
     /// controller stated there before and does not state now is taken back.
-    pub fn state<K>(ticket: Ticket, name: &str, status: &Value) -> Self
+    pub fn state<K>(step_name: StepName, name: &str, status: &Value) -> Self
     where
         K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
     {
@@ -118,7 +118,7 @@ impl Step {
             "status": status,
         });
         Self::Apply {
-            ticket,
+            step_name,
             resource: ApiResource::erase::<K>(&()),
             namespace: None,
             name: name.to_owned(),
@@ -128,13 +128,13 @@ impl Step {
     }
 
     /// The step that makes something new; `object` must name its apiVersion, kind and metadata.name.
-    pub fn create<K>(ticket: Ticket, object: Value) -> Self
+    pub fn create<K>(step_name: StepName, object: Value) -> Self
     where
         K: Resource<DynamicType = ()>,
     {
         let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
         Self::Create {
-            ticket,
+            step_name,
             resource: ApiResource::erase::<K>(&()),
             namespace: text("namespace"),
             name: text("name").unwrap_or_default(),
@@ -144,7 +144,7 @@ impl Step {
 
     /// The step that states `fields` of exactly the object that was looked at, and takes back what was stated before and
     /// is not among them; `None` for an object that never was on a server.
-    pub fn offer<K>(ticket: Ticket, live: &K, fields: Value) -> Option<Self>
+    pub fn offer<K>(step_name: StepName, live: &K, fields: Value) -> Option<Self>
     where
         K: Resource<DynamicType = ()>,
     {
@@ -154,7 +154,7 @@ impl Step {
         object["metadata"]["name"] = json!(live.name_any());
         object["metadata"]["uid"] = json!(live.uid()?);
         Some(Self::Offer {
-            ticket,
+            step_name,
             resource: ApiResource::erase::<K>(&()),
             namespace: live.namespace(),
             name: live.name_any(),
@@ -163,13 +163,13 @@ impl Step {
     }
 
     /// The step that removes what was looked at, or `None` if there is nothing.
-    pub fn remove<K>(ticket: Ticket, live: Option<&K>) -> Option<Self>
+    pub fn remove<K>(step_name: StepName, live: Option<&K>) -> Option<Self>
     where
         K: Resource<DynamicType = ()>,
     {
         let live = live.filter(|live| live.meta().deletion_timestamp.is_none())?;
         Some(Self::Delete {
-            ticket,
+            step_name,
             resource: ApiResource::erase::<K>(&()),
             namespace: live.namespace(),
             name: live.name_any(),
@@ -179,11 +179,11 @@ impl Step {
     }
 
     /// The same, but only if the object has not changed in any way since.
-    pub fn remove_unchanged<K>(ticket: Ticket, live: Option<&K>) -> Option<Self>
+    pub fn remove_unchanged<K>(step_name: StepName, live: Option<&K>) -> Option<Self>
     where
         K: Resource<DynamicType = ()>,
     {
-        let mut step = Self::remove(ticket, live)?;
+        let mut step = Self::remove(step_name, live)?;
         if let Self::Delete { version, .. } = &mut step {
             *version = Some(live?.resource_version()?);
         }
@@ -192,7 +192,7 @@ impl Step {
 
     /// The step that replaces the fields in `change` if `live` is still what it was; `None` for an object that never was
     /// on a server.
-    pub fn swap<K>(ticket: Ticket, live: &K, change: Value) -> Option<Self>
+    pub fn swap<K>(step_name: StepName, live: &K, change: Value) -> Option<Self>
     where
         K: Resource<DynamicType = ()>,
     {
@@ -200,7 +200,7 @@ impl Step {
         patch["metadata"]["uid"] = json!(live.uid()?);
         patch["metadata"]["resourceVersion"] = json!(live.resource_version()?);
         Some(Self::Swap {
-            ticket,
+            step_name,
             resource: ApiResource::erase::<K>(&()),
             namespace: live.namespace(),
             name: live.name_any(),
@@ -210,11 +210,11 @@ impl Step {
     }
 
     /// The same for fields of the status.
-    pub fn swap_status<K>(ticket: Ticket, live: &K, status: &Value) -> Option<Self>
+    pub fn swap_status<K>(step_name: StepName, live: &K, status: &Value) -> Option<Self>
     where
         K: Resource<DynamicType = ()>,
     {
-        let mut step = Self::swap(ticket, live, json!({"status": status}))?;
+        let mut step = Self::swap(step_name, live, json!({"status": status}))?;
         if let Self::Swap { of_status, .. } = &mut step {
             *of_status = true;
         }
@@ -222,7 +222,7 @@ impl Step {
     }
 
     /// The step that puts `finalizer` on `live`, or `None` if it is there, or if it is too late.
-    pub fn hold<K>(ticket: Ticket, live: &K, finalizer: &str) -> Option<Self>
+    pub fn hold<K>(step_name: StepName, live: &K, finalizer: &str) -> Option<Self>
     where
         K: Resource<DynamicType = ()>,
     {
@@ -232,14 +232,14 @@ impl Step {
         let mut finalizers = live.finalizers().to_vec();
         finalizers.push(finalizer.to_owned());
         Self::swap(
-            ticket,
+            step_name,
             live,
             json!({"metadata": {"finalizers": finalizers}}),
         )
     }
 
     /// The step that takes `finalizer` off `live` and leaves those of others, or `None` if it is not there.
-    pub fn release<K>(ticket: Ticket, live: &K, finalizer: &str) -> Option<Self>
+    pub fn release<K>(step_name: StepName, live: &K, finalizer: &str) -> Option<Self>
     where
         K: Resource<DynamicType = ()>,
     {
@@ -248,21 +248,21 @@ impl Step {
         }
         let finalizers = live.finalizers().iter();
         let others: Vec<&String> = finalizers.filter(|name| *name != finalizer).collect();
-        Self::swap(ticket, live, json!({"metadata": {"finalizers": others}}))
+        Self::swap(step_name, live, json!({"metadata": {"finalizers": others}}))
     }
 
-    pub fn ticket(&self) -> Ticket {
+    pub fn step_name(&self) -> StepName {
         match self {
-            Self::Apply { ticket, .. }
-            | Self::Create { ticket, .. }
-            | Self::Offer { ticket, .. }
-            | Self::Swap { ticket, .. }
-            | Self::Delete { ticket, .. } => ticket,
+            Self::Apply { step_name, .. }
+            | Self::Create { step_name, .. }
+            | Self::Offer { step_name, .. }
+            | Self::Swap { step_name, .. }
+            | Self::Delete { step_name, .. } => step_name,
         }
     }
 
     /// Sends the request. The answer is the object as the server has it now, `None` if it is gone.
-    pub(super) async fn carry_out(
+    pub(super) async fn execute(
         self,
         client: &Client,
         manager: &str,
@@ -382,7 +382,7 @@ impl Step {
     }
 }
 
-/// A refusal because of what somebody else has done since is not an error: the next round starts from there.
+/// A refusal because of what somebody else has done since is not an error: the next reconcile starts from there.
 fn unless_moved(error: kube::Error, what: String) -> Error {
     match error {
         kube::Error::Api(status) if status.code == 409 => Error::Moved(what),

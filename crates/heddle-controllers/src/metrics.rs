@@ -1,7 +1,7 @@
 //! Numbers about registries and bundles, for Prometheus.
 //!
 //! They are taken from what is watched and from readings as they end, and cost a lock and a few words each. Whoever serves
-//! metrics renders them with [`Numbers::text`].
+//! metrics renders them with [`Metrics::text`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ const SYNC_BOUNDS: [f64; 9] = [0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0
 
 /// The numbers. Clones are the same numbers.
 #[derive(Debug, Clone, Default)]
-pub struct Numbers(Arc<Mutex<All>>);
+pub struct Metrics(Arc<Mutex<All>>);
 
 #[derive(Debug, Default)]
 struct All {
@@ -46,7 +46,7 @@ struct Histogram {
     sum: Duration,
 }
 
-impl Numbers {
+impl Metrics {
     /// A Registry as it is now.
     pub(crate) fn registry(&self, registry: &Registry) {
         let status = registry.status.as_ref();
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn counters_only_grow_and_gauges_follow() {
-        let numbers = Numbers::default();
+        let numbers = Metrics::default();
         let (live, marked) = (bundle("Live"), bundle("Marked"));
         numbers.bundle(None, &live);
         assert!(
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn readings_are_counted_by_how_they_ended() {
-        let numbers = Numbers::default();
+        let numbers = Metrics::default();
         let spec: RegistrySpec = serde_json::from_value(json!({"type": "push"})).unwrap();
         let mut registry = Registry::new("hub", spec);
         registry.status = serde_json::from_value(json!({
