@@ -83,7 +83,7 @@ pub struct Limits {
     pub processes: u32,
     /// Seconds from start to end.
     pub seconds: u32,
-    /// Whether it may use the network of this machine.
+    /// Whether it may connect to others, through heddle's proxy and by its egress rules.
     pub network: bool,
     /// Bytes that the instance may keep on disk, from action to action.
     #[serde(default = "unbounded")]

@@ -296,7 +296,7 @@ pub enum WhenUnavailable {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionPolicy {
-    /// Whether they may use the network of this machine.
+    /// Whether they may connect to others, through heddle's proxy and by its egress rules. Heddle itself is out of reach.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
     /// Megabytes of memory, for all processes of an action together.

@@ -19,12 +19,16 @@
 //!
 //! Nothing runs outside of a sandbox: where the kernel refuses one, [`Runner::check`] says what to do about it and a start
 //! is refused. What a run is for, and whether it is tried again, is decided elsewhere.
+//!
+//! Every run has a network of its own with nothing in it. One that may use the network finds a proxy on its loopback, which is
+//! a thread of the shim: it connects by the same rules as the server does, and not to the server.
 
 mod cgroup;
 mod disk;
 mod files;
 mod log;
 mod mask;
+mod network;
 mod order;
 mod runner;
 pub mod shim;
@@ -34,6 +38,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub use cgroup::LimitedBy;
+pub use network::NetworkRules;
 pub use runner::Runner;
 
 /// Nobody else should run as this user. It needs no entry in any list of users.
@@ -58,6 +63,8 @@ pub struct Options {
     pub archives_count_max: usize,
     /// Bytes of all of them, as files occupy them.
     pub archives_bytes_max: u64,
+    /// Where runs that may use the network may connect to.
+    pub network: NetworkRules,
 }
 
 impl Options {
@@ -72,6 +79,7 @@ impl Options {
             logs_bytes_max: 64 << 20,
             archives_count_max: 200,
             archives_bytes_max: 16 << 30,
+            network: NetworkRules::default(),
         }
     }
 }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::images::{self, Image, Store};
 use crate::registries::{self, Fetch, KeepError, PAGE, Patience, Registries, Request, push};
-use crate::sandbox::{self, Capabilities, Program, Refusal, Runner};
+use crate::sandbox::{self, Capabilities, NetworkRules, Program, Refusal, Runner};
 
 /// What a workshop is made of.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct Options {
     pub tasks: Tasks,
     /// The network, with its policy.
     pub connect: Arc<dyn Connect>,
+    /// The same policy, for actions that may use the network.
+    pub network: NetworkRules,
 }
 
 /// Why a workshop cannot be opened.
@@ -68,7 +70,8 @@ impl Workshop {
         let store = Store::open(&directory.join("images"), options.limits)
             .map_err(|error| Error::Images(error.in_words()))?;
         let shelf = push::Shelf::open(options.vfs.clone(), &directory.join("pushed"))?;
-        let sandbox = sandbox::Options::new(directory.join("sandbox"), options.shim);
+        let mut sandbox = sandbox::Options::new(directory.join("sandbox"), options.shim);
+        sandbox.network = options.network;
         let runner = Runner::open(sandbox, options.clock.clone(), options.chance.clone())?;
         let registries = Registries::new(registries::Options {
             tasks: options.tasks.clone(),

@@ -19,11 +19,11 @@ use heddle_api::action::{Run, RunState};
 use heddle_api::evidence::Reading;
 use heddle_bundles::images::{Image, Limits};
 use heddle_bundles::registries::{self, KeepError, Request, push};
+use heddle_bundles::sandbox::NetworkRules;
 use heddle_bundles::workshop::{self, Workshop};
 use heddle_controllers::{Bundles, Fetch, FetchTrouble, ReadRequest};
 use heddle_rt::Tasks;
 use heddle_rt::net::dial::Network;
-use heddle_rt::net::egress::Egress;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ pub(crate) fn open(
     directory: &Path,
     world: &World,
     tasks: &Tasks,
-    egress: Egress,
+    network: NetworkRules,
 ) -> anyhow::Result<Workshop> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let options = workshop::Options {
@@ -53,7 +53,8 @@ pub(crate) fn open(
         clock: world.clock.clone(),
         chance: world.chance.clone(),
         tasks: tasks.child("bundles"),
-        connect: Arc::new(Network::new(world.clock.clone(), egress)),
+        connect: Arc::new(Network::new(world.clock.clone(), network.egress.clone())),
+        network,
     };
     Workshop::open(options).context("cannot open what bundles need")
 }

@@ -14,6 +14,7 @@ use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
 use heddle_apiserver::{
     ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, SCRAPERS, Tokens,
 };
+use heddle_bundles::sandbox::NetworkRules;
 use heddle_controllers::{Bundles, DataPlane, Leadership, Metrics};
 use heddle_front::catalog::refuse_switch;
 use heddle_mesh::event::http::Limits as EventLimits;
@@ -271,7 +272,16 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         .spawn("publishers", OnError::EndProcess, async move {
             known.watch(client).await;
         });
-    let workshop = bundles::open(dir, world, &tasks, config.egress.clone())?;
+    // Opened before anything acts, so that actions of bundles are kept away from them.
+    let listener = bind(config.listen).await?;
+    let events_listener = bind(config.events).await?;
+    let (address, events_address) = (listener.address(), events_listener.address());
+    own_listeners.add(events_address);
+    let network = NetworkRules {
+        egress: config.egress.clone(),
+        own_listeners: vec![address, events_address],
+    };
+    let workshop = bundles::open(dir, world, &tasks, network)?;
     let Controllers { numbers, started } = if config.controllers {
         let port: Arc<dyn Bundles> = Arc::new(Port(workshop.clone()));
         ground.start_controllers(world, Some(plane.clone()), Some(port), config)
@@ -295,10 +305,6 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         hosts: hosts.clone(),
         closing: doors.cancellation(),
     };
-    let listener = bind(config.listen).await?;
-    let events_listener = bind(config.events).await?;
-    let (address, events_address) = (listener.address(), events_listener.address());
-    own_listeners.add(events_address);
     let door = |address, clients| -> anyhow::Result<Door> {
         Ok(Door {
             clock: world.clock.clone(),

@@ -41,6 +41,16 @@ impl Log {
         self.tail.extend(last);
     }
 
+    /// A line of our own, apart from whatever line the program is printing.
+    pub(super) fn push_line(&mut self, line: &str) {
+        let last = self.tail.back().or(self.head.last());
+        if last.is_some_and(|byte| *byte != b'\n') {
+            self.push(b"\n");
+        }
+        self.push(line.as_bytes());
+        self.push(b"\n");
+    }
+
     /// For people. What is not UTF-8 is replaced.
     pub(super) fn text(&self) -> String {
         let mut bytes = self.head.clone();

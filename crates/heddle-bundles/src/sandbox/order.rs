@@ -32,6 +32,9 @@ pub(super) struct Order {
     pub(super) shim: Vec<PathBuf>,
     pub(super) user: u32,
     pub(super) cgroups: bool,
+    /// The file with the rules of the network, which are read anew for each connection.
+    #[serde(default)]
+    pub(super) network_rules: PathBuf,
 }
 
 impl fmt::Debug for Order {
@@ -59,6 +62,7 @@ impl Order {
             "shim": self.shim,
             "user": self.user,
             "cgroups": self.cgroups,
+            "network_rules": self.network_rules,
         })
         .to_string()
     }

@@ -6,6 +6,7 @@
 //!   archives/         what instances left behind on purpose
 //!   logs/ID           logs of runs that are forgotten, bounded in number and bytes
 //!   trash/            on its way out: a name leaves its place in one step
+//!   network.json      where runs may connect to, as this server says: shims of an earlier one heed it too
 //! ```
 //! It remembers nothing that is not in these directories, so another one on the same directory knows as much. Its methods
 //! block for as long as files and the start of a process take; a start takes a few milliseconds.
@@ -35,6 +36,9 @@ const TAIL_BYTES_MAX: usize = 4 << 10;
 
 /// A log with both halves and the note between them.
 const LOG_BYTES_MAX: u64 = 2 << 20;
+
+/// The file with the rules of the network.
+const NETWORK_RULES: &str = "network.json";
 
 /// The first line of a shim.
 const ANSWER_BYTES_MAX: u64 = 4 << 10;
@@ -72,6 +76,10 @@ impl Runner {
             watch: Watch::default(),
             able: Mutex::new(None),
         };
+        let rules = &runner.options.network;
+        rules
+            .write(&runner.place(NETWORK_RULES))
+            .map_err(Refusal::io("write the rules of the network"))?;
         runner.empty_trash();
         runner.bound_archives();
         for id in files::names(&runner.place("runs")).map_err(Refusal::io("list runs"))? {
@@ -130,6 +138,7 @@ impl Runner {
             shim: self.options.shim.iter().map(PathBuf::from).collect(),
             user: self.options.user,
             cgroups: self.options.cgroups,
+            network_rules: self.place(NETWORK_RULES),
         };
         files::make_private(&run_files.directory)
             .and_then(|()| self.launch(&run_files, &order))

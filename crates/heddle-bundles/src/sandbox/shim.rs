@@ -6,11 +6,13 @@
 //! printed is the program's.
 
 mod init;
+mod loopback;
 mod mounts;
 mod namespaces;
 mod outputs;
 mod probe;
 mod program;
+mod proxy;
 mod report;
 mod supervise;
 mod syscalls;

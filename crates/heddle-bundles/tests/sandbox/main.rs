@@ -15,6 +15,7 @@ mod contract;
 mod crashes;
 mod examples;
 mod launch;
+mod network;
 mod outputs;
 mod stage;
 mod walls;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         contract::PROMISES,
         outputs::PROMISES,
         walls::PROMISES,
+        network::PROMISES,
         bounds::PROMISES,
         crashes::PROMISES,
         examples::PROMISES,

@@ -31,6 +31,7 @@ const APPLETS: &[&str] = &[
     "dd",
     "yes",
     "nc",
+    "wget",
     "hostname",
     "kill",
     "touch",

@@ -39,10 +39,20 @@ impl Default for Egress {
 
 /// The address is outside of what the policy allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("connections to {address}, {sort}, are not allowed")]
+#[error("connections to {address}, {sort}, are not allowed{}", rule_in_words(.denied_by, .sort))]
 pub struct Denied {
     pub address: IpAddr,
     pub sort: Sort,
+    /// The range that forbids it; without one it is forbidden for its sort.
+    pub denied_by: Option<Prefix>,
+}
+
+fn rule_in_words(denied_by: &Option<Prefix>, sort: &Sort) -> String {
+    match denied_by {
+        Some(prefix) => format!(" by egressDeny {prefix}"),
+        None if *sort == Sort::Unusable => String::new(),
+        None => " unless egressAllow has it".to_owned(),
+    }
 }
 
 /// What an address is, as far as the policy cares.
@@ -90,27 +100,31 @@ impl Egress {
             Sort::LinkLocal | Sort::Metadata => self.allow_link_local,
             Sort::Unusable => false,
         };
-        let allowed = match (longest(&self.allow, address), longest(&self.deny, address)) {
+        let (allow, deny) = (longest(&self.allow, address), longest(&self.deny, address));
+        let allowed = match (allow, deny) {
             _ if sort == Sort::Unusable => false,
             (None, None) => by_sort,
-            (allow, deny) => allow > deny,
+            (allow, deny) => allow.map(Prefix::length) > deny.map(Prefix::length),
         };
         if allowed {
-            Ok(())
-        } else {
-            Err(Denied { address, sort })
+            return Ok(());
         }
+        Err(Denied {
+            address,
+            sort,
+            denied_by: deny.copied(),
+        })
     }
 }
 
-/// The length of the longest prefix that an address begins with.
-fn longest(prefixes: &[Prefix], address: IpAddr) -> Option<u8> {
+/// The longest prefix that an address begins with.
+fn longest(prefixes: &[Prefix], address: IpAddr) -> Option<&Prefix> {
     let address = match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => wrapped(v6).map_or(address, IpAddr::V4),
     };
     let own = prefixes.iter().filter(|prefix| prefix.holds(address));
-    own.map(Prefix::length).max()
+    own.max_by_key(|prefix| prefix.length())
 }
 
 /// The sort of an address. One that only wraps an IPv4 address is what it wraps.

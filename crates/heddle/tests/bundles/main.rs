@@ -8,6 +8,7 @@
 
 mod bench;
 mod charts;
+mod network;
 mod outage;
 mod registry;
 mod removal;

@@ -1,5 +1,15 @@
 use super::*;
 
+#[test]
+fn a_line_of_ours_begins_a_line() {
+    let mut log = Log::default();
+    log.push_line("first");
+    log.push(b"half a");
+    log.push_line("second");
+    log.push(b" line\n");
+    assert_eq!(log.text(), "first\nhalf a\nsecond\n line\n");
+}
+
 fn kept(pieces: &[&str]) -> String {
     let mut log = Log::within(4);
     for piece in pieces {

@@ -36,9 +36,6 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("shm", "/tmp"),
 ];
 
-/// Names are looked up by these when a run may use the network.
-const NAME_FILES: [&str; 2] = ["etc/resolv.conf", "etc/hosts"];
-
 type Done = Result<(), String>;
 
 /// Puts everything in place below the image's root, in a mount namespace that was just made.
@@ -48,28 +45,13 @@ pub(super) fn prepare(order: &Order) -> Done {
     for point in POINTS {
         make_point(root, point)?;
     }
-    let name_files = if order.run.limits.network {
-        NAME_FILES
-            .iter()
-            .filter(|name| make_file_point(root, name))
-            .copied()
-            .collect()
-    } else {
-        Vec::new()
-    };
     bind(root, root, MsFlags::MS_RDONLY)?;
     file_system("proc", &root.join("proc"), MsFlags::MS_NOEXEC, "")?;
     devices(&root.join("dev"))?;
     file_system("tmpfs", &root.join("tmp"), MsFlags::empty(), TMP_OPTIONS)?;
     file_system("tmpfs", &root.join("out"), MsFlags::MS_NOEXEC, OUT_OPTIONS)?;
     bind(&order.data, &root.join("data"), MsFlags::empty())?;
-    variables(&root.join("run/bundle"), &order.run.variables)?;
-    for name in name_files {
-        let source =
-            fs::canonicalize(Path::new("/").join(name)).map_err(|e| trouble("find", name, &e))?;
-        bind(&source, &root.join(name), MsFlags::MS_RDONLY)?;
-    }
-    Ok(())
+    variables(&root.join("run/bundle"), &order.run.variables)
 }
 
 /// Nothing that is mounted from here on is seen outside, and nothing outside comes in.
@@ -193,23 +175,6 @@ fn make_point(root: &Path, point: &str) -> Done {
         }
     }
     Ok(())
-}
-
-/// Whether there is a plain file at `point`, made when missing. An image that has something else there keeps it.
-fn make_file_point(root: &Path, point: &str) -> bool {
-    let at = root.join(point);
-    let parent = Path::new(point).parent().and_then(Path::to_str);
-    if parent.is_some_and(|parent| make_point(root, parent).is_err()) {
-        return false;
-    }
-    match fs::symlink_metadata(&at) {
-        Ok(metadata) => metadata.is_file(),
-        Err(_) => fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&at)
-            .is_ok(),
-    }
 }
 
 fn trouble(verb: &str, what: &str, error: &io::Error) -> String {

@@ -28,13 +28,18 @@ pub(super) fn part_with_children() -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWPID).map_err(refused)
 }
 
-/// Parts with everything else of the machine.
-pub(super) fn part_with_the_rest(network: bool) -> Result<(), String> {
+/// Gives this thread, and what it starts from then on, a network with nothing in it. The other threads keep the machine's.
+pub(super) fn part_with_the_network() -> Result<(), String> {
+    unshare(CloneFlags::CLONE_NEWNET).map_err(refused)
+}
+
+/// Parts with everything else of the machine. Its network was left before where one with a proxy was made.
+pub(super) fn part_with_the_rest(has_network: bool) -> Result<(), String> {
     let mut flags = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWIPC
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWCGROUP;
-    if !network {
+    if !has_network {
         flags |= CloneFlags::CLONE_NEWNET;
     }
     unshare(flags).map_err(refused)

@@ -16,7 +16,7 @@ use super::super::disk::Bound;
 use super::super::files::{RunFiles, read_bounded};
 use super::super::order::Order;
 use super::report::{Report, Reporter};
-use super::{is_dedicated, mounts, syscalls, user};
+use super::{is_dedicated, mounts, proxy, syscalls, user};
 
 /// Open files of one process.
 const FILES_MAX: u64 = 1024;
@@ -159,5 +159,9 @@ fn environment(order: &Order) -> BTreeMap<String, String> {
         ("HOME", "/tmp".to_owned()),
     ];
     all.extend(ours.map(|(name, value)| (name.to_owned(), value)));
+    if order.run.limits.network {
+        let ways = proxy::VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        all.extend(ways);
+    }
     all
 }

@@ -6,6 +6,7 @@
 //! wait for the word: without a shim it never comes.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
@@ -18,6 +19,7 @@ use heddle_rt::Clock;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::unistd::setsid;
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use super::super::cgroup::{Cgroup, LimitedBy};
 use super::super::disk::{self, Excess};
@@ -25,6 +27,7 @@ use super::super::files::{Lock, RunFiles, remove_if_there, write_lightly};
 use super::super::log::Log;
 use super::super::mask::{Masker, secrets_of_variables};
 use super::super::order::Order;
+use super::proxy::{self, Proxy};
 use super::report::{self, Report, Wanted};
 use super::verdict::{Course, Ending, Verdict, verdict};
 use super::weigh::weigh;
@@ -192,10 +195,20 @@ fn execute(
         // Threads are started before the namespace of processes is, behind which the kernel allows none.
         let ((running, over), excess) = (mpsc::channel(), &excess);
         scope.spawn(move || weigh(order, &over, excess));
+        // Gone with whatever comes to an end first: this, or the listener that never comes.
+        let (_proxied, proxy_over) = oneshot::channel();
+        let (listener, listening) = mpsc::channel();
+        let has_network = order.run.limits.network;
+        if has_network {
+            let rules = &order.network_rules;
+            let proxy = Proxy::new(Clock::system(), rules, &log, masker());
+            scope.spawn(move || listening.recv().map(|it| proxy.serve(it, proxy_over)));
+        }
         let inside = Inside {
             line: theirs,
             printer,
             dedicated,
+            proxy: has_network.then_some(listener),
         };
         let mut init = match inside.start(order, &files.directory) {
             Ok(init) => init,
@@ -240,10 +253,17 @@ struct Inside {
     line: UnixStream,
     printer: PipeWriter,
     dedicated: bool,
+    /// Serves what it is handed, from the machine's network.
+    proxy: Option<Sender<TcpListener>>,
 }
 
 impl Inside {
     fn start(self, order: &Order, directory: &Path) -> Result<Child, String> {
+        if let Some(proxy) = self.proxy {
+            namespaces::part_with_the_network()?;
+            // It waits for this, and says itself what is wrong with it.
+            proxy.send(proxy::listen()?).ok();
+        }
         namespaces::part_with_children()?;
         let mut command = again(&order.shim, directory, "init", self.line);
         if self.dedicated {

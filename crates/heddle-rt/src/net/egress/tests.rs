@@ -109,8 +109,30 @@ fn a_refusal_names_the_address_as_it_was_given() {
         .unwrap_err();
     assert_eq!(
         denied.to_string(),
-        "connections to ::ffff:169.254.169.254, an address of cloud metadata, are not allowed"
+        "connections to ::ffff:169.254.169.254, an address of cloud metadata, are not allowed unless egressAllow has it"
     );
+}
+
+#[test]
+fn a_refusal_names_the_range_that_decided() {
+    let policy = Egress {
+        deny: vec![
+            "10.0.0.0/8".parse().unwrap(),
+            "10.1.0.0/16".parse().unwrap(),
+        ],
+        ..Egress::default()
+    };
+    let denied = |address: &str| {
+        policy
+            .check(address.parse().unwrap())
+            .unwrap_err()
+            .to_string()
+    };
+    let refused =
+        "connections to 10.1.2.3, a private address, are not allowed by egressDeny 10.1.0.0/16";
+    assert_eq!(denied("10.1.2.3"), refused);
+    let refused = "connections to 0.0.0.0, an address that belongs to nobody, are not allowed";
+    assert_eq!(denied("0.0.0.0"), refused);
 }
 
 #[test]

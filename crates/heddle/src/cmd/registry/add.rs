@@ -87,7 +87,7 @@ struct PlaceArgs {
     #[arg(long, conflicts_with = "file", value_name = "IMAGE")]
     runner: Option<String>,
 
-    /// Let actions use the network of this machine
+    /// Let actions connect to others, through a proxy and by the egress rules
     #[arg(long, conflicts_with = "file")]
     network: bool,
 
