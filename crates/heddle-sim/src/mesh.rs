@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   seed -> acts: publish, wait, edit, pause, delete, make again, redrive, tidy up, change a subscriber's manner,
-//!                 let the disk fail, lose power, kill, close
-//!        -> heal: everything exists, nothing is paused, everybody accepts
+//!                 let the disk fail or not be readable, lose power, kill, close, set the clock, start blindly
+//!        -> heal: everything exists, nothing is paused, everybody accepts, the clock is hours behind
 //!        -> every acknowledged event of every trigger that was there for it was delivered or rests,
 //!           byte for byte, none that was refused, none twice without a reason, and every account balances
 //! ```

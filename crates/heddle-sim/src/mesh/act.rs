@@ -11,19 +11,27 @@ use super::book::Answer;
 use super::opening;
 use super::subscriber::Manner;
 use super::wish::{TYPES, Wish};
-use super::world::{End, World};
+use super::world::{End, Start, World};
 
 const KEYS: u64 = 3;
+/// What a write may fail with that passes and breaks nothing.
+const PASSING: [Fault; 5] = [
+    Fault::Edquot,
+    Fault::Emfile,
+    Fault::Enfile,
+    Fault::Enomem,
+    Fault::Eintr,
+];
 
 impl World {
     /// Lets one thing happen.
     pub(super) async fn act(&mut self) -> Result<(), String> {
         if self.stuck || (self.mesh.is_broken() && self.chance.below(3) == 0) {
             let end = self.some_end();
-            return self.next_life(end).await;
+            return self.next_life(end, Start::Disturbed).await;
         }
         let number = usize::try_from(self.chance.below(4)).expect("one of four");
-        match self.chance.below(40) {
+        match self.chance.below(44) {
             0..14 => {
                 for _ in 0..=self.chance.below(8) {
                     self.publish().await;
@@ -59,9 +67,10 @@ impl World {
                     .ok();
             }
             34 => self.hurt_the_disk(),
+            35..39 => self.blind_the_disk(12),
             _ => {
                 let end = self.some_end();
-                self.next_life(end).await?;
+                self.next_life(end, Start::Disturbed).await?;
             }
         }
         self.book.lock().verdict()
@@ -139,9 +148,13 @@ impl World {
     /// A single operation of the disk will fail, or from one on all of them.
     fn hurt_the_disk(&self) {
         let soon = self.disk.operations() + 1 + self.chance.below(30);
-        match self.chance.below(4) {
+        match self.chance.below(5) {
             0 => self.disk.fail_at(soon, Fault::Eio),
             1 => self.disk.fail_at(soon, Fault::Enospc),
+            2 => {
+                let fault = PASSING[self.chance.below(PASSING.len() as u64) as usize];
+                self.disk.fail_at(soon, fault);
+            }
             _ => self.disk.crash_at(soon),
         }
         self.book.lock().figures.faults += 1;

@@ -26,13 +26,15 @@ pub enum Planted {
     HastyJournal,
     /// Failures are not written down at all, although everything else that counts on them is.
     LossyJournal,
+    /// What cannot be read for a moment is taken for gone.
+    HastyReader,
 }
 
 impl Planted {
     pub(super) fn disk(self, disk: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         match self {
             Self::LazySync => Arc::new(Lazy(disk)),
-            Self::Nothing | Self::HastyJournal | Self::LossyJournal => disk,
+            Self::Nothing | Self::HastyJournal | Self::LossyJournal | Self::HastyReader => disk,
         }
     }
 
@@ -41,10 +43,17 @@ impl Planted {
             Self::HastyJournal => Arc::new(Wrong {
                 log,
                 rewrite: hasty,
+                gives_up: false,
             }),
             Self::LossyJournal => Arc::new(Wrong {
                 log,
                 rewrite: lossy,
+                gives_up: false,
+            }),
+            Self::HastyReader => Arc::new(Wrong {
+                log,
+                rewrite: |lines| lines,
+                gives_up: true,
             }),
             Self::Nothing | Self::LazySync => log,
         }
@@ -121,11 +130,12 @@ impl VfsFile for LazyFile {
     }
 }
 
-/// A log that does not write down what it is told.
+/// A log that does not write down what it is told, or does not look twice.
 #[derive(Debug)]
 struct Wrong {
     log: Arc<dyn Log>,
     rewrite: fn(Vec<Line>) -> Vec<Line>,
+    gives_up: bool,
 }
 
 fn hasty(lines: Vec<Line>) -> Vec<Line> {
@@ -163,7 +173,10 @@ impl Log for Wrong {
     }
 
     fn get(&self, offset: Offset) -> Result<Lookup, Unavailable> {
-        self.log.get(offset)
+        match self.log.get(offset) {
+            Err(_) if self.gives_up => Ok(Lookup::Gone),
+            found => found,
+        }
     }
 
     fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable> {
