@@ -15,6 +15,7 @@ mod observer;
 mod order;
 mod own_door;
 mod quota;
+mod removed;
 mod replies;
 mod room;
 mod schedule;

@@ -184,3 +184,24 @@ async fn while_the_log_cannot_be_read_everything_waits_and_says_why() {
         })
         .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_cannot_be_opened_for_want_of_something_costs_no_attempt() {
+    // No descriptors for the process, for the machine, and no memory.
+    for number in [24, 23, 12] {
+        let mut world = World::on_disk();
+        world.broker("ns", "default");
+        world.trigger("t", "a", retrying(0, &json!({})));
+        world.manner("a", Manner::Exhausted(number));
+        world.route().await;
+        assert_eq!(world.publish("1", &[]).await, 202);
+        world.pass(600).await;
+        let account = world.account("t");
+        let ended = (account.pending, account.dead_lettered);
+        assert_eq!(ended, (1, 0), "{number}: {account:#?}");
+        world.manner("a", Manner::Accept);
+        world
+            .until("delivered", |world| world.account("t").delivered == 1)
+            .await;
+    }
+}

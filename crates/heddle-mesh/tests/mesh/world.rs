@@ -47,6 +47,8 @@ pub(crate) enum Manner {
     AnswerTo(&'static [&'static str], u16),
     /// Never answers the event with this id, and accepts all others.
     HangOn(&'static str),
+    /// No new connection can be opened, for want of something that this machine has too little of: a number of the system.
+    Exhausted(i32),
 }
 
 /// One delivery as the subscriber saw it.
@@ -129,7 +131,7 @@ impl Subscribers {
             .unwrap_or(Manner::Accept);
         let status = |status: u16| Response::builder().status(status);
         match manner {
-            Manner::Accept => status(202).body(Full::default()),
+            Manner::Accept | Manner::Exhausted(_) => status(202).body(Full::default()),
             Manner::Answer(code) => status(code).body(Full::from("no")),
             Manner::AnswerWith(code, name, value) => {
                 status(code).header(name, value).body(Full::default())
@@ -169,6 +171,10 @@ impl Connect for Wires {
         Box::pin(async move {
             if host == "own" {
                 return Err(OwnListener(([127, 0, 0, 1], 4334).into()).into());
+            }
+            let manner = subscribers.manners.lock().get(&host).cloned();
+            if let Some(Manner::Exhausted(number)) = manner {
+                return Err(std::io::Error::from_raw_os_error(number));
             }
             let (near, far) = tokio::io::duplex(64 << 10);
             let tasks = subscribers
@@ -664,14 +670,17 @@ impl World {
     }
 }
 
+/// Where log and journal are on a simulated disk.
+pub(crate) const EVENTS_DIR: &str = "/mesh";
+
 fn open_log(clock: &Clock, disk: &MemoryVfs, reserve: Reserve) -> Arc<dyn Log> {
     Arc::new(EmbeddedLog::open(log_options(clock, disk, reserve)).unwrap())
 }
 
-fn log_options(clock: &Clock, disk: &MemoryVfs, reserve: Reserve) -> embedded::Options {
+pub(crate) fn log_options(clock: &Clock, disk: &MemoryVfs, reserve: Reserve) -> embedded::Options {
     embedded::Options {
         vfs: disk.shared(),
-        dir: "/mesh".into(),
+        dir: EVENTS_DIR.into(),
         clock: clock.clone(),
         tasks: Tasks::new("log"),
         mode: Mode::Inline,
