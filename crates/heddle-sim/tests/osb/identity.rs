@@ -80,6 +80,22 @@ fn bindings_of_another_front_are_unknown() {
 }
 
 #[test]
+fn what_was_removed_at_one_front_was_never_known_at_the_other() {
+    for (own, namespace, other) in [(TEAM, "team-a", ALL), (ALL, "default", TEAM)] {
+        tell(|world| async move {
+            put(&world, own, wanted("patient", json!({}))).await;
+            world.end_instance(namespace, "i", "succeeded").await;
+            world.delete(&format!("{own}?{IDS}")).await;
+            world.finish_removal(namespace, "i").await;
+            let poll = world.get(&format!("{own}/last_operation")).await;
+            assert_eq!(poll.body["state"], "succeeded", "{own}: {poll:?}");
+            let poll = world.get(&format!("{other}/last_operation")).await;
+            assert_eq!(poll.status, 404, "{other}: {poll:?}");
+        });
+    }
+}
+
+#[test]
 fn a_binding_id_belongs_to_one_instance() {
     tell(|world| async move {
         for (id, namespace) in [("i", "default"), ("j", "default"), ("k", "team-a")] {
@@ -144,6 +160,20 @@ fn making_that_is_called_off_has_failed_while_the_removal_goes_on() {
             let asked = format!("{TEAM}/last_operation?operation={operation}");
             assert_eq!(world.get(&asked).await.body["state"], state, "{operation}");
         }
+    });
+}
+
+#[test]
+fn an_operation_that_had_begun_and_is_called_off_has_failed() {
+    tell(|world| async move {
+        let made = world
+            .put(&format!("{TEAM}?{ASYNC}"), wanted("patient", json!({})))
+            .await;
+        world.end_instance("team-a", "i", "inProgress").await;
+        world.delete(&format!("{TEAM}?{IDS}")).await;
+        let asked = format!("{TEAM}/last_operation?operation={}", made.operation());
+        let poll = world.get(&asked).await;
+        assert_eq!(poll.body["state"], "failed", "{poll:?}");
     });
 }
 
