@@ -23,6 +23,7 @@ use crate::auth::Credentials;
 use crate::catalog::Catalog;
 use crate::contact::Contacts;
 use crate::error::OsbError;
+use crate::id_locks::IdLocks;
 use crate::identity::{self, REQUEST_IDENTITY};
 use crate::metrics::Metrics;
 use crate::objects::Objects;
@@ -95,6 +96,7 @@ impl Front {
             settings,
             clock,
             chance,
+            id_locks: IdLocks::default(),
             started,
             rendering: Arc::default(),
             tasks,

@@ -25,6 +25,7 @@ mod error;
 mod front;
 #[doc(hidden)]
 pub mod fuzzing;
+mod id_locks;
 mod identity;
 mod lifecycle;
 mod metrics;

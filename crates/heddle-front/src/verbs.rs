@@ -31,6 +31,7 @@ use kube::runtime::wait;
 use crate::catalog::Plan;
 use crate::contact::{self, Contacts};
 use crate::error::OsbError;
+use crate::id_locks::{IdLock, IdLocks};
 use crate::lifecycle::{Lifecycle, Provisioned, Report};
 use crate::metrics::Metrics;
 use crate::objects::{Objects, Unwritten};
@@ -57,6 +58,8 @@ pub(crate) struct Deps {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) chance: Chance,
+    /// Held by whoever may create something at the front of all.
+    pub(crate) id_locks: IdLocks,
     /// When the front was started, on the clock that never jumps.
     pub(crate) started: Duration,
     /// Held by whoever renders a catalog.
@@ -204,6 +207,18 @@ pub(crate) fn busy<K: Provisioned>(object: &K) -> OsbError {
 impl Deps {
     pub(crate) fn catalog_view<'a>(&'a self, call: &'a Call) -> CatalogView<'a> {
         CatalogView::new(&*self.offers, call.scope.as_deref(), &self.validators)
+    }
+
+    /// Whatever is created at this front under an id is created once, wherever it goes.
+    pub(crate) async fn lock_id<K: Provisioned>(
+        &self,
+        call: &Call,
+        id: &str,
+    ) -> Option<IdLock<'_>> {
+        match call.scope {
+            Some(_) => None,
+            None => Some(self.id_locks.lock(K::NOUN, id).await),
+        }
     }
 
     /// Reads, decides and writes, again while somebody else comes in between.

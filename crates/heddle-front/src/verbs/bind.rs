@@ -69,12 +69,14 @@ pub(crate) async fn answer(
         identity: call.identity.as_ref(),
     };
     let view = deps.catalog_view(call);
+    let lock = deps.lock_id::<ServiceBinding>(call, id).await;
     let accepted = deps
         .write(
             || read(deps, &input),
             |live, fresh| decide(live, &input, &view, fresh),
         )
         .await?;
+    drop(lock);
     let (binding, status) = match accepted {
         Accepted::Done(binding) => {
             deps.contacts.note(&binding);

@@ -85,9 +85,11 @@ pub(crate) async fn answer(
         let awaiting = census.awaiting();
         Ok(Live { instance, awaiting })
     };
+    let lock = deps.lock_id::<ServiceInstance>(call, id).await;
     let accepted = deps
         .write(read, |live, fresh| decide(live, &input, &view, fresh))
         .await?;
+    drop(lock);
     if let Accepted::Created(instance) = &accepted {
         census.expect(instance);
         if let Some(revision) = &instance.spec.revision_ref {

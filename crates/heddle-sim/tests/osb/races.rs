@@ -108,6 +108,58 @@ fn of_different_requests_at_once_one_is_carried_out() {
 }
 
 #[test]
+fn an_id_asked_for_in_two_namespaces_at_once_is_one_instance() {
+    tell(|world| async move {
+        for round in 0..10 {
+            let path = format!("/v2/service_instances/i-{round}?accepts_incomplete=true");
+            let replies = join_all((0..20).map(|n| {
+                let namespace = ["team-a", "team-b"][n % 2];
+                let mut body = wanted("patient", json!({"in": namespace}));
+                body["context"] = json!({"namespace": namespace});
+                world.put(&path, body)
+            }));
+            let replies = replies.await;
+            // Those who want it as it is now hear so, the others that it is different.
+            let count = |status: u16| replies.iter().filter(|it| it.status == status).count();
+            assert_eq!((count(202), count(409)), (10, 10), "{replies:?}");
+        }
+        let all: Api<heddle_api::ServiceInstance> = Api::all(world.users.clone());
+        let list = all.list(&ListParams::default()).await.unwrap();
+        assert_eq!(list.items.len(), 10, "one of each id");
+    });
+}
+
+#[test]
+fn an_id_bound_at_once_to_instances_of_two_namespaces_is_one_binding() {
+    tell(|world| async move {
+        for (id, namespace) in [("i", "team-a"), ("j", "team-b")] {
+            let mut body = wanted("patient", json!({}));
+            body["context"] = json!({"namespace": namespace});
+            let path = format!("/v2/service_instances/{id}?accepts_incomplete=true");
+            assert_eq!(world.put(&path, body).await.status, 202);
+            world.end_instance(namespace, id, "succeeded").await;
+        }
+        for round in 0..10 {
+            let replies = join_all((0..20).map(|n| {
+                let instance = ["i", "j"][n % 2];
+                let path = format!(
+                    "/v2/service_instances/{instance}/service_bindings/b-{round}?accepts_incomplete=true"
+                );
+                let body = json!({"service_id": "svc", "plan_id": "patient"});
+                let world = &world;
+                async move { world.put(&path, body).await }
+            }));
+            let replies = replies.await;
+            let count = |status: u16| replies.iter().filter(|it| it.status == status).count();
+            assert_eq!((count(202), count(409)), (10, 10), "{replies:?}");
+        }
+        let all: Api<heddle_api::ServiceBinding> = Api::all(world.users.clone());
+        let list = all.list(&ListParams::default()).await.unwrap();
+        assert_eq!(list.items.len(), 10, "one of each id");
+    });
+}
+
+#[test]
 fn removals_at_once_are_one_removal() {
     tell(|world| async move {
         world
