@@ -302,3 +302,56 @@ async fn a_filter_is_judged_by_events_that_reach_its_broker_and_not_by_a_busy_ne
         assert_eq!(answer.looked_back_to, None, "all there is was looked at");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn scrapers_read_nothing_of_a_backlog_that_waits() {
+    let mut world = World::on_disk();
+    world.broker("ns", "default");
+    let paused = json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}}});
+    world.trigger("paused", "paused", paused);
+    world.trigger("healthy", "healthy", json!({}));
+    world.route().await;
+    // More than waits in memory for one consumer.
+    for batch in 0..5 {
+        let event = |n: usize| {
+            let id = format!("{batch}-{n}");
+            json!({"specversion": "1.0", "id": id, "source": "/test", "type": "order.created"})
+        };
+        let events = json!((0..1000).map(event).collect::<Vec<_>>());
+        assert_eq!(world.post_batch(&events).await.0, 202);
+    }
+    world
+        .until("all delivered", |world| {
+            world.account("healthy").delivered == 5000
+        })
+        .await;
+    // A new process has nothing of it in memory.
+    world.restart().await;
+    world.route().await;
+    world
+        .until("all matched", |world| {
+            world.account("paused").matched == 5000
+        })
+        .await;
+    let disk = world.disk.clone().unwrap();
+    let looks = |ask: &dyn Fn()| {
+        let before = disk.looks();
+        ask();
+        disk.looks() - before
+    };
+    let backlog = looks(&|| drop(world.mesh.accounts(true)));
+    assert!(backlog > 0, "the backlog is on disk");
+    let scrape = || {
+        let text = world.mesh.metrics_text();
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("heddle_pending") && line.contains("ns/paused"));
+        assert!(line.is_some_and(|line| line.ends_with(" 5000")), "{line:?}");
+    };
+    for _ in 0..3 {
+        assert_eq!(looks(&scrape), 0);
+    }
+    // Nor does anything wait for a disk that does not answer.
+    disk.fail_looks(0..u64::MAX, heddle_rt::vfs::Fault::Eio);
+    scrape();
+}
