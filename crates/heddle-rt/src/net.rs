@@ -3,15 +3,17 @@
 //! The first byte decides: a TLS record starts with 0x16, which no HTTP request does. Plain HTTP is
 //! served only on a loopback address and only when the caller allows it. A door bounds what a
 //! stranger can hold: connections (`connections`), header bytes, streams, windows, and the time
-//! until the first request and between requests. Who is at the other end ([`Peer`]) and on whose
+//! until the first request, between requests, and for which answers wait to be read (`progress`). Who is at the other end ([`Peer`]) and on whose
 //! account a body is received ([`receive`]) travels in the request's extensions; what they may do
 //! is decided elsewhere. Going out to somebody else's door is left to [`dial`].
 
 mod connections;
 pub mod dial;
 pub mod egress;
+pub mod hear_out;
 pub mod host;
 pub mod own;
+mod progress;
 pub mod receive;
 pub mod subject;
 pub mod trust;
@@ -35,7 +37,8 @@ use tower::{Service, ServiceExt as _};
 
 pub use tokio_rustls::rustls;
 
-use self::connections::{Connections, Place, Sending};
+use self::connections::{Connections, Place};
+use self::progress::{Sending, Watched};
 use self::receive::Intake;
 use crate::Clock;
 use crate::budget::{Budget, Holder};
@@ -123,6 +126,8 @@ pub struct Limits {
     pub head_timeout: Duration,
     /// How long an HTTP/2 connection may rest.
     pub rest_timeout: Duration,
+    /// How long a guest may take nothing of what it is sent.
+    pub stall_timeout: Duration,
     /// What open requests get when the door closes.
     pub drain_timeout: Duration,
 }
@@ -138,6 +143,7 @@ impl Default for Limits {
             window_bytes: 64 * 1024,
             head_timeout: Duration::from_secs(10),
             rest_timeout: Duration::from_secs(60),
+            stall_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -271,7 +277,7 @@ where
         stream.set_nodelay(true)?;
         let (clock, limit) = (self.door.clock.clone(), self.door.limits.head_timeout);
         let connection = Arc::clone(&self.place.connection);
-        let ending = connection.ending();
+        let ending = connection.ending().clone();
         let mut first = [0];
         let peeking = clock.timeout(limit, stream.peek(&mut first));
         let Some(peeked) = ending.run_until_cancelled(peeking).await else {
@@ -290,6 +296,7 @@ where
                 clock.clone(),
             )),
         };
+        let stream = Watched::new(stream, connection);
         if first[0] != TLS_HANDSHAKE {
             if !self.plain {
                 return Err("plain HTTP at a door that speaks TLS only".into());
@@ -329,10 +336,8 @@ where
             let answering = service.clone().oneshot(request);
             async move {
                 let response = answering.await?;
-                Ok::<_, Infallible>(response.map(|body| Sending {
-                    body,
-                    _under_way: under_way,
-                }))
+                let sending = |body| Sending::new(body, under_way, limits.stall_timeout);
+                Ok::<_, Infallible>(response.map(sending))
             }
         });
         let connection = http.serve_connection(TokioIo::new(stream), answer);
@@ -354,7 +359,10 @@ where
                         return Err("its place was given to another".into());
                     }
                 }
-                () = clock.sleep(limit.saturating_sub(state.rested())) => {
+                () = clock.sleep(limit.saturating_sub(state.rested()).min(limits.stall_timeout)) => {
+                    if state.is_stalled(limits.stall_timeout) {
+                        return Err("what it was sent was not read in time".into());
+                    }
                     if state.rested() < limit {
                         continue;
                     }

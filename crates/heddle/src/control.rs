@@ -107,8 +107,8 @@ impl Control {
             .nest_service("/heddle/v1", questions)
             .fallback(nothing_here)
             .layer(ending)
-            .layer(middleware::from_fn(drain::hear_out))
             .layer(naming)
+            .layer(middleware::from_fn(drain::hear_out))
             .with_state(self)
     }
 

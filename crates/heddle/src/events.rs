@@ -18,7 +18,9 @@ use futures::future::BoxFuture;
 use heddle_apiserver::{ADMINS, ApiServer, impersonates};
 use heddle_mesh::path::source::Source;
 use heddle_mesh::who::Who;
+use heddle_rt::Clock;
 use heddle_rt::net::Peer;
+use heddle_rt::net::hear_out::hear_out_short;
 use heddle_rt::net::host::Hosts;
 use heddle_rt::net::subject::Subject;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
@@ -82,6 +84,31 @@ impl EventsDoor {
     }
 }
 
+impl EventsDoor {
+    /// Who may go on to publish; all others are answered here.
+    fn admit<B>(&self, request: &Request<B>) -> Result<Who, Box<Response<Full<Bytes>>>> {
+        if let Err(misdirected) = self.hosts.check(request.uri(), request.headers()) {
+            return Err(Box::new(refuse(
+                StatusCode::MISDIRECTED_REQUEST,
+                heddle_api::refusals::MISDIRECTED,
+                &misdirected.to_string(),
+            )));
+        }
+        // Nobody publishes in the name of somebody else; to ignore the wish would be to let them.
+        if impersonates(request.headers()) {
+            let message = "Impersonate-* headers mean nothing to publishers; leave them out";
+            let answer = refuse(StatusCode::FORBIDDEN, "forbidden", message);
+            return Err(Box::new(answer));
+        }
+        // Whoever knows the token in that path needs no other credentials.
+        if let Some(answer) = self.source.consent(request) {
+            return Err(Box::new(answer));
+        }
+        self.who(request)
+            .map_err(|unknown| Box::new(unauthorized(unknown)))
+    }
+}
+
 fn bearer(value: &HeaderValue) -> Option<&str> {
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
@@ -105,30 +132,13 @@ impl tower::Service<Request<Incoming>> for EventsDoor {
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        if let Err(misdirected) = self.hosts.check(request.uri(), request.headers()) {
-            let answer = refuse(
-                StatusCode::MISDIRECTED_REQUEST,
-                heddle_api::refusals::MISDIRECTED,
-                &misdirected.to_string(),
-            );
-            return Box::pin(std::future::ready(Ok(answer)));
-        }
-        // Nobody publishes in the name of somebody else; to ignore the wish would be to let them.
-        if impersonates(request.headers()) {
-            let message = "Impersonate-* headers mean nothing to publishers; leave them out";
-            let answer = refuse(StatusCode::FORBIDDEN, "forbidden", message);
-            return Box::pin(std::future::ready(Ok(answer)));
-        }
-        // Whoever knows the token in that path needs no other credentials.
-        if let Some(answer) = self.source.consent(&request) {
-            return Box::pin(std::future::ready(Ok(answer)));
-        }
-        match self.who(&request) {
-            Ok(who) => {
-                let source = self.source.clone();
-                Box::pin(async move { Ok(source.handle(&who, request).await) })
-            }
-            Err(unknown) => Box::pin(async move { Ok(unauthorized(unknown)) }),
+        let source = self.source.clone();
+        match self.admit(&request) {
+            Ok(who) => Box::pin(async move { Ok(source.handle(&who, request).await) }),
+            Err(answer) => Box::pin(async move {
+                hear_out_short(request.into_body(), &Clock::system()).await;
+                Ok(*answer)
+            }),
         }
     }
 }

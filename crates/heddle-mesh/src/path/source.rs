@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use heddle_rt::net::hear_out::hear_out_short;
 use heddle_rt::net::receive::{Account, Intake, receive};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -67,10 +68,8 @@ impl Source {
         let (parts, body) = request.into_parts();
         let mut body = std::pin::pin!(body);
         let response = self.answer(who, &parts, body.as_mut()).await;
-        let left = body.size_hint().upper();
-        let is_short = left.is_some_and(|bytes| bytes <= HEARD_OUT_BYTES_MAX as u64);
-        if !response.status().is_success() && !body.is_end_stream() && is_short {
-            drop(receive(body, HEARD_OUT_BYTES_MAX, account(who, &parts)).await);
+        if !response.status().is_success() {
+            hear_out_short(body, &self.shared.clock).await;
         }
         response
     }
@@ -273,9 +272,6 @@ fn account<'a>(who: &'a Who, parts: &'a Parts) -> Option<Account<'a>> {
         Who::Anonymous => intake.account(),
     })
 }
-
-/// What is read of a refused request, so that its connection can be used again.
-const HEARD_OUT_BYTES_MAX: usize = 64 << 10;
 
 /// No Application is called that.
 const ADMINISTRATOR: &str = "administrator/";

@@ -13,17 +13,15 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::Limits;
+use super::progress::Unsent;
 use crate::Clock;
 
 /// Who connects has that long before its place is given to somebody else, unless they are far too many.
@@ -57,6 +55,7 @@ pub(super) struct Connection {
     asked: AtomicBool,
     /// Since when nothing is under way, in milliseconds.
     resting_since: AtomicU64,
+    pub(super) unsent: Unsent,
     evicted: AtomicBool,
     /// Cancelled when it has to go, or when the door closes.
     ending: CancellationToken,
@@ -110,6 +109,7 @@ impl Connections {
             under_way: AtomicUsize::new(0),
             asked: AtomicBool::new(false),
             resting_since: AtomicU64::new(now),
+            unsent: Unsent::default(),
             evicted: AtomicBool::new(false),
             ending: self.closing.child_token(),
             clock: self.clock.clone(),
@@ -188,7 +188,9 @@ impl Drop for Place {
 
 impl Connection {
     fn is_resting(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) == 0 && !self.is_evicted()
+        self.under_way.load(Ordering::Relaxed) == 0
+            && !self.is_evicted()
+            && !self.unsent.is_blocked()
     }
 
     fn evict(&self) {
@@ -220,6 +222,21 @@ impl Connection {
         Duration::from_millis(millis(&self.clock).saturating_sub(since))
     }
 
+    /// What o'clock it is for those who count here; never zero.
+    pub(super) fn now_ms(&self) -> u64 {
+        millis(&self.clock).max(1)
+    }
+
+    /// Its guest took some of what it was sent. That is no rest.
+    pub(super) fn moved(&self) {
+        self.resting_since.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Whether its guest has taken nothing of what it is sent for longer than it may.
+    pub(super) fn is_stalled(&self, limit: Duration) -> bool {
+        self.unsent.is_stalled(self.now_ms(), limit)
+    }
+
     /// A request came.
     pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
         self.asked.store(true, Ordering::Relaxed);
@@ -232,37 +249,16 @@ impl Connection {
 #[derive(Debug)]
 pub(super) struct UnderWay(Arc<Connection>);
 
+impl UnderWay {
+    pub(super) fn connection(&self) -> &Connection {
+        &self.0
+    }
+}
+
 impl Drop for UnderWay {
     fn drop(&mut self) {
         let now = millis(&self.0.clock);
         self.0.resting_since.store(now, Ordering::Relaxed);
         self.0.under_way.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The body of an answer, which is under way until it is sent.
-#[derive(Debug)]
-pub(super) struct Sending<B> {
-    pub(super) body: B,
-    pub(super) _under_way: UnderWay,
-}
-
-impl<B: Body + Unpin> Body for Sending<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -108,6 +108,68 @@ async fn a_page_that_had_its_name_rebound_to_this_machine_is_answered_by_neither
     assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
 }
 
+/// Sends a request whose body comes late, and another one behind it; gives what was answered to both.
+async fn answers_to_late_body(server: &Server, base: &str, head: &str, next: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let address = base.strip_prefix("http://").unwrap().parse().unwrap();
+    let mut stream = heddle_rt::net::connect(address).await.unwrap();
+    let head = format!("{head}content-length: 1000\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // Meanwhile the server has seen the head, as far as anybody can tell.
+    for _ in 0..5 {
+        assert_eq!(server.get("/livez").await.code, StatusCode::OK);
+    }
+    let rest = format!("{}{next}connection: close\r\n\r\n", "x".repeat(1000));
+    // Who was cut off may see that here or below.
+    stream.write_all(rest.as_bytes()).await.ok();
+    let mut answers = Vec::new();
+    stream.read_to_end(&mut answers).await.ok();
+    String::from_utf8_lossy(&answers).into_owned()
+}
+
+#[tokio::test]
+async fn who_is_refused_at_the_door_is_heard_out_and_may_go_on() {
+    let server = Server::start().await;
+    let control = "GET /livez HTTP/1.1\r\nhost: localhost\r\n";
+    let events =
+        "OPTIONS /shop/events HTTP/1.1\r\nhost: localhost\r\nwebhook-request-origin: x\r\n";
+    let publish = "POST /shop/events HTTP/1.1\r\n";
+    let create = "POST /api/v1/namespaces HTTP/1.1\r\n";
+    let bind = "PUT /v2/service_instances/i HTTP/1.1\r\n";
+    let cases = [
+        (&server.events, publish, "host: evil.example\r\n", 421),
+        (
+            &server.events,
+            publish,
+            "host: localhost\r\nauthorization: Bearer x\r\n",
+            401,
+        ),
+        (
+            &server.events,
+            publish,
+            "host: localhost\r\nimpersonate-user: jane\r\n",
+            403,
+        ),
+        (&server.control, create, "host: evil.example\r\n", 421),
+        (&server.control, create, "host: localhost\r\n", 401),
+        (&server.control, bind, "host: localhost\r\n", 401),
+    ];
+    for (base, line, headers, status) in cases {
+        let next = if *base == server.events {
+            events
+        } else {
+            control
+        };
+        let answers = answers_to_late_body(&server, base, &format!("{line}{headers}"), next).await;
+        let first = format!("HTTP/1.1 {status} ");
+        assert!(answers.starts_with(&first), "{line}{headers}: {answers}");
+        assert!(
+            answers.contains("HTTP/1.1 200 "),
+            "{line}{headers}: {answers}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn an_impersonating_proxy_makes_nobody_administrator_at_any_door() {
     let server = Server::start().await;
