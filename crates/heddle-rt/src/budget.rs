@@ -1,14 +1,17 @@
-//! A budget of bytes for what strangers make this process hold: bodies being received and replies being read.
+//! A budget of bytes for what strangers make this process hold: bodies being received, replies being read, and events
+//! being sent.
 //!
 //! ```text
-//!   all           96 MiB   what the process holds at once
-//!   one class     48 MiB   requests or replies: neither starves the other
-//!   one holder    24 MiB   an address, an identity, a destination: none of them starves its neighbours
+//!   requests      48 MiB   one address or identity 24 MiB
+//!   replies       24 MiB   one destination 12 MiB
+//!   deliveries    24 MiB   in the order in which they ask; what one destination may take of it is the sender's to bound
+//!   all           96 MiB
 //! ```
-//! Whoever needs more waits until somebody gives back, and gives up when that takes too long; nothing is allocated before
-//! it is leased. A [`Lease`] gives back when it is dropped. A holder that makes no progress can ask whether others wait for
-//! what it holds ([`Lease::is_wanted`]) and let go. Small things that are there at once are not worth a lease: how many of
-//! those there are is bounded by the connections.
+//! Each class has its own share, so none starves another, and an attempt that holds its event while it waits for room for
+//! the reply waits for nobody who waits for it. Whoever needs more waits until somebody gives back, and gives up when that
+//! takes too long; nothing is allocated before it is leased. A [`Lease`] gives back when it is dropped. A holder that makes
+//! no progress can ask whether others wait for what it holds ([`Lease::is_wanted`]) and let go. Small things that are there
+//! at once are not worth a lease: how many of those there are is bounded by the connections.
 
 #[cfg(test)]
 mod tests;
@@ -19,9 +22,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::Clock;
+
+/// What bytes of deliveries are counted in.
+pub const UNIT_BYTES: usize = 1 << 10;
 
 /// Below this, what has arrived at once needs no lease.
 pub const FREE_BYTES_MAX: usize = 64 << 10;
@@ -29,17 +35,40 @@ pub const FREE_BYTES_MAX: usize = 64 << 10;
 /// How much may be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    pub requests: Share,
+    pub replies: Share,
+    pub delivery_bytes_max: usize,
+}
+
+/// How much may be held of one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
     pub bytes_max: usize,
-    pub class_bytes_max: usize,
+    /// Of this, on one account: so that none starves its neighbours.
     pub holder_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            bytes_max: 96 << 20,
-            class_bytes_max: 48 << 20,
-            holder_bytes_max: 24 << 20,
+            requests: Share {
+                bytes_max: 48 << 20,
+                holder_bytes_max: 24 << 20,
+            },
+            replies: Share {
+                bytes_max: 24 << 20,
+                holder_bytes_max: 12 << 20,
+            },
+            delivery_bytes_max: 24 << 20,
+        }
+    }
+}
+
+impl Limits {
+    fn of(&self, class: Class) -> Share {
+        match class {
+            Class::Request => self.requests,
+            Class::Reply => self.replies,
         }
     }
 }
@@ -82,16 +111,16 @@ pub struct Budget {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     limits: Limits,
     state: Mutex<State>,
     given_back: Notify,
+    deliveries: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    all: Account,
     classes: [Account; 2],
     /// Only those who hold something or wait for it.
     holders: HashMap<(Class, Holder), Account>,
@@ -118,14 +147,32 @@ pub struct Lease {
     bytes: usize,
 }
 
+/// Bytes of events being sent, until this is dropped.
+#[derive(Debug)]
+pub struct Delivering(OwnedSemaphorePermit);
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Inner {
+    fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            state: Mutex::default(),
+            given_back: Notify::new(),
+            deliveries: Arc::new(Semaphore::new(limits.delivery_bytes_max / UNIT_BYTES)),
+        }
+    }
+}
+
 impl Budget {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
-            inner: Arc::new(Inner {
-                limits,
-                ..Inner::default()
-            }),
+            inner: Arc::new(Inner::new(limits)),
         }
     }
 
@@ -140,11 +187,47 @@ impl Budget {
         }
     }
 
-    /// What is held at present.
+    /// What is held at present of requests and replies.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.inner.state.lock().all.bytes
+        let state = self.inner.state.lock();
+        state.classes.iter().map(|account| account.bytes).sum()
     }
+
+    /// Room for an event that is sent, if there is some right now and nobody has waited for it before.
+    pub fn deliver_now(&self, bytes: usize) -> Result<Delivering, NoRoom> {
+        let deliveries = Arc::clone(&self.inner.deliveries);
+        let permit = deliveries.try_acquire_many_owned(self.delivery_units(bytes));
+        permit.map(Delivering).map_err(|_| NoRoom)
+    }
+
+    /// Room for an event that is sent, in turn. Dropping the future takes nothing.
+    pub async fn deliver(&self, bytes: usize) -> Delivering {
+        let deliveries = Arc::clone(&self.inner.deliveries);
+        let permit = deliveries.acquire_many_owned(self.delivery_units(bytes));
+        Delivering(permit.await.expect("the semaphore is never closed"))
+    }
+
+    /// What is larger than all there is takes all there is, so that nothing is too large for ever.
+    fn delivery_units(&self, bytes: usize) -> u32 {
+        let all = self.inner.limits.delivery_bytes_max / UNIT_BYTES;
+        units(bytes).min(u32::try_from(all).unwrap_or(u32::MAX))
+    }
+}
+
+impl Delivering {
+    /// Sets so many of the bytes apart, which are then given back on their own.
+    #[must_use]
+    pub fn split(&mut self, bytes: usize) -> Self {
+        let units = (units(bytes) as usize).min(self.0.num_permits());
+        Self(self.0.split(units).expect("no more than there are"))
+    }
+}
+
+/// How many units so many bytes are, for whoever counts them with a semaphore: its permits are too few for single bytes.
+#[must_use]
+pub fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
 }
 
 impl Lease {
@@ -156,7 +239,6 @@ impl Lease {
             return Err(NoRoom);
         }
         let key = (self.class, self.holder.clone());
-        state.all.bytes += bytes;
         state.classes[self.class as usize].bytes += bytes;
         state.holders.entry(key).or_default().bytes += bytes;
         self.bytes += bytes;
@@ -203,26 +285,20 @@ impl Lease {
     pub fn is_wanted(&self) -> bool {
         let state = self.inner.state.lock();
         let holder = state.holders.get(&(self.class, self.holder.clone()));
-        let accounts = [
-            Some(&state.all),
-            Some(&state.classes[self.class as usize]),
-            holder,
-        ];
+        let accounts = [Some(&state.classes[self.class as usize]), holder];
         accounts.iter().flatten().any(|account| account.waiting > 0)
     }
 
     /// What is full, seen from the narrowest.
     fn full(&self, state: &State, bytes: usize) -> Option<Full> {
-        let limits = self.inner.limits;
+        let share = self.inner.limits.of(self.class);
         let holder = state.holders.get(&(self.class, self.holder.clone()));
         let held = holder.map_or(0, |account| account.bytes);
         let class = state.classes[self.class as usize].bytes;
-        if held + bytes > limits.holder_bytes_max && held > 0 {
+        if held + bytes > share.holder_bytes_max && held > 0 {
             Some(Full::Holder)
-        } else if class + bytes > limits.class_bytes_max && class > 0 {
+        } else if class + bytes > share.bytes_max && class > 0 {
             Some(Full::Class)
-        } else if state.all.bytes + bytes > limits.bytes_max && state.all.bytes > 0 {
-            Some(Full::All)
         } else {
             None
         }
@@ -235,7 +311,6 @@ impl Drop for Lease {
             return;
         }
         let mut state = self.inner.state.lock();
-        state.all.bytes -= self.bytes;
         state.classes[self.class as usize].bytes -= self.bytes;
         state.change(self, |account| account.bytes -= self.bytes);
         drop(state);
@@ -247,7 +322,6 @@ impl Drop for Lease {
 enum Full {
     Holder,
     Class,
-    All,
 }
 
 /// Somebody waits. Counted where the room is missing, so that those are asked to let go who have it.
@@ -267,7 +341,6 @@ impl<'a> Wish<'a> {
 
     fn count(state: &mut State, lease: &Lease, full: Option<Full>, change: fn(&mut Account)) {
         match full {
-            Some(Full::All) => change(&mut state.all),
             Some(Full::Class) => change(&mut state.classes[lease.class as usize]),
             Some(Full::Holder) => state.change(lease, change),
             None => {}

@@ -1,11 +1,12 @@
 //! File descriptors: as many as the system allows, and some kept for what must not fail.
 //!
 //! ```text
-//!   limit = reserve (log, journal, store) + control door + events door + deliveries
+//!   limit = reserve (log, journal, store) + control door + events door + deliveries (two shares)
 //! ```
 //! Connections never take what the disk needs: both doors get a share of what the reserve leaves, so that an event that was
 //! accepted can be written and read whatever strangers hold open.
 
+use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_rt::net;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -23,6 +24,8 @@ const SHARES: u64 = 4;
 pub(crate) struct Shares {
     /// At each door.
     pub(crate) door: usize,
+    /// To all destinations.
+    pub(crate) outgoing: usize,
     /// To one destination.
     pub(crate) destination: usize,
 }
@@ -72,15 +75,17 @@ fn divide(limit: u64) -> Result<Shares, TooFew> {
         return Err(TooFew { limit, needed });
     }
     let share = (limit - RESERVE) / SHARES;
-    let at_most = |max: usize| usize::try_from(share).map_or(max, |share| share.min(max));
+    let at_most = |most: usize, share: u64| usize::try_from(share).map_or(most, |it| it.min(most));
+    let outgoing = at_most(ConnectionLimits::default().all_max, 2 * share);
     Ok(Shares {
-        door: at_most(net::Limits::default().connections_max),
-        destination: at_most(DESTINATION_MAX),
+        door: at_most(net::Limits::default().connections_max, share),
+        outgoing,
+        destination: outgoing / DESTINATION_PART,
     })
 }
 
-/// What deliveries to one destination may hold when there is enough for everybody.
-const DESTINATION_MAX: usize = 1024;
+/// One destination may hold so many parts of the connections to all, so that a few that stall leave room for others.
+const DESTINATION_PART: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -89,13 +94,22 @@ mod tests {
     #[test]
     fn connections_never_take_what_the_disk_needs() {
         for limit in [256, 257, 1024, 4096, 16_384, 20_000, LIMIT_MAX, u64::MAX] {
-            let Shares { door, destination } = divide(limit).expect("enough");
-            let taken = 2 * door as u64 + destination as u64;
+            let shares = divide(limit).expect("enough");
+            let Shares {
+                door,
+                outgoing,
+                destination,
+            } = shares;
+            let taken = 2 * door as u64 + outgoing as u64;
             assert!(taken + RESERVE <= limit, "{limit}: {taken} are taken");
-            assert!(door >= 32 && destination >= 32, "{limit}");
+            assert!(door >= 32 && outgoing >= 64, "{limit}");
+            assert!(destination >= 16 && destination < outgoing, "{limit}");
         }
         let plenty = divide(LIMIT_MAX).expect("enough");
-        assert_eq!((plenty.door, plenty.destination), (4096, 1024));
+        assert_eq!(
+            (plenty.door, plenty.outgoing, plenty.destination),
+            (4096, 4096, 1024)
+        );
     }
 
     #[test]

@@ -459,6 +459,7 @@ fn courier(
         clock: world.clock.clone(),
         connect: Arc::new(Network::beside(clock, egress, own_listeners.clone())),
         limits: ConnectionLimits {
+            all_max: shares.outgoing,
             open_max: shares.destination,
             idle_max: shares.destination,
             ..ConnectionLimits::default()

@@ -14,6 +14,7 @@ pub(crate) mod plan;
 pub mod policy;
 mod pool;
 pub mod retry_after;
+pub(crate) mod sending;
 pub(crate) mod timer;
 
 pub(crate) use consent::fuzzing as consent_fuzzing;

@@ -252,3 +252,67 @@ async fn an_id_of_a_request_that_is_none_is_left_out() {
     }
     assert_eq!(world.trace("1").await.events[0].request_id, None);
 }
+
+/// Large enough that eight of them are all that one destination may hold.
+const LARGE_BYTES: usize = 1_000_000;
+
+#[tokio::test(start_paused = true)]
+async fn a_destination_that_does_not_answer_holds_a_few_large_events_and_no_neighbours() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    let slowly =
+        json!({"spec": {"delivery": {"timeout": "PT20S", "retry": 20, "backoffDelay": "PT1S"}}});
+    let stalled: Vec<String> = (0..6).map(|n| format!("stalled-{n}")).collect();
+    for name in &stalled {
+        world.trigger(name, name, slowly.clone());
+        world.manner(name, Manner::Hang);
+    }
+    world.trigger("good", "good", json!({}));
+    world.route().await;
+    for id in 0..20 {
+        assert_eq!(world.publish_large(&id.to_string(), LARGE_BYTES).await, 202);
+    }
+    world
+        .until("the good one to have all", |world| {
+            world.account("good").delivered == 20
+        })
+        .await;
+    for name in &stalled {
+        let held = world.received(name).len();
+        assert!((1..=8).contains(&held), "{name} has {held} at once");
+    }
+    for name in &stalled {
+        world.manner(name, Manner::Accept);
+    }
+    for name in &stalled {
+        world
+            .until("they get all when they answer", |world| {
+                world.account(name).delivered == 20
+            })
+            .await;
+        assert_eq!(world.account(name).dead_lettered, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_events_wait_for_room_at_the_cost_of_no_attempt() {
+    let mut world = World::in_memory().await;
+    world.broker("ns", "default");
+    let once = json!({"spec": {"delivery": {"timeout": "PT1S", "retry": 0}}});
+    world.trigger("once", "once", once);
+    world.manner("once", Manner::Hang);
+    world.route().await;
+    for id in 0..30 {
+        assert_eq!(world.publish_large(&id.to_string(), LARGE_BYTES).await, 202);
+    }
+    // Each is tried once and no more; those that found no room were not tried meanwhile.
+    world
+        .until("all are dead letters", |world| {
+            world.account("once").dead_lettered == 30
+        })
+        .await;
+    let mut received = world.received_sorted("once");
+    received.dedup();
+    assert_eq!(received.len(), 30, "each was sent");
+    assert_eq!(world.received("once").len(), 30, "and once");
+}

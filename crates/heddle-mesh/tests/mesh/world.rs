@@ -569,6 +569,19 @@ impl World {
             .as_u16()
     }
 
+    /// Publishes an event with so many bytes of data to `ns/default`; gives the status.
+    pub(crate) async fn publish_large(&self, id: &str, bytes: usize) -> u16 {
+        let request = Request::post("/broker/ns/default")
+            .header("ce-specversion", "1.0")
+            .header("ce-id", id)
+            .header("ce-source", "/test")
+            .header("ce-type", "order.created")
+            .header("content-type", "text/plain")
+            .body(Full::from(vec![b'x'; bytes]))
+            .unwrap();
+        self.ask(request).await.0
+    }
+
     /// Posts one small event to a path; gives the status, the header `Retry-After` and the body as JSON.
     pub(crate) async fn post(&self, path: &str) -> (u16, Option<String>, Value) {
         let request = Request::post(path)

@@ -1,13 +1,21 @@
 //! Nobody gets more than their share, whatever is given back is there again, and who waits is served.
 
+use std::task::{Context, Waker};
+
 use jiff::Timestamp;
 
 use super::*;
 
 const LIMITS: Limits = Limits {
-    bytes_max: 100,
-    class_bytes_max: 60,
-    holder_bytes_max: 40,
+    requests: Share {
+        bytes_max: 60,
+        holder_bytes_max: 40,
+    },
+    replies: Share {
+        bytes_max: 50,
+        holder_bytes_max: 40,
+    },
+    delivery_bytes_max: 4 * UNIT_BYTES,
 };
 
 fn someone(last: u8) -> Holder {
@@ -15,7 +23,7 @@ fn someone(last: u8) -> Holder {
 }
 
 #[test]
-fn shares_are_bounded_by_holder_by_class_and_in_all() {
+fn shares_are_bounded_by_holder_and_by_class() {
     let budget = Budget::new(LIMITS);
     let mut first = budget.lease(Class::Request, someone(1));
     first.grow(40).unwrap();
@@ -27,14 +35,32 @@ fn shares_are_bounded_by_holder_by_class_and_in_all() {
     let mut reply = budget.lease(Class::Reply, someone(1));
     reply.grow(40).unwrap();
     let mut last = budget.lease(Class::Reply, someone(3));
-    assert_eq!(last.grow(1), Err(NoRoom), "all is given out");
-    drop(first);
-    assert_eq!(budget.bytes(), 60);
-    last.grow(20).unwrap();
+    last.grow(10).unwrap();
     assert_eq!(last.grow(1), Err(NoRoom), "replies have their share");
-    drop((second, same, reply, last));
+    assert_eq!(budget.bytes(), 110);
+    drop((first, second, same, reply, last));
     assert_eq!(budget.bytes(), 0);
     assert!(budget.inner.state.lock().holders.is_empty());
+}
+
+#[tokio::test]
+async fn deliveries_are_served_in_turn_and_give_back_part_by_part() {
+    let budget = Budget::new(LIMITS);
+    let mut first = budget.deliver_now(3 * UNIT_BYTES).unwrap();
+    let mut large = std::pin::pin!(budget.deliver(2 * UNIT_BYTES));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(large.as_mut().poll(&mut cx).is_pending());
+    let small = budget.deliver_now(UNIT_BYTES);
+    assert_eq!(small.err(), Some(NoRoom), "another was first");
+    let part = first.split(UNIT_BYTES);
+    drop(part);
+    let large = large.await;
+    drop((first, large));
+    // What is larger than all there is gets all there is.
+    let all = budget.deliver_now(100 * UNIT_BYTES).unwrap();
+    assert_eq!(budget.deliver_now(UNIT_BYTES).err(), Some(NoRoom));
+    drop(all);
+    budget.deliver_now(4 * UNIT_BYTES).unwrap();
 }
 
 #[test]

@@ -9,6 +9,7 @@ use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 
 use super::pool::Pool;
+use super::sending::Account;
 
 /// The longest URL that is taken; longer ones are refused by many servers anyway.
 const URL_BYTES_MAX: usize = 8192;
@@ -21,7 +22,7 @@ pub struct Address {
     /// What HTTP/2 wants: all of it.
     pub(super) whole: Uri,
     pub(super) pool: Arc<Pool>,
-    /// On whose account its replies are read and its events are sent.
+    /// On whose account its replies are read.
     pub(super) holder: Holder,
 }
 
@@ -54,6 +55,11 @@ pub(super) struct Parsed {
 }
 
 impl Address {
+    /// What events on their way to its origin may hold.
+    pub(super) fn account(&self) -> &Account {
+        &self.pool.account
+    }
+
     /// The path, as it would be asked for.
     pub(super) fn path(&self) -> &str {
         self.whole.path()

@@ -150,6 +150,11 @@ impl Reader {
         }
     }
 
+    /// The right to keep it, for as long as it is kept.
+    pub(super) fn take_lease(&mut self) -> Option<Lease> {
+        self.lease.take()
+    }
+
     /// What was kept, and what it was read from.
     pub(super) fn into_parts(self) -> (Bytes, Body) {
         let kept = if self.all.is_empty() {

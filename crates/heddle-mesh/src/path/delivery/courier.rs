@@ -11,14 +11,13 @@
 //! When to try, how often, and what follows is left to the dispatcher; the rules for it are in
 //! [`policy`](super::policy).
 
-use std::collections::HashMap;
 use std::io::{self, Write as _};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use heddle_api::duck::DeliveryFormat;
-use heddle_rt::budget::Class;
+use heddle_rt::budget::{Class, Lease};
 use heddle_rt::net::dial::{Connect, Place};
 use heddle_rt::net::own::OwnListener;
 use heddle_rt::vfs::is_exhausted;
@@ -26,14 +25,14 @@ use heddle_rt::{Budget, Clock, OnError, Tasks};
 use http::header::{RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::Full;
-use parking_lot::Mutex;
 use tokio::sync::SemaphorePermit;
 
 use super::address::Parsed;
 pub use super::address::{Address, BadAddress};
 use super::answer::{DRAIN_TIME_MAX, End, Reader, Verdict, verdict};
-use super::pool::{self, Answer, Body, Limits, Line, Means, Pool, Unanswered};
+use super::pool::{self, Answer, Body, Limits, Line, Means, Outgoing, Pool, Unanswered};
 use super::retry_after::retry_after;
+use super::sending::Sending;
 use crate::event::http as ce;
 use crate::event::{Event, Form};
 use crate::path::source::handshake;
@@ -58,7 +57,7 @@ pub struct CourierOptions {
     pub limits: Limits,
     /// What a reply may be.
     pub replies: ce::Limits,
-    /// What replies are leased from.
+    /// What replies being read, and events being sent, are leased from.
     pub budget: Budget,
 }
 
@@ -73,8 +72,7 @@ struct Inner {
     means: Means,
     replies: ce::Limits,
     budget: Budget,
-    /// One pool for each origin that somebody has an address of.
-    pools: Mutex<HashMap<Place, Weak<Pool>>>,
+    sending: Sending,
 }
 
 /// What is sent besides the event.
@@ -94,10 +92,12 @@ pub struct Extra<'a> {
 }
 
 /// What became of one attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Report {
     pub outcome: Outcome,
     pub latency: Duration,
+    /// The right to hold the reply.
+    pub held: Option<Lease>,
 }
 
 /// How an attempt ended.
@@ -163,10 +163,11 @@ impl Courier {
                 clock: options.clock.clone(),
                 connect: options.connect,
                 limits: options.limits,
+                outgoing: Arc::new(Outgoing::new(options.limits.all_max)),
             },
             replies: options.replies,
+            sending: Sending::new(options.budget.clone()),
             budget: options.budget,
-            pools: Mutex::default(),
         });
         let courier = Arc::downgrade(&inner);
         let pause = (options.limits.idle_timeout / 2).max(Duration::from_millis(100));
@@ -176,7 +177,7 @@ impl Courier {
                 let Some(inner) = courier.upgrade() else {
                     return;
                 };
-                inner.sweep();
+                inner.means.outgoing.sweep();
             }
         };
         options
@@ -190,6 +191,11 @@ impl Courier {
         let parsed = Parsed::new(url, ca_certs)?;
         let pool = self.inner.pool(&parsed.place);
         Ok(Arc::new(parsed.with(pool)))
+    }
+
+    /// Room for events while they are sent.
+    pub(crate) fn sending(&self) -> &Sending {
+        &self.inner.sending
     }
 
     /// Makes one attempt. Without `form` the event is sent in the form in which it came.
@@ -208,10 +214,12 @@ impl Courier {
             Form::Binary => DeliveryFormat::Binary,
         });
         let asking = ask(to, Say::Event(event, form), extra);
+        let mut held = None;
         let outcome = match clock.timeout(timeout, asking).await {
             Ok(Ok(heard)) => {
                 let left = timeout.saturating_sub(clock.monotonic().saturating_sub(start));
-                self.inner.judge(to, heard.answer, left).await
+                let judging = self.inner.judge(to, heard.answer, left, &mut held);
+                judging.await
             }
             Ok(Err(Unsent::OwnListener)) => Outcome::OwnListener,
             Ok(Err(Unsent::Failed(error))) => Outcome::Failed { error },
@@ -221,7 +229,11 @@ impl Courier {
             },
         };
         let latency = clock.monotonic().saturating_sub(start);
-        Report { outcome, latency }
+        Report {
+            outcome,
+            latency,
+            held,
+        }
     }
 
     /// Asks a destination something by its exact URL, with these headers and no body. Any answer is one, also a redirect.
@@ -389,7 +401,13 @@ impl Extra<'_> {
 
 impl Inner {
     /// Reads what the answer's status makes worth reading and says what it means.
-    async fn judge(&self, to: &Address, answer: Answer, left: Duration) -> Outcome {
+    async fn judge(
+        &self,
+        to: &Address,
+        answer: Answer,
+        left: Duration,
+        held: &mut Option<Lease>,
+    ) -> Outcome {
         let status = answer.status.as_u16();
         // The status says it all already; the rest of the answer does not get all the time there is.
         let patience = left.min(DRAIN_TIME_MAX);
@@ -398,7 +416,7 @@ impl Inner {
                 // What is no event by its head does not become one by its body.
                 let claims = || ce::reply(&answer.headers, &Bytes::new(), &self.replies);
                 if may_reply && !matches!(claims(), Ok(None)) {
-                    return self.judge_reply(to, answer, left).await;
+                    return self.judge_reply(to, answer, left, held).await;
                 }
                 self.read(to, Reader::drain(answer.body), patience).await;
                 let reply = Reply::None;
@@ -424,7 +442,13 @@ impl Inner {
     }
 
     /// Delivered, with a reply. A reply that was cut off is asked for again: nobody else knows what it was.
-    async fn judge_reply(&self, to: &Address, answer: Answer, left: Duration) -> Outcome {
+    async fn judge_reply(
+        &self,
+        to: &Address,
+        answer: Answer,
+        left: Duration,
+        held: &mut Option<Lease>,
+    ) -> Outcome {
         let Answer {
             status,
             headers,
@@ -435,6 +459,7 @@ impl Inner {
         let lease = self.budget.lease(Class::Reply, to.holder.clone());
         let mut reader = Reader::whole(body, bytes_max, lease);
         let end = self.read_within(&mut reader, left).await;
+        *held = reader.take_lease();
         let (kept, body) = reader.into_parts();
         let failed = |error| Outcome::Failed { error };
         let reply = match &end {
@@ -488,26 +513,8 @@ impl Inner {
     }
 
     fn pool(&self, place: &Place) -> Arc<Pool> {
-        let mut pools = self.pools.lock();
-        if let Some(pool) = pools.get(place).and_then(Weak::upgrade) {
-            return pool;
-        }
-        let pool = Arc::new(Pool::new(self.means.clone(), place.clone()));
-        pools.insert(place.clone(), Arc::downgrade(&pool));
-        pool
-    }
-
-    fn sweep(&self) {
-        let mut pools = Vec::new();
-        self.pools.lock().retain(|_, pool| {
-            pools.extend(pool.upgrade());
-            pool.strong_count() > 0
-        });
-        // The map has another order in each process, and a simulation must close connections in the same one every time.
-        pools.sort_by(|one, other| one.name().cmp(&other.name()));
-        for pool in pools {
-            pool.sweep();
-        }
+        let make = || Pool::new(self.means.clone(), place.clone());
+        self.means.outgoing.pool(place, make)
     }
 }
 

@@ -4,6 +4,7 @@
 //! on nothing that is not written. Cancelling a lane drops the attempt under way: nothing is settled, the event is still
 //! the consumer's to deliver, and so shutting down is never a failed attempt.
 
+mod load;
 mod own;
 mod settle;
 
@@ -23,6 +24,7 @@ use jiff::Timestamp;
 use super::consumer::{Consumer, Job, JobKind};
 use super::courier::{Extra, Outcome, Reply};
 use super::plan::{Plan, Target};
+use super::sending::Room;
 use crate::envelope::{self, Cause, Envelope, TraceContext};
 use crate::event::Event;
 use crate::journal;
@@ -31,6 +33,7 @@ use crate::observer::{Attempted, Seen};
 use crate::path::{channel, dead_letter};
 use crate::shared::Shared;
 use crate::span::Span;
+use load::load;
 use settle::{settle, settle_sink};
 
 /// Of the answer's body, what fits into 1024 characters of base64: existing consumers of dead letters expect no more.
@@ -105,20 +108,15 @@ impl Done {
 }
 
 async fn run(shared: &Arc<Shared>, consumer: &Arc<Consumer>, mut job: Job, plan: &Arc<Plan>) {
+    let found = load(shared, &mut job, plan).await;
     let begun = shared.clock.monotonic();
-    let found = match job.record.take() {
-        Some(record) => {
-            shared.give_back(record.payload.len());
-            Ok(Lookup::Found((record.payload, record.at)))
-        }
-        None => find(shared, &job),
-    };
     let done = match &found {
         Err(unavailable) => Err(unavailable.clone()),
         Ok(Lookup::Damaged) => Ok(Done::never(DAMAGED)),
         Ok(Lookup::Gone) => Ok(Done::never("its record is gone from the log")),
-        Ok(Lookup::Found((payload, _))) => {
-            let attempt = AssertUnwindSafe(attempt(shared, consumer, &job, plan, payload));
+        Ok(Lookup::Found(loaded)) => {
+            let attempt = attempt(shared, consumer, &job, plan, &loaded.payload);
+            let attempt = AssertUnwindSafe(attempt);
             // A panic is a bug of ours in one attempt, and no reason to lose the event or the lane.
             let done = attempt.catch_unwind().await;
             done.unwrap_or_else(|_| Ok(Done::again("heddle panicked while sending it")))
@@ -131,7 +129,10 @@ async fn run(shared: &Arc<Shared>, consumer: &Arc<Consumer>, mut job: Job, plan:
     let latency = shared.clock.monotonic().saturating_sub(begun);
     let at = shared.clock.now();
     let found = found.ok().and_then(Lookup::found);
-    let (payload, accepted_at) = found.unwrap_or_else(|| (Bytes::new(), at));
+    let (payload, accepted_at, _room) = match found {
+        Some(loaded) => (loaded.payload, loaded.accepted_at, loaded.room),
+        None => (Bytes::new(), at, Room::Unneeded),
+    };
     let tried = Tried {
         job,
         payload,
@@ -296,6 +297,8 @@ impl Attempt<'_> {
             .courier
             .send(address, event, plan.format, &extra, timeout)
             .await;
+        // Until the reply has been sent on.
+        let _held = report.held;
         match report.outcome {
             Outcome::Accepted { status, reply } => match reply {
                 Reply::Event(reply) if wants_reply => {

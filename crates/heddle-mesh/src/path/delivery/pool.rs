@@ -8,6 +8,7 @@
 mod framing;
 pub(crate) mod fuzzing;
 mod head;
+mod outgoing;
 mod single;
 
 use std::io;
@@ -23,10 +24,12 @@ use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 
+pub(super) use self::outgoing::Outgoing;
 pub(super) use self::single::{Broken, Single};
+use super::sending::Account;
 
 /// How often a busy HTTP/2 connection is asked whether it lives, and how long it may think about it. Without it, a peer
 /// that vanished without a word would swallow deliveries until TCP gives up.
@@ -39,6 +42,8 @@ pub(super) type Sent = Request<Full<Bytes>>;
 /// What connections may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Connections to all origins; beyond it one that rests is closed for another, and more wait.
+    pub all_max: usize,
     /// Deliveries open at once to one origin; more wait, which counts against their time.
     pub open_max: usize,
     /// Connections that rest, for each origin.
@@ -52,6 +57,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            all_max: 4096,
             open_max: 1024,
             idle_max: 1024,
             idle_timeout: Duration::from_secs(30),
@@ -67,6 +73,7 @@ pub(super) struct Means {
     pub(super) clock: Clock,
     pub(super) connect: Arc<dyn Connect>,
     pub(super) limits: Limits,
+    pub(super) outgoing: Arc<Outgoing>,
 }
 
 /// The connections to one origin.
@@ -78,6 +85,8 @@ pub(super) struct Pool {
     /// Held while it is unknown whether one connection will do for all.
     opening: tokio::sync::Mutex<()>,
     open: Semaphore,
+    /// What events on their way to it may hold.
+    pub(super) account: Account,
 }
 
 #[derive(Debug, Default)]
@@ -134,6 +143,7 @@ impl Pool {
             place,
             state: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
+            account: Account::default(),
         }
     }
 
@@ -202,11 +212,18 @@ impl Pool {
                 alone = None;
             }
         }
+        let place = self.means.outgoing.place().await;
         let stream = self.means.connect.connect(&self.place).await?;
         let protocol = stream.protocol();
         let line = match protocol {
-            Protocol::Http1 => Line::Single(Single::new(stream, self.means.limits.head_bytes_max)),
-            Protocol::Http2 => self.speak_http2(stream).await.map_err(io::Error::other)?,
+            Protocol::Http1 => {
+                let single = Single::new(stream, self.means.limits.head_bytes_max);
+                Line::Single(single.at(place))
+            }
+            Protocol::Http2 => {
+                let line = self.speak_http2(stream, place).await;
+                line.map_err(io::Error::other)?
+            }
         };
         let mut state = self.state.lock();
         state.speaks = Some(protocol);
@@ -219,7 +236,11 @@ impl Pool {
         Ok(line)
     }
 
-    async fn speak_http2(&self, stream: Box<dyn Stream>) -> hyper::Result<Line> {
+    async fn speak_http2(
+        &self,
+        stream: Box<dyn Stream>,
+        place: OwnedSemaphorePermit,
+    ) -> hyper::Result<Line> {
         let head_bytes = u32::try_from(self.means.limits.head_bytes_max).unwrap_or(u32::MAX);
         let streams = Streams::default();
         let (sender, connection) = http2::Builder::new(streams.clone())
@@ -233,6 +254,7 @@ impl Pool {
             let ended = connection.await;
             streams.tracker.close();
             streams.tracker.wait().await;
+            drop(place);
             ended
         });
         Ok(Line::Shared(sender))
@@ -261,6 +283,30 @@ impl Pool {
         if state.idle.len() < self.means.limits.idle_max {
             state.idle.push(Resting { single, since });
         }
+        drop(state);
+        if self.means.outgoing.is_wanted() {
+            self.evict();
+        }
+    }
+
+    /// Since when the connection rests that has done so longest. One of HTTP/2 may carry something nevertheless.
+    fn rests_since(&self) -> Option<Duration> {
+        let state = self.state.lock();
+        let shared = state.shared.as_ref().map(|_| state.shared_used);
+        let single = state.idle.first().map(|rest| rest.since);
+        single.into_iter().chain(shared).min()
+    }
+
+    /// Closes that connection. One of HTTP/2 ends when it carries nothing any more.
+    fn evict(&self) {
+        let mut state = self.state.lock();
+        if state.idle.is_empty() {
+            state.shared = None;
+            return;
+        }
+        let oldest = state.idle.remove(0);
+        drop(state);
+        oldest.single.close();
     }
 
     #[cfg(test)]

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use jiff::Timestamp;
 
 use super::*;
-use crate::budget::Limits;
+use crate::budget::{Limits, Share};
 
 /// A body that brings a piece whenever its time has come.
 struct Dripping {
@@ -54,9 +54,11 @@ struct World {
 impl World {
     fn new() -> Self {
         let limits = Limits {
-            bytes_max: 4 << 20,
-            class_bytes_max: 4 << 20,
-            holder_bytes_max: 2 << 20,
+            requests: Share {
+                bytes_max: 4 << 20,
+                holder_bytes_max: 2 << 20,
+            },
+            ..Limits::default()
         };
         Self {
             clock: Clock::simulated(Timestamp::UNIX_EPOCH),

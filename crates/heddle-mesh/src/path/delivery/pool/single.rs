@@ -16,6 +16,8 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use heddle_rt::net::dial::Stream;
 use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _, ReadBuf};
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::framing::{Framing, Taken};
 use super::head::{self, Head};
 
@@ -37,6 +39,8 @@ pub(in super::super) struct Single {
     pub(super) has_rested: bool,
     /// Whether another delivery can follow this one.
     stays_open: bool,
+    /// Its place among all connections.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 /// Why an answer could not be had.
@@ -71,6 +75,7 @@ impl std::fmt::Debug for Single {
         let heard = self.input.len();
         f.debug_struct("Single")
             .field("heard", &heard)
+            .field("place", &self.place)
             .finish_non_exhaustive()
     }
 }
@@ -85,6 +90,15 @@ impl Single {
             head_bytes_max,
             has_rested: false,
             stays_open: true,
+            place: None,
+        }
+    }
+
+    /// Takes a place among all connections, until it ends.
+    pub(super) fn at(self, place: OwnedSemaphorePermit) -> Self {
+        Self {
+            place: Some(place),
+            ..self
         }
     }
 

@@ -1,5 +1,7 @@
 //! Connections are used again, replaced when they are stale, and bounded.
 
+use parking_lot::Mutex;
+
 use super::*;
 
 const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
@@ -178,6 +180,78 @@ async fn no_more_deliveries_are_open_than_are_allowed() {
 }
 
 #[tokio::test]
+async fn a_connection_that_rests_is_closed_for_one_elsewhere() {
+    let quiet = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let busy = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let third = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let courier = courier(Limits {
+        all_max: 2,
+        ..Limits::default()
+    });
+    let [quiet_address, busy_address, third_address] =
+        [&quiet, &busy, &third].map(|server| courier.address(&server.url(), None).unwrap());
+    for address in [&quiet_address, &busy_address, &busy_address, &third_address] {
+        assert_eq!(send(&courier, address, PATIENT).await, accepted(204));
+    }
+    let resting = [&quiet_address, &busy_address, &third_address].map(|to| to.pool.resting());
+    assert_eq!(resting, [0, 1, 1], "the one that rested longest had to go");
+    assert_eq!(send(&courier, &busy_address, PATIENT).await, accepted(204));
+    assert_eq!(busy.connections(), 1);
+}
+
+#[tokio::test]
+async fn when_all_connections_are_at_work_others_wait_for_one() {
+    let stalled = Server::start(|_| Act::hang("")).await;
+    let working = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let other = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let courier = courier(Limits {
+        all_max: 2,
+        ..Limits::default()
+    });
+    let [stalled_address, working_address, other_address] =
+        [&stalled, &working, &other].map(|server| courier.address(&server.url(), None).unwrap());
+    let stalls = send(&courier, &stalled_address, PATIENT);
+    let works = async {
+        while stalled.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        // One place is left, and taken in turns: whoever has done its part does not keep it while the other waits.
+        for _ in 0..50 {
+            let both = tokio::join!(
+                send(&courier, &working_address, PATIENT),
+                send(&courier, &other_address, PATIENT)
+            );
+            assert_eq!(both, (accepted(204), accepted(204)));
+            let resting = working_address.pool.resting() + other_address.pool.resting();
+            assert!(resting <= 1, "{resting}");
+        }
+    };
+    tokio::select! {
+        ended = stalls => panic!("nobody answered: {ended:?}"),
+        () = works => {}
+    }
+    stalled.let_go().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_could_not_be_made_leaves_its_place_to_others() {
+    let server = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let courier = courier(Limits {
+        all_max: 1,
+        ..Limits::default()
+    });
+    let nobody = {
+        let gone = Server::start(|_| Act::say(NO_CONTENT)).await;
+        courier.address(&gone.url(), None).unwrap()
+    };
+    let address = courier.address(&server.url(), None).unwrap();
+    for _ in 0..3 {
+        error_of(send(&courier, &nobody, PATIENT).await);
+        assert_eq!(send(&courier, &address, PATIENT).await, accepted(204));
+    }
+}
+
+#[tokio::test]
 async fn a_delivery_that_is_dropped_lets_go_of_its_connection() {
     let server = Server::start(|_| Act::hang("")).await;
     let courier = courier(Limits::default());
@@ -201,7 +275,7 @@ async fn a_connection_that_was_closed_while_it_rested_is_not_kept() {
     let address = courier.address(&server.url(), None).unwrap();
     assert_eq!(send(&courier, &address, PATIENT).await, accepted(204));
     while address.pool.resting() > 0 {
-        courier.inner.sweep();
+        courier.inner.means.outgoing.sweep();
         tokio::task::yield_now().await;
     }
 }

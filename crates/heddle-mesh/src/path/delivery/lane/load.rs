@@ -1,0 +1,114 @@
+//! Reading an event for an attempt, together with the right to hold it while it is sent.
+//!
+//! When there is no room for it, its bytes are let go, room is waited for no longer than an attempt may take, and they are
+//! read again: those who wait hold nothing.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use heddle_api::duck::DeliveryFormat;
+use jiff::Timestamp;
+
+use super::super::consumer::{Job, JobKind};
+use super::super::courier::Address;
+use super::super::plan::{Plan, Target};
+use super::super::sending::{Key, Need, Room};
+use super::find;
+use crate::envelope::Envelope;
+use crate::event::Form;
+use crate::log::{Lookup, Unavailable};
+use crate::shared::Shared;
+
+/// Why an event is not read for now.
+const NO_ROOM: &str =
+    "other events on their way to this destination, or to all, hold the memory that it needs";
+
+/// An event that may be sent.
+pub(super) struct Loaded<'a> {
+    pub(super) payload: Bytes,
+    pub(super) accepted_at: Timestamp,
+    /// Held until what came of the attempt is settled.
+    pub(super) room: Room<'a>,
+}
+
+impl<'a> Loaded<'a> {
+    fn new(read: Bytes, accepted_at: Timestamp, room: Room<'a>) -> Self {
+        Self {
+            payload: room.payload(read),
+            accepted_at,
+            room,
+        }
+    }
+}
+
+/// The job's event, and room for it.
+pub(super) async fn load<'a>(
+    shared: &'a Arc<Shared>,
+    job: &mut Job,
+    plan: &'a Plan,
+) -> Result<Lookup<Loaded<'a>>, Unavailable> {
+    let found = match job.record.take() {
+        Some(record) => {
+            shared.give_back(record.payload.len());
+            Lookup::Found((record.payload, record.at))
+        }
+        None => find(shared, job)?,
+    };
+    let (payload, at) = match found {
+        Lookup::Found(found) => found,
+        Lookup::Damaged => return Ok(Lookup::Damaged),
+        Lookup::Gone => return Ok(Lookup::Gone),
+    };
+    let sending = shared.courier.sending();
+    let Some(to) = destination(plan, job) else {
+        return Ok(Lookup::Found(Loaded::new(payload, at, Room::Unneeded)));
+    };
+    if let Some(room) = sending.small(payload.len()) {
+        return Ok(Lookup::Found(Loaded::new(payload, at, room)));
+    }
+    let need = need(to, plan, job, &payload);
+    if let Ok(room) = sending.large_now(&need, &payload) {
+        return Ok(Lookup::Found(Loaded::new(payload, at, room)));
+    }
+    drop(payload);
+    let reserving = sending.reserve(&need);
+    let reserved = shared.clock.timeout(plan.policy.timeout, reserving).await;
+    let reserved = reserved.map_err(|_| Unavailable(NO_ROOM.to_owned()))?;
+    Ok(find(shared, job)?.map(|(payload, at)| {
+        let room = sending.fill(&need, reserved, &payload);
+        Loaded::new(payload, at, room)
+    }))
+}
+
+/// Where it goes, if it leaves this process.
+fn destination<'a>(plan: &'a Plan, job: &Job) -> Option<&'a Address> {
+    let target = if job.is_sink() {
+        &plan.sink
+    } else {
+        &plan.target
+    };
+    match target {
+        Target::Url(address) => Some(address),
+        Target::None | Target::Unresolved(_) | Target::Entry(_) => None,
+    }
+}
+
+fn need<'a>(to: &'a Address, plan: &Plan, job: &Job, payload: &Bytes) -> Need<'a> {
+    let is_structured = match plan.format {
+        Some(format) => format == DeliveryFormat::Json,
+        None => {
+            let envelope = Envelope::decode(payload);
+            envelope.is_ok_and(|envelope| envelope.event.form() == Form::Structured)
+        }
+    };
+    Need {
+        key: match job.kind {
+            JobKind::Event => Key::Log(job.offset),
+            JobKind::Redriven(name) | JobKind::Sink(name) => Key::DeadLetter(name),
+        },
+        bytes: payload.len(),
+        // For its sink a dead letter is read once more, and gets attributes.
+        copies: usize::from(is_structured) + if job.is_sink() { 2 } else { 0 },
+        account: to.account(),
+    }
+}
