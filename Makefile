@@ -41,8 +41,8 @@ test: ## Everything: installs what tests need, then `check`, then fuzzing, power
 	cargo xtask check
 	cargo xtask fuzz $(GATE_FUZZ_SECONDS)
 	HEDDLE_KUBECTL='$(kubectls)' $(bundle_programs) cargo test --locked --workspace \
-	    --features heddle/kubectl-tests,heddle/power-tests,heddle/bundle-tests,heddle-bundles/registry-tests,heddle-bundles/sandbox-tests$(tck_features) \
-	    --test kubectl --test power --test registry --test sandbox --test bundles $(tck_tests)
+	    --features heddle/kubectl-tests,heddle/power-tests,heddle/bundle-tests,heddle-bench/bundle-tests,heddle-bundles/registry-tests,heddle-bundles/sandbox-tests$(tck_features) \
+	    --test kubectl --test power --test registry --test sandbox --test bundles --test measures $(tck_tests)
 	$(if $(HEDDLE_OSB_OPENAPI),tests/osb/openapi.sh '$(HEDDLE_OSB_OPENAPI)')
 	@$(left_out)
 
@@ -63,12 +63,13 @@ fuzz: ## Invented input for everything that reads strangers' bytes or the disk's
 	cargo xtask fuzz $(FUZZ_SECONDS)
 
 .PHONY: bench
-bench: ## Measure `heddle bench api`, `mesh`, `osb` and `registry` on this machine, optimised
+bench: ## Measure whole paths with heddle-bench (api, mesh, osb, registry) on this machine, optimised
 	.ci/tools.sh rust bundles
-	cargo run --locked --release --package heddle -- bench api
-	cargo run --locked --release --package heddle -- bench mesh
-	cargo run --locked --release --package heddle -- bench osb
-	$(bundle_programs) cargo run --locked --release --package heddle -- bench registry
+	cargo build --locked --release --package heddle --package heddle-bench
+	target/release/heddle-bench api
+	target/release/heddle-bench mesh
+	target/release/heddle-bench osb
+	$(bundle_programs) target/release/heddle-bench registry
 
 .PHONY: audit
 audit: ## Licences, advisories, sources and duplicate versions of all dependencies (deny.toml)

@@ -55,6 +55,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "heddle-store",
         ],
     ),
+    (
+        "heddle-bench",
+        &[
+            "heddle",
+            "heddle-api",
+            "heddle-apiserver",
+            "heddle-bundles",
+            "heddle-rt",
+        ],
+    ),
     ("xtask", &["heddle-api"]),
 ];
 
@@ -65,7 +75,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("redb", &["heddle-store"]),
     ("kube-cel", &["heddle-apiserver", "heddle-api"]),
     ("prometheus-client", &["heddle-apiserver"]),
-    ("clap", &["heddle"]),
+    ("clap", &["heddle", "heddle-bench"]),
     ("fuser", &["heddle"]),
     ("nix", &["heddle-bundles"]),
     ("seccompiler", &["heddle-bundles"]),

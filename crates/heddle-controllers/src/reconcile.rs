@@ -76,7 +76,7 @@ impl Ctx {
         Self {
             client,
             options,
-            cache: cache,
+            cache,
             recorder,
         }
     }

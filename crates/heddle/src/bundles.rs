@@ -31,7 +31,7 @@ use serde_json::{Map, Value, json};
 use crate::wire::World;
 
 /// The hidden command that becomes a shim, followed by a directory.
-pub(crate) const SHIM: &str = "sandbox-run";
+pub const SHIM: &str = "sandbox-run";
 /// Where images are pushed to, below `/heddle/v1`.
 pub(crate) const PUSH_PATH: &str = "/bundles";
 /// A pushed image with everything around it. Larger ones belong into a registry.

@@ -6,14 +6,14 @@
 //! command line means is `target.rs`; what is asked about events is `ledger.rs`, where events
 //! are published is `events.rs`, and what is provisioned is `osb.rs`.
 
-pub(crate) mod catalog;
-pub(crate) mod events;
-pub(crate) mod ledger;
-pub(crate) mod objects;
-pub(crate) mod osb;
+pub mod catalog;
+pub mod events;
+pub mod ledger;
+pub mod objects;
+pub mod osb;
 #[cfg(test)]
-pub(crate) mod stand_in;
-pub(crate) mod target;
+pub mod stand_in;
+pub mod target;
 
 use std::path::{Path, PathBuf};
 
@@ -31,14 +31,14 @@ use crate::config::DATA_DIR_DEFAULT;
 use crate::failure::Failure;
 
 /// Under this name the fields we apply are owned.
-pub(crate) const FIELD_MANAGER: &str = heddle_api::well_known::field_manager::CLI;
+pub const FIELD_MANAGER: &str = heddle_api::well_known::field_manager::CLI;
 
 /// Which server a client command talks to.
 #[derive(Clone, Debug)]
-pub(crate) struct ClientArgs {
-    pub(crate) kubeconfig: Option<std::ffi::OsString>,
-    pub(crate) context: Option<String>,
-    pub(crate) data_dir: PathBuf,
+pub struct ClientArgs {
+    pub kubeconfig: Option<std::ffi::OsString>,
+    pub context: Option<String>,
+    pub data_dir: PathBuf,
 }
 
 /// The same as it stands on the command line, or in the environment.
@@ -89,7 +89,7 @@ impl clap::FromArgMatches for ClientArgs {
 
 impl ClientArgs {
     /// The kubeconfig files in effect, first one first.
-    pub(crate) fn kubeconfig_paths(&self) -> Vec<PathBuf> {
+    pub fn kubeconfig_paths(&self) -> Vec<PathBuf> {
         let named = self
             .kubeconfig
             .as_deref()
@@ -107,42 +107,42 @@ impl ClientArgs {
 
 /// A server we can send requests to.
 #[derive(Clone)]
-pub(crate) struct Remote {
+pub struct Remote {
     client: kube::Client,
     /// The address, without a slash at the end.
     url: String,
     /// The address and where we have it from, for messages.
     place: String,
     /// The namespace of the kubeconfig's context.
-    pub(crate) namespace: String,
+    pub namespace: String,
 }
 
 /// What came back, before anybody looked at the body.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) code: StatusCode,
+pub struct Answer {
+    pub code: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
 impl Remote {
     /// Reads the kubeconfig. Nothing is sent yet. A server that asks for patience (429, 503) gets it.
-    pub(crate) async fn connect(args: &ClientArgs) -> anyhow::Result<Self> {
+    pub async fn connect(args: &ClientArgs) -> anyhow::Result<Self> {
         Self::connect_with(args, true).await
     }
 
     /// The same, but a server that is not ready is an answer and not a reason to ask again.
-    pub(crate) async fn connect_once(args: &ClientArgs) -> anyhow::Result<Self> {
+    pub async fn connect_once(args: &ClientArgs) -> anyhow::Result<Self> {
         Self::connect_with(args, false).await
     }
 
     /// A server at an address, without credentials. Each request is sent once.
-    pub(crate) fn anonymous(url: http::Uri, place: String) -> anyhow::Result<Self> {
+    pub fn anonymous(url: http::Uri, place: String) -> anyhow::Result<Self> {
         Self::once(kube::Config::new(url), place)
     }
 
     /// A server that a configuration tells everything about. Each request is sent once.
-    pub(crate) fn once(mut config: kube::Config, place: String) -> anyhow::Result<Self> {
+    pub fn once(mut config: kube::Config, place: String) -> anyhow::Result<Self> {
         config.default_retry = false;
         Self::with(config, place)
     }
@@ -168,22 +168,22 @@ impl Remote {
     }
 
     /// Where requests go.
-    pub(crate) fn url(&self) -> &str {
+    pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Where requests go, for messages.
-    pub(crate) fn place(&self) -> &str {
+    pub fn place(&self) -> &str {
         &self.place
     }
 
     /// The client itself, for code that speaks kube.
-    pub(crate) fn client(&self) -> kube::Client {
+    pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
     /// Sends and reads the whole answer, whatever its status.
-    pub(crate) async fn send(&self, request: Request<impl Into<Body>>) -> anyhow::Result<Answer> {
+    pub async fn send(&self, request: Request<impl Into<Body>>) -> anyhow::Result<Answer> {
         let response = self.open(request).await?;
         let (parts, body) = response.into_parts();
         let body = body
@@ -199,10 +199,7 @@ impl Remote {
     }
 
     /// Sends and hands out the answer as it arrives, for watches.
-    pub(crate) async fn open(
-        &self,
-        request: Request<impl Into<Body>>,
-    ) -> anyhow::Result<Response<Body>> {
+    pub async fn open(&self, request: Request<impl Into<Body>>) -> anyhow::Result<Response<Body>> {
         let response = self.client.send(request.map(Into::into)).await;
         Ok(
             response
@@ -213,7 +210,7 @@ impl Remote {
 
 impl Answer {
     /// The body, or what the server said about `object`.
-    pub(crate) fn ok(self, object: &str) -> anyhow::Result<Value> {
+    pub fn ok(self, object: &str) -> anyhow::Result<Value> {
         if self.code.is_success() {
             return serde_json::from_slice(&self.body)
                 .with_context(|| format!("{object}: the answer is not JSON"));
@@ -222,30 +219,30 @@ impl Answer {
     }
 
     /// What the server said about `object`, for an answer that is no success.
-    pub(crate) fn refusal(&self, object: &str) -> Failure {
+    pub fn refusal(&self, object: &str) -> Failure {
         refusal(object, self.code, &self.body)
     }
 
-    pub(crate) fn headers(&self) -> &HeaderMap {
+    pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    pub(crate) fn body(&self) -> &Bytes {
+    pub fn body(&self) -> &Bytes {
         &self.body
     }
 
     /// One header, if it is there and is text.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
     /// The body as text, for the few paths that answer in words.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
     /// The texts of `Warning` headers.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let values = self.headers.get_all(http::header::WARNING).iter();
         values
             .filter_map(|value| value.to_str().ok())
@@ -255,7 +252,7 @@ impl Answer {
 }
 
 /// What a refused request means for `object`.
-pub(crate) fn refusal(object: &str, code: StatusCode, body: &[u8]) -> Failure {
+pub fn refusal(object: &str, code: StatusCode, body: &[u8]) -> Failure {
     let status = serde_json::from_slice::<Status>(body).unwrap_or_else(|_| {
         // Something that is no API server answered: show a little of it.
         let text: String = String::from_utf8_lossy(body).chars().take(200).collect();
@@ -265,7 +262,7 @@ pub(crate) fn refusal(object: &str, code: StatusCode, body: &[u8]) -> Failure {
 }
 
 /// What the kubeconfig says, and from where it is.
-pub(crate) async fn configuration(args: &ClientArgs) -> anyhow::Result<(kube::Config, String)> {
+pub async fn configuration(args: &ClientArgs) -> anyhow::Result<(kube::Config, String)> {
     let paths = args.kubeconfig_paths();
     let mut kubeconfig = Kubeconfig::default();
     for path in &paths {

@@ -2,7 +2,6 @@
 
 mod apply;
 mod backup;
-mod bench;
 mod bind;
 mod bundle;
 mod catalog;
@@ -90,7 +89,6 @@ enum Command {
     Restore(restore::Args),
     Repair(repair::Args),
     OsbCheck(osb_check::Args),
-    Bench(bench::Args),
     Config(config::Args),
     Crds(crds::Args),
     Version(version::Args),
@@ -157,7 +155,6 @@ async fn dispatch(
         Command::Restore(args) => Box::pin(restore::run(args, world, terminal)).await,
         Command::Repair(args) => repair::run(args, world, terminal),
         Command::OsbCheck(args) => Box::pin(osb_check::run(args, world, terminal)).await,
-        Command::Bench(args) => Box::pin(bench::run(args, world, terminal)).await,
         Command::Config(args) => config::run(args, innermost(matches), terminal),
         Command::Crds(args) => crds::run(&args, terminal),
         Command::Version(args) => version::run(args, world, terminal).await,

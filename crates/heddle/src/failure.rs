@@ -7,7 +7,7 @@ use http::StatusCode;
 use kube::core::Status;
 
 /// The exit codes, as `heddle --help` shows them.
-pub(crate) const EXIT_CODES: &str = "\
+pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed (the message says why)
@@ -19,7 +19,7 @@ Exit codes:
   7  timed out while waiting";
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Change the command line or the configuration.
     #[error("{0}")]
     Usage(String),
@@ -43,7 +43,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// What the server said about `object`, in the server's words.
-    pub(crate) fn from_status(object: &str, code: StatusCode, status: &Status) -> Self {
+    pub fn from_status(object: &str, code: StatusCode, status: &Status) -> Self {
         let mut text = if status.message.is_empty() {
             format!("{object}: the server answered {code}")
         } else if status.message.contains(object) {
@@ -77,7 +77,7 @@ impl Failure {
 }
 
 /// The exit code for an error, whatever context was put around it.
-pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+pub fn exit_code(error: &anyhow::Error) -> u8 {
     error
         .chain()
         .find_map(|cause| cause.downcast_ref::<Failure>())
@@ -85,7 +85,7 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
 }
 
 /// Whether the reader of our output went away (`heddle get … | head`): not worth a word.
-pub(crate) fn reader_left(error: &anyhow::Error) -> bool {
+pub fn reader_left(error: &anyhow::Error) -> bool {
     let broken = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
     error
         .chain()

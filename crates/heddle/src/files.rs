@@ -9,27 +9,27 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 /// Larger inputs are surely a mistake, and a pipe could go on for ever.
-pub(crate) const INPUT_BYTES_MAX: u64 = 64 << 20;
+pub const INPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// The text of a file a person named.
-pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
+pub fn read_text(path: &Path) -> anyhow::Result<String> {
     bounded_text(open(path)?, &path.display().to_string())
 }
 
 /// Everything on standard input.
-pub(crate) fn read_stdin() -> anyhow::Result<String> {
+pub fn read_stdin() -> anyhow::Result<String> {
     bounded_text(std::io::stdin().lock(), "standard input")
 }
 
 /// What a file holds, text or not; `-` is standard input.
-pub(crate) fn read_bytes(name: &str) -> anyhow::Result<Vec<u8>> {
+pub fn read_bytes(name: &str) -> anyhow::Result<Vec<u8>> {
     if name == "-" {
         return bounded(std::io::stdin().lock(), "standard input");
     }
     bounded(open(Path::new(name))?, name)
 }
 
-pub(crate) fn open(path: &Path) -> anyhow::Result<std::fs::File> {
+pub fn open(path: &Path) -> anyhow::Result<std::fs::File> {
     #[expect(
         clippy::disallowed_methods,
         reason = "a file named on the command line; no simulated disk stands behind it"
@@ -58,7 +58,7 @@ fn bounded(input: impl std::io::Read, name: &str) -> anyhow::Result<Vec<u8>> {
 }
 
 /// The manifests of a folder and its subfolders, in a stable order.
-pub(crate) fn manifests_under(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub fn manifests_under(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

@@ -1,63 +1,11 @@
-//! The binary: parse what was asked, run it, and say in one line and one exit code how it went.
-//!
-//! What each command does lives in `cmd/`; who knows whom lives in `wire.rs`; the exit codes are
-//! listed in `failure.rs` and in `heddle --help`.
-
-mod asb;
-mod backup;
-mod bundles;
-mod client;
-mod cmd;
-mod config;
-mod control;
-mod descriptors;
-mod events;
-mod failure;
-mod files;
-mod identity;
-mod manifest;
-mod osb;
-#[cfg(feature = "otlp")]
-mod otlp;
-#[cfg(not(feature = "otlp"))]
-#[path = "otlp/absent.rs"]
-mod otlp;
-mod output;
-mod plane;
-mod publishers;
-mod terminal;
-mod wire;
+//! The binary. What it does is in the library beside it; here is what a process has once.
 
 use std::process::ExitCode;
-
-use crate::terminal::Terminal;
 
 /// Measured on the control plane: it halves the wall time of a reconcile storm against glibc's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // A shim must become what it is before there is a second thread.
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == bundles::SHIM) {
-        let directory = words.next().unwrap_or_default();
-        return heddle_bundles::sandbox::shim::main(directory.as_ref());
-    }
-    take_small_pages();
-    let mut terminal = Terminal::process();
-    match cmd::run(&mut terminal) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if failure::reader_left(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            terminal.complain(&error);
-            ExitCode::from(failure::exit_code(&error))
-        }
-    }
-}
-
-/// Asks the kernel for memory in small pages. The allocator asks for huge ones, of which each is cleared whole for whoever
-/// needs the first bytes of it: measured on the path of an event, that takes twice the memory and a third more time.
-fn take_small_pages() {
-    // Where it cannot be had there is more memory in use than need be, and nothing else.
-    rustix::thread::disable_transparent_huge_pages(true).ok();
+    heddle::main()
 }

@@ -14,7 +14,7 @@ use crate::terminal::{Tone, paint};
 
 /// `-o`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
+pub enum Format {
     /// The columns the server thinks people want
     #[default]
     Table,
@@ -27,14 +27,14 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    pub(crate) fn is_table(self) -> bool {
+    pub fn is_table(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
 }
 
 /// `-o` of commands that report on events rather than show objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ReportFormat {
+pub enum ReportFormat {
     /// For people
     #[default]
     Table,
@@ -45,11 +45,7 @@ pub(crate) enum ReportFormat {
 
 impl ReportFormat {
     /// `report` for machines, or what `text` makes of it for people.
-    pub(crate) fn render<T: Serialize>(
-        self,
-        report: &T,
-        text: impl FnOnce(&T) -> String,
-    ) -> String {
+    pub fn render<T: Serialize>(self, report: &T, text: impl FnOnce(&T) -> String) -> String {
         let value = || serde_json::to_value(report).expect("reports have string keys only");
         match self {
             Self::Table => text(report),
@@ -60,12 +56,12 @@ impl ReportFormat {
 }
 
 /// A moment as people compare it with their logs: UTC, to the millisecond.
-pub(crate) fn moment(at: Timestamp) -> String {
+pub fn moment(at: Timestamp) -> String {
     format!("{at:.3}")
 }
 
 /// How long something took, in the unit that fits.
-pub(crate) fn span(duration: Duration) -> String {
+pub fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0 if duration.as_millis() < 10 => format!("{:.2} ms", duration.as_secs_f64() * 1000.0),
@@ -79,33 +75,33 @@ pub(crate) fn span(duration: Duration) -> String {
 }
 
 /// How long ago something was; nothing is in the future, whatever two clocks say.
-pub(crate) fn age(at: Timestamp, now: Timestamp) -> Duration {
+pub fn age(at: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(at)).unwrap_or_default()
 }
 
 /// Text that somebody else wrote, unable to move the cursor or to begin a line of its own.
-pub(crate) fn harmless(text: &str) -> String {
+pub fn harmless(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
 /// `1 event`, `2 events`.
-pub(crate) fn count(number: u64, noun: &str) -> String {
+pub fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// `value` as indented JSON, with a line end.
-pub(crate) fn json(value: &Value) -> String {
+pub fn json(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
 /// `value` as YAML. Long strings stay on one line, as kubectl writes them.
-pub(crate) fn yaml(value: &Value) -> String {
+pub fn yaml(value: &Value) -> String {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     serde_saphyr::to_string_with_options(value, options).expect("a JSON value is always valid YAML")
 }
 
 /// `kind.group/name` of an object.
-pub(crate) fn object_name(object: &Value) -> String {
+pub fn object_name(object: &Value) -> String {
     let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
     let group = object["apiVersion"]
         .as_str()
@@ -120,7 +116,7 @@ pub(crate) fn object_name(object: &Value) -> String {
 }
 
 /// Takes out who owns which field, which fills a screen and interests few.
-pub(crate) fn hide_managed_fields(object: &mut Value) {
+pub fn hide_managed_fields(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
@@ -161,24 +157,24 @@ fn continued(mut row: Vec<String>, room: usize) -> Vec<Vec<String>> {
 
 /// A server's Table, possibly gathered over pages and kinds; or one of our own.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) headers: Vec<String>,
-    pub(crate) rows: Vec<Vec<String>>,
+pub struct Table {
+    pub headers: Vec<String>,
+    pub rows: Vec<Vec<String>>,
 }
 
 /// What of a server's Table is shown.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown<'a> {
-    pub(crate) wide: bool,
-    pub(crate) namespaces: bool,
+pub struct Shown<'a> {
+    pub wide: bool,
+    pub namespaces: bool,
     /// Put before each name when several kinds share the screen.
-    pub(crate) prefix: Option<&'a str>,
+    pub prefix: Option<&'a str>,
 }
 
 impl Table {
     /// Reads a `meta.k8s.io/v1 Table`. `columns` are those of an earlier Table when this one has
     /// none: a watch sends them once.
-    pub(crate) fn from_server(table: &Value, columns: &[Value], shown: Shown<'_>) -> Self {
+    pub fn from_server(table: &Value, columns: &[Value], shown: Shown<'_>) -> Self {
         let visible = |column: &Value| shown.wide || column["priority"].as_i64().unwrap_or(0) == 0;
         let chosen: Vec<usize> = (0..columns.len())
             .filter(|index| visible(&columns[*index]))
@@ -213,7 +209,7 @@ impl Table {
     }
 
     /// The widths that fit these rows and, at least, `earlier` ones.
-    pub(crate) fn widths(&self, earlier: &[usize]) -> Vec<usize> {
+    pub fn widths(&self, earlier: &[usize]) -> Vec<usize> {
         let mut widths: Vec<usize> = self
             .headers
             .iter()
@@ -231,7 +227,7 @@ impl Table {
     }
 
     /// The whole table, as wide as a screen at most: the last column is prose, and is continued in lines of its own.
-    pub(crate) fn page(mut self, colour: bool) -> String {
+    pub fn page(mut self, colour: bool) -> String {
         let widths = self.widths(&[]);
         let others = &widths[..widths.len().saturating_sub(1)];
         let before: usize = others.iter().map(|width| width + GAP).sum();
@@ -245,7 +241,7 @@ impl Table {
     }
 
     /// The rows as aligned text, with the headers if wanted.
-    pub(crate) fn render(&self, widths: &[usize], headers: bool, colour: bool) -> String {
+    pub fn render(&self, widths: &[usize], headers: bool, colour: bool) -> String {
         let mut text = String::new();
         if headers {
             line(&mut text, &self.headers, widths, |cell| {

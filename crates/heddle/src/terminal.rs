@@ -3,21 +3,25 @@
 //! Colours appear only on a terminal that wants them (`NO_COLOR` is honoured), so that what a
 //! script reads never changes.
 
+mod screen;
+
 use std::io::{BufRead, IsTerminal as _, Write};
 
+pub use screen::Screen;
+
 /// Both outputs of a command. Tests hand in buffers.
-pub(crate) struct Terminal {
-    pub(crate) out: Box<dyn Write + Send>,
-    pub(crate) err: Box<dyn Write + Send>,
-    pub(crate) colour_out: bool,
-    pub(crate) colour_err: bool,
+pub struct Terminal {
+    pub out: Box<dyn Write + Send>,
+    pub err: Box<dyn Write + Send>,
+    pub colour_out: bool,
+    pub colour_err: bool,
     /// Somebody who can answer a question; a script cannot.
-    pub(crate) person: Option<Box<dyn BufRead + Send>>,
+    pub person: Option<Box<dyn BufRead + Send>>,
 }
 
 /// The few colours we use, by what they mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
     Good,
     Bad,
     Strong,
@@ -26,7 +30,7 @@ pub(crate) enum Tone {
 
 impl Terminal {
     /// The process's own outputs.
-    pub(crate) fn process() -> Self {
+    pub fn process() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {
             out: Box::new(std::io::stdout()),
@@ -39,26 +43,26 @@ impl Terminal {
     }
 
     /// One line of result.
-    pub(crate) fn say(&mut self, line: &str) -> std::io::Result<()> {
+    pub fn say(&mut self, line: &str) -> std::io::Result<()> {
         writeln!(self.out, "{line}")?;
         self.out.flush()
     }
 
     /// One line of progress or advice. A lost line of progress is no reason to fail.
-    pub(crate) fn note(&mut self, line: &str) {
+    pub fn note(&mut self, line: &str) {
         if writeln!(self.err, "{line}").is_ok() {
             self.err.flush().unwrap_or_default();
         }
     }
 
     /// The last words of a failed command.
-    pub(crate) fn complain(&mut self, error: &anyhow::Error) {
+    pub fn complain(&mut self, error: &anyhow::Error) {
         let label = paint(self.colour_err, Tone::Bad, "error:");
         self.note(&format!("{label} {error:#}"));
     }
 
     /// Asks a question that only `y` or `yes` agrees to. `None` when there is nobody to ask.
-    pub(crate) fn agrees(&mut self, question: &str) -> std::io::Result<Option<bool>> {
+    pub fn agrees(&mut self, question: &str) -> std::io::Result<Option<bool>> {
         let Some(person) = &mut self.person else {
             return Ok(None);
         };
@@ -73,14 +77,14 @@ impl Terminal {
     }
 
     /// Something worth knowing that did not stop the command.
-    pub(crate) fn warn(&mut self, message: &str) {
+    pub fn warn(&mut self, message: &str) {
         let label = paint(self.colour_err, Tone::Strong, "warning:");
         self.note(&format!("{label} {message}"));
     }
 }
 
 /// `text` in a tone, or just `text`.
-pub(crate) fn paint(colour: bool, tone: Tone, text: &str) -> String {
+pub fn paint(colour: bool, tone: Tone, text: &str) -> String {
     let code = match tone {
         _ if !colour => return text.to_owned(),
         Tone::Good => "32",

@@ -52,14 +52,14 @@ pub(crate) const STORE: &str = "store";
 
 /// Time, chance and files, as the machine has them.
 #[derive(Clone, Debug)]
-pub(crate) struct World {
-    pub(crate) clock: Clock,
-    pub(crate) chance: Chance,
-    pub(crate) vfs: Arc<dyn Vfs>,
+pub struct World {
+    pub clock: Clock,
+    pub chance: Chance,
+    pub vfs: Arc<dyn Vfs>,
 }
 
 impl World {
-    pub(crate) fn real() -> Self {
+    pub fn real() -> Self {
         Self {
             clock: Clock::system(),
             chance: Chance::system(),
@@ -70,14 +70,14 @@ impl World {
 
 /// Store and API server over a directory, without a door: the part that `serve` and the benchmark share.
 #[derive(Debug)]
-pub(crate) struct Ground {
-    pub(crate) server: ApiServer,
-    pub(crate) tasks: Tasks,
+pub struct Ground {
+    pub server: ApiServer,
+    pub tasks: Tasks,
 }
 
 impl Ground {
     /// Opens the store below `dir` and the API server on it.
-    pub(crate) async fn open(
+    pub async fn open(
         world: &World,
         dir: &Path,
         tasks: &Tasks,
@@ -104,13 +104,13 @@ impl Ground {
     }
 
     /// A client without a socket, as the controllers use it.
-    pub(crate) fn client(&self) -> kube::Client {
+    pub fn client(&self) -> kube::Client {
         let user = User::new("system:heddle:controllers", &[CONTROLLERS]);
         kube::Client::new(self.server.in_process(user).lean(), "default")
     }
 
     /// Starts what tidies up after objects.
-    pub(crate) fn start_janitor(&self) {
+    pub fn start_janitor(&self) {
         let server = self.server.clone();
         self.tasks
             .spawn("janitor", OnError::EndProcess, async move {
@@ -124,6 +124,11 @@ impl Ground {
         self.tasks.spawn("copies", OnError::EndProcess, async move {
             store.keep_copies(&clock).await;
         });
+    }
+
+    /// Starts the controllers of a fresh configuration, without a mesh and without bundles.
+    pub fn start_bare_controllers(&self, world: &World) {
+        self.start_controllers(world, None, None, &Config::default());
     }
 
     /// Starts the controllers, led by a lease like everywhere else.
@@ -171,7 +176,7 @@ impl Ground {
     }
 
     /// Stops controllers and janitor, then closes the store.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         self.tasks.cancel();
         self.tasks.join().await;
         self.server.store().close().await;
@@ -197,7 +202,7 @@ impl Controllers {
 }
 
 /// Starts the controllers as tasks of `tasks`.
-pub(crate) fn start_controllers(tasks: &Tasks, world: &World, client: kube::Client) {
+pub fn start_controllers(tasks: &Tasks, world: &World, client: kube::Client) {
     let options = heddle_controllers::Options::new(world.clock.clone(), world.chance.clone());
     tasks.spawn(
         "controllers",

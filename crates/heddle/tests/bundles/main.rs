@@ -6,7 +6,6 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
-mod bench;
 mod charts;
 mod network;
 mod outage;

@@ -1,0 +1,179 @@
+//! `heddle-bench mesh`: what an event costs, from the socket to the disk to the subscriber.
+//!
+//! ```text
+//!   bench mesh ──starts──> serve (measured), noop and nats-server (compared with)
+//!        │                     ^                │
+//!        └──in turns──> load ──┘                └──> sink
+//! ```
+//! Every box is a process of its own; their CPU time and memory are what the kernel says. Goals are ratios between sides
+//! that take turns in one run, so they hold on any machine; absolute figures are printed beside them.
+
+mod lab;
+pub(super) mod load;
+pub(super) mod nats;
+pub(super) mod noop;
+mod processes;
+pub(super) mod server;
+pub(super) mod sink;
+mod suite;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use self::lab::Lab;
+use super::programs::on_path;
+use super::report::Report;
+use super::session::Session;
+// Under these names the modules below know what all benchmarks share.
+use super::{histogram, machine, programs, report, wire};
+use heddle::output::Format;
+use heddle::terminal::Terminal;
+use heddle::wire::World;
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle-bench mesh --quick                  a first impression, some minutes
+  heddle-bench mesh                          everything; needs a quiet machine and 20 GB of disk
+  heddle-bench mesh --only ingest latency    two questions only
+  heddle-bench mesh --nats ./nats-server     JetStream beside it";
+
+/// Measure what an event costs, side by side with what it is compared to
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Shorter runs, fewer triggers, fewer waiting events
+    #[arg(long)]
+    quick: bool,
+
+    /// Only these questions
+    #[arg(long, value_enum, num_args = 1.., value_name = "NAME")]
+    only: Vec<Question>,
+
+    /// How long each run takes [default: 3, quick 1]
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    seconds: Option<f64>,
+
+    /// How often each side has its turn; the median counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
+    repeats: u8,
+
+    /// How many events wait for a subscriber that is down [default: 10 million, quick 1 million]
+    #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..))]
+    queued: Option<u64>,
+
+    /// The nats-server to compare with [default: the one on PATH, if there is one]
+    #[arg(long, value_name = "FILE")]
+    nats: Option<PathBuf>,
+
+    /// Where files go for the time of the run; should be a real disk
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+
+    /// `json` for machines
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+}
+
+/// What can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Question {
+    /// Durable ingest against a server that keeps nothing; batches
+    Ingest,
+    /// Ingest, matching and delivery together
+    Path,
+    /// The cost of triggers that do not match
+    Triggers,
+    /// End to end at a steady rate
+    Latency,
+    /// Healthy triggers alone, and beside six subscribers that misbehave
+    Neighbours,
+    /// At rest, after load, and with events that wait
+    Memory,
+    /// From a crash to accepting again
+    Recovery,
+    /// JetStream doing the same
+    Jetstream,
+}
+
+pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    let session = Session {
+        dir: args.dir.clone(),
+        format: args.output,
+    };
+    let measure = async |dir: &Path, terminal: &mut Terminal| {
+        Box::pin(measure(args, dir, world, terminal)).await
+    };
+    session.run(world, terminal, measure).await
+}
+
+async fn measure(
+    args: Args,
+    dir: &Path,
+    world: &World,
+    terminal: &mut Terminal,
+) -> anyhow::Result<Report> {
+    let (seconds, queued) = if args.quick {
+        (1.0, 1_000_000)
+    } else {
+        (3.0, 10_000_000)
+    };
+    let mut lab = Lab {
+        world,
+        terminal,
+        dir: dir.to_path_buf(),
+        seconds: args.seconds.unwrap_or(seconds),
+        repeats: args.repeats.into(),
+        quick: args.quick,
+        queued: args.queued.unwrap_or(queued),
+        nats: args.nats.or_else(|| on_path("nats-server")),
+        report: Report::default(),
+    };
+    let questions = match args.only.as_slice() {
+        [] => <Question as clap::ValueEnum>::value_variants(),
+        only => only,
+    };
+    for question in questions {
+        let name = format!("{question:?}").to_lowercase();
+        lab.terminal.note(&format!("measuring {name}"));
+        let measured = match question {
+            Question::Ingest => Box::pin(suite::ingest::run(&mut lab)).await,
+            Question::Path => Box::pin(suite::path::run(&mut lab)).await,
+            Question::Triggers => Box::pin(suite::triggers::run(&mut lab)).await,
+            Question::Latency => Box::pin(suite::latency::run(&mut lab)).await,
+            Question::Neighbours => Box::pin(suite::neighbours::run(&mut lab)).await,
+            Question::Memory => Box::pin(suite::memory::run(&mut lab)).await,
+            Question::Recovery => Box::pin(suite::recovery::run(&mut lab)).await,
+            Question::Jetstream => Box::pin(suite::jetstream::run(&mut lab)).await,
+        };
+        measured.with_context(|| format!("cannot measure {name}"))?;
+        // The next question starts with the room on the disk that this one had.
+        if lab.world.vfs.exists(&lab.dir)? {
+            std::fs::remove_dir_all(&lab.dir)
+                .with_context(|| format!("cannot remove {}", lab.dir.display()))?;
+        }
+    }
+    Ok(lab.report)
+}
+
+/// Runs a future on a runtime with one thread: the cheapest way to keep many connections busy, and the one that leaves
+/// most of the machine to what is measured.
+fn on_one_thread<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::task::block_in_place(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the runtime")?;
+        runtime.block_on(future)
+    })
+}
+
+fn positive(text: &str) -> anyhow::Result<f64> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 && seconds < 86_400.0 => Ok(seconds),
+        _ => bail!("a number of seconds above zero is needed"),
+    }
+}
