@@ -27,6 +27,9 @@ pub struct Trace {
     /// Where the log ended when it was looked through: what comes from here on is newer than the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
+    /// What is known to be lost, and is or may be what was asked for, or something that would be told here; a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<String>,
 }
 
 /// One accepted event. Publishing the same source and id twice gives two of them.
@@ -120,6 +123,25 @@ pub struct Attempt {
     /// Whether it went to the external dead-letter sink rather than to the subscriber.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub to_dead_letter_sink: bool,
+    /// What came back for it and could not go on. The event was delivered all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bad_reply: Option<BadReply>,
+}
+
+/// A reply that could not go on.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct BadReply {
+    /// `not-an-event`, `too-large`, `undecodable`, `refused` or `no-destination`.
+    pub fault: String,
+    /// The same for people.
+    pub reason: String,
+    /// The dead letter that keeps it; absent when there was no room for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letter: Option<String>,
+    /// Who threw that away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discarded_by: Option<String>,
 }
 
 /// `GET /heddle/v1/dead-letters[?consumer=&namespace=&type=&source=&limit=&after=]`, oldest first.
@@ -134,7 +156,7 @@ pub struct DeadLetterPage {
     pub next: Option<String>,
 }
 
-/// An event at rest.
+/// An event at rest, or a reply to one.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
@@ -158,6 +180,20 @@ pub struct DeadLetter {
     /// Whether the external sink has it too; absent when none is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sink: Option<String>,
+    /// It is a reply that rests: the event was delivered, and it is the one that the reply answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<DeadReply>,
+}
+
+/// What a dead letter has that is the reply of a subscriber.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadReply {
+    /// As in [`BadReply::fault`].
+    pub fault: String,
+    /// Known only where the whole dead letter is asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content_type: String,
 }
 
 /// `GET /heddle/v1/dead-letters/{name}`: with the event itself.
@@ -168,7 +204,7 @@ pub struct DeadLetterDetail {
     pub summary: DeadLetter,
     /// The event in the JSON format of CloudEvents.
     pub event: serde_json::Value,
-    /// The start of the last answer's body.
+    /// The start of the last answer's body, or of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
@@ -200,6 +236,9 @@ pub struct DeadLetterSelection {
 #[serde(rename_all = "camelCase")]
 pub struct DeadLettersTaken {
     pub count: u64,
+    /// Selected and left where they are: replies cannot be sent again.
+    #[serde(default)]
+    pub replies: u64,
 }
 
 /// `POST /heddle/v1/explain`: a proposed filter, tried on the stored events that reach a broker.
@@ -280,6 +319,9 @@ pub struct Account {
     pub retrying: u64,
     /// At rest now; redriven ones have left.
     pub dead_letters: u64,
+    /// Replies at rest, which are no part of the account: the events they answer were delivered.
+    #[serde(default)]
+    pub dead_replies: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_pending_at: Option<Timestamp>,
     /// Why nothing is sent at the moment, if so.
@@ -324,6 +366,9 @@ pub struct LogFacts {
     pub first: u64,
     /// The place of the next event.
     pub next: u64,
+    /// How many places it holds. Those between that were let go, or were never used, are not among them.
+    #[serde(default)]
+    pub events: u64,
     pub bytes: u64,
     pub segments: u64,
     /// `serving`, or why not.

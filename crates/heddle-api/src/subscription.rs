@@ -132,6 +132,7 @@ pub mod condition {
             reason::CONSENT_MISSING,
             reason::BACKLOG_OVER_QUOTA,
             reason::DELIVERY_HELD,
+            reason::BAD_REPLIES,
             reason::SETTINGS_IGNORED,
             reason::NO_MESH,
         ],
@@ -199,6 +200,11 @@ pub mod reason {
     pub const DELIVERY_HELD: Reason = Reason {
         name: "DeliveryHeld",
         meaning: "Matching events are kept and will be sent, but not at the moment; the message says why.",
+    };
+    /// Replies could not go on.
+    pub const BAD_REPLIES: Reason = Reason {
+        name: "BadReplies",
+        meaning: "Events are delivered; replies of the subscriber that are no events, or are refused where they go, rest as dead letters until somebody discards them.",
     };
     /// A setting has no effect.
     pub const SETTINGS_IGNORED: Reason = Reason {

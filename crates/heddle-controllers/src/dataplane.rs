@@ -116,6 +116,8 @@ pub struct InForce {
     pub held: Option<Held>,
     /// Why events end without being delivered, while its backlog is larger than its quota.
     pub over_quota: Option<String>,
+    /// Replies of its subscriber could not go on and rest, if so.
+    pub bad_replies: Option<String>,
     /// Settings that could not be understood; defaults are used for them.
     pub faults: Vec<String>,
 }
@@ -142,6 +144,7 @@ pub(crate) enum Routed {
     Yes {
         held: Option<Held>,
         over_quota: Option<String>,
+        bad_replies: Option<String>,
         faults: Vec<String>,
     },
 }
@@ -165,6 +168,7 @@ impl Routed {
                 Self::Yes {
                     held: found.held,
                     over_quota: found.over_quota,
+                    bad_replies: found.bad_replies,
                     faults: found.faults,
                 }
             }
@@ -203,9 +207,18 @@ impl Routed {
                 over_quota: Some(why),
                 ..
             } => Condition::unmet(words.condition, words.over_quota, why.as_str()),
-            Self::Yes { held, faults, .. } => {
+            Self::Yes {
+                held,
+                faults,
+                bad_replies,
+                ..
+            } => {
                 let mut notes = faults.clone();
                 let mut reason = words.ignored;
+                if let Some(why) = bad_replies {
+                    notes.insert(0, why.clone());
+                    reason = words.bad_replies;
+                }
                 if let Some(Held::Waiting(why)) = held {
                     notes.insert(0, why.clone());
                     reason = words.held;
@@ -230,6 +243,7 @@ pub(crate) struct Words {
     pub unconsented: Reason,
     pub over_quota: Reason,
     pub held: Reason,
+    pub bad_replies: Reason,
     pub ignored: Reason,
 }
 

@@ -9,11 +9,13 @@
 
 pub mod line;
 pub mod positions;
+mod reply;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use line::{Attempted, Dead, Line, Mark, Marked, Routed};
+pub use reply::{BadReply, DeadReply, REPLY_BYTES_MAX, ReplyFault};
 pub use snapshot::{Snapshot, SnapshotError};
 
 use crate::codec::Unreadable;
@@ -65,7 +67,9 @@ pub fn encode(lines: &[Line]) -> Vec<Encoded> {
             }
         };
         let record = record.expect("there is one, or one was just added");
-        if let Line::Dead(dead) = line {
+        if let Line::Dead(dead) = line
+            && dead.is_kept()
+        {
             record.dead.push(dead.name);
         }
         line.encode(&mut record.payload);

@@ -7,6 +7,7 @@ mod accounts;
 mod dead_letters;
 mod explain;
 mod look_back;
+mod losses;
 mod trace;
 
 use crate::log::Unavailable;

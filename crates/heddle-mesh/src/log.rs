@@ -174,6 +174,9 @@ pub trait Log: Debug + Send + Sync + 'static {
     /// Records that are damaged and kept aside.
     fn damaged(&self) -> u64;
 
+    /// Where in the log itself records cannot be read any more, as far as anybody has looked: the first of them.
+    fn damaged_at(&self) -> Vec<Range<Offset>>;
+
     fn close(&self) -> BoxFuture<'static, ()>;
 }
 

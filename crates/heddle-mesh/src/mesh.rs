@@ -64,6 +64,8 @@ pub struct Routed {
     pub held: Option<Held>,
     /// Why events end without being delivered, if its backlog is larger than its quota.
     pub over_quota: Option<String>,
+    /// Replies of its subscriber could not go on and rest.
+    pub bad_replies: Option<String>,
     /// Settings that were not understood.
     pub faults: Vec<String>,
 }
@@ -97,6 +99,8 @@ impl Mesh {
             last: positions.consumer_last,
             unknown_from: positions.unknown_from,
             lost_records: positions.lost_records,
+            losses: positions.losses.clone(),
+            log_lost_below: positions.log_lost_below,
             ..Consumers::default()
         };
         for (id, position) in &positions.consumers {
@@ -196,17 +200,20 @@ impl Mesh {
                 generation,
                 held: None,
                 over_quota: None,
+                bad_replies: None,
                 faults: Vec::new(),
             });
         }
         let (index, spec) = in_force.table.consumer(key)?;
-        let state = in_force.consumers.get(index as usize)?.lock();
+        let consumer = in_force.consumers.get(index as usize)?;
+        let state = consumer.lock();
         let gone = state.held.clone().map(Held::Gone);
         let unconsented = state.plan.unconsented().map(Held::NoConsent);
         let starving = state.unreadable().or_else(|| state.dead_full.clone());
         let starving = starving.or_else(|| state.starving());
         let over_quota = state.over_quota();
         drop(state);
+        let bad_replies = self.shared.dead.lock().has_replies(consumer.id);
         let held = gone.or(unconsented);
         let held = held.or_else(|| self.forgets().or(starving).map(Held::NoRoom));
         let faults = in_force.table.faults().iter();
@@ -215,6 +222,7 @@ impl Mesh {
             generation: spec.generation,
             held,
             over_quota,
+            bad_replies: bad_replies.then(|| bad_replies_in_words(key)),
             faults: faults
                 .filter(|fault| fault.key == key)
                 .map(|fault| fault.reason.clone())
@@ -322,6 +330,14 @@ impl Mesh {
         self.keeper.lock().await.sum_up(1);
         self.shared.log.close().await;
     }
+}
+
+/// The same as long as any rest, however many: whoever shows it need not write again for each.
+fn bad_replies_in_words(key: &str) -> String {
+    let (kind, name) = key.split_once('/').unwrap_or(("trigger", key));
+    format!(
+        "its subscriber replied what could not go on; `heddle dead-letters list --{kind} {name}` shows the replies and why"
+    )
 }
 
 /// Everything on record waits for its time again.

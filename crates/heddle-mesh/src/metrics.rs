@@ -149,6 +149,7 @@ impl Metrics {
             writeln!(out, "{name}_total {}", count.load(Ordering::Relaxed)).ok();
         }
         attempts(&mut out, &accounts.consumers, reading.answers);
+        bad_replies(&mut out, &accounts.consumers, reading.answers);
         family(
             &mut out,
             "heddle_hop_seconds",
@@ -162,11 +163,7 @@ impl Metrics {
         let log = &accounts.log;
         for (name, help, value) in [
             ("heddle_log_bytes", "Bytes of the event log.", log.bytes),
-            (
-                "heddle_log_events",
-                "Events in the log.",
-                log.next - log.first.min(log.next),
-            ),
+            ("heddle_log_events", "Events in the log.", log.events),
             (
                 "heddle_log_damaged",
                 "Records that are damaged and kept aside.",
@@ -251,7 +248,7 @@ fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
             u64::saturating_add,
         );
     }
-    let gauges: [(&str, &str, Of); 6] = [
+    let gauges: [(&str, &str, Of); 7] = [
         (
             "heddle_pending",
             "Events that wait, are under way or are tried again.",
@@ -264,6 +261,11 @@ fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
             "heddle_retrying",
             "Events with a failed attempt.",
             |account| account.retrying,
+        ),
+        (
+            "heddle_dead_replies",
+            "Replies at rest that could not go on.",
+            |account| account.dead_replies,
         ),
         (
             "heddle_kept_bytes",
@@ -309,12 +311,16 @@ fn attempts(out: &mut String, accounts: &[Account], answers: &[Answers]) {
         "Attempts to deliver by class of answer.",
     );
     let name = format!("{name}_total");
-    let mut write = |of: &str, answers: &Answers| {
+    each_answers(accounts, answers, |of, answers| {
         for (application, class, count) in answers.iter() {
             let labels = format!("app=\"{application}\",{of},code=\"{class}\"");
             line(out, &name, &labels, count);
         }
-    };
+    });
+}
+
+/// The answers of each consumer with its labels; those beyond the bound in one.
+fn each_answers(accounts: &[Account], answers: &[Answers], mut write: impl FnMut(&str, &Answers)) {
     let shown = accounts.len().min(CONSUMERS_MAX);
     for (account, answers) in accounts.iter().zip(answers).take(shown) {
         write(&labels(account), answers);
@@ -322,6 +328,24 @@ fn attempts(out: &mut String, accounts: &[Account], answers: &[Answers]) {
     let mut rest = Answers::default();
     answers.iter().skip(shown).for_each(|one| rest.absorb(one));
     write(BEYOND, &rest);
+}
+
+/// Replies that could not go on, by what is wrong with them. What never happened has no line.
+fn bad_replies(out: &mut String, accounts: &[Account], answers: &[Answers]) {
+    let name = "heddle_bad_replies";
+    family(
+        out,
+        name,
+        "counter",
+        "Replies of subscribers that could not go on, by reason.",
+    );
+    let name = format!("{name}_total");
+    each_answers(accounts, answers, |of, answers| {
+        for (fault, count) in answers.bad_replies() {
+            let labels = format!("{of},reason=\"{}\"", fault.label());
+            line(out, &name, &labels, count);
+        }
+    });
 }
 
 /// What rests, by the Application it came from. A consumer without dead letters has one line, with 0.

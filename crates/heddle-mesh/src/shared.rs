@@ -4,6 +4,7 @@
 //! with the dead letters, never while a consumer is being locked. Consents are asked for and looked at last. No lock is held across an await.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -50,6 +51,10 @@ pub(crate) struct Consumers {
     pub(crate) unknown_from: Option<Offset>,
     /// Records that the journal lost, so far.
     pub(crate) lost_records: u64,
+    /// Where in the journal they were, the first of them.
+    pub(crate) losses: Vec<Range<Offset>>,
+    /// A repair accepted that everything below is gone from the log; 0 if none did.
+    pub(crate) log_lost_below: Offset,
 }
 
 #[derive(Debug)]

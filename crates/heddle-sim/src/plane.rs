@@ -187,6 +187,7 @@ impl State {
             generation: meta.generation.unwrap_or_default(),
             held: self.held.get(key).cloned(),
             over_quota: None,
+            bad_replies: None,
             faults: Vec::new(),
         })
     }

@@ -90,6 +90,7 @@ impl DataPlane for Plane {
             generation: routed.generation,
             held: routed.held.map(held),
             over_quota: routed.over_quota,
+            bad_replies: routed.bad_replies,
             faults: routed.faults,
         })
     }

@@ -75,6 +75,7 @@ fn known(uid: &str, generation: i64) -> One {
             generation,
             held: None,
             over_quota: None,
+            bad_replies: None,
             faults: Vec::new(),
         }),
         rejected: None,
@@ -86,6 +87,7 @@ fn only_this_uid_at_this_generation_counts_as_in_force() {
     let yes = Routed::Yes {
         held: None,
         over_quota: None,
+        bad_replies: None,
         faults: Vec::new(),
     };
     assert_eq!(ask(&known("u1", 4)), yes);

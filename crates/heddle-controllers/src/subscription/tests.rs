@@ -35,6 +35,7 @@ fn world() -> World {
         routed: Routed::Yes {
             held: None,
             over_quota: None,
+            bad_replies: None,
             faults: Vec::new(),
         },
     }
@@ -134,6 +135,7 @@ fn a_subscription_is_as_ready_as_the_table_in_force_says() {
     let gone = Routed::Yes {
         held: Some(Held::Gone("410".to_owned())),
         over_quota: None,
+        bad_replies: None,
         faults: Vec::new(),
     };
     for (routed, expected) in [

@@ -21,6 +21,7 @@ const WORDS: Words = Words {
     unconsented: reason::CONSENT_MISSING,
     over_quota: reason::BACKLOG_OVER_QUOTA,
     held: reason::DELIVERY_HELD,
+    bad_replies: reason::BAD_REPLIES,
     ignored: reason::SETTINGS_IGNORED,
 };
 

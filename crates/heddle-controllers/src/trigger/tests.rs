@@ -14,6 +14,7 @@ fn yes() -> Routed {
     Routed::Yes {
         held: None,
         over_quota: None,
+        bad_replies: None,
         faults: Vec::new(),
     }
 }
@@ -77,6 +78,7 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
     let held = |held| Routed::Yes {
         held: Some(held),
         over_quota: None,
+        bad_replies: None,
         faults: Vec::new(),
     };
     let gone = held(Held::Gone("http://s.example/ answered 410".to_owned()));
@@ -85,13 +87,22 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
     let faulty = Routed::Yes {
         held: None,
         over_quota: None,
+        bad_replies: None,
         faults: vec!["heddle.dev/max-in-flight is not a number".to_owned()],
     };
     let over_quota = Routed::Yes {
         held: Some(Held::Waiting("paused by annotation".to_owned())),
         over_quota: Some("events expire undelivered: its backlog may be 24 h old".to_owned()),
+        bad_replies: None,
         faults: Vec::new(),
     };
+    let replies = |held| Routed::Yes {
+        held,
+        over_quota: None,
+        bad_replies: Some("its subscriber replied what could not go on".to_owned()),
+        faults: Vec::new(),
+    };
+    let paused = Held::Waiting("paused by annotation".to_owned());
     for (routed, expected, ready) in [
         (Routed::NoMesh, "Unknown:NoMesh", "Unknown:NoMesh"),
         (
@@ -118,6 +129,8 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
         ),
         (waiting, "True:DeliveryHeld", "True"),
         (faulty, "True:SettingsIgnored", "True"),
+        (replies(None), "True:BadReplies", "True"),
+        (replies(Some(paused)), "True:DeliveryHeld", "True"),
     ] {
         let world = World { routed, ..world() };
         check(&world, "SubscriptionReady", expected, ready);

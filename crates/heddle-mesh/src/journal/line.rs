@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::reply::DeadReply;
 use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
 
@@ -57,6 +58,8 @@ pub enum Line {
         name: u64,
         at: Timestamp,
         by: Box<str>,
+        /// It was that of a reply: nothing became of the event by it.
+        reply: bool,
     },
     /// Taken from the consumer before it had ended, by somebody who is named.
     Removed {
@@ -123,16 +126,16 @@ pub struct Attempted {
     pub status: u16,
 }
 
-/// An event at rest.
+/// An event at rest; or a reply, which leaves the account of the event it answers alone: that one was delivered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dead {
     pub attempted: Attempted,
-    /// Names this dead letter, and no other, for ever.
+    /// Names this dead letter, and no other, for ever; [`Dead::UNKEPT`] for a reply there was no room for.
     pub name: u64,
     pub redrives: u32,
     pub accepted_at: Timestamp,
     pub reason: String,
-    /// The start of the last answer's body.
+    /// The start of the last answer's body, or of the reply.
     pub answer: Vec<u8>,
     /// Whether an external sink is to have it too.
     pub sink: bool,
@@ -140,6 +143,8 @@ pub struct Dead {
     pub given_up: bool,
     /// The payload of the event's record.
     pub record: bytes::Bytes,
+    /// It is what a subscriber replied that rests, and not the event.
+    pub reply: Option<DeadReply>,
 }
 
 /// How far everything is.
@@ -179,10 +184,13 @@ const REMOVED: u8 = 13;
 /// As [`FAILED`], and excused.
 const EXCUSED: u8 = 14;
 const LOST: u8 = 15;
+/// As [`DISCARDED`], and that of a reply.
+const DISCARDED_REPLY: u8 = 16;
 
 /// Bits of a dead letter.
 const DEAD_SINK: u8 = 1;
 const DEAD_GIVEN_UP: u8 = 2;
+const DEAD_REPLY: u8 = 4;
 
 impl Line {
     /// The event it speaks of, if it is about one.
@@ -281,8 +289,10 @@ impl Line {
                 name,
                 at,
                 by,
+                reply,
             } => {
-                encode_about(DISCARDED, *consumer, *offset, *at, out);
+                let kind = if *reply { DISCARDED_REPLY } else { DISCARDED };
+                encode_about(kind, *consumer, *offset, *at, out);
                 out.u64(*name);
                 out.str(by);
             }
@@ -369,7 +379,7 @@ impl Line {
                     by,
                 }
             }
-            DISCARDED => {
+            kind @ (DISCARDED | DISCARDED_REPLY) => {
                 let (consumer, offset, at) = decode_about(take)?;
                 let (name, by) = (take.u64()?, take.str()?.into());
                 Self::Discarded {
@@ -378,6 +388,7 @@ impl Line {
                     name,
                     at,
                     by,
+                    reply: kind == DISCARDED_REPLY,
                 }
             }
             REMOVED => {
@@ -458,6 +469,14 @@ impl Attempted {
 }
 
 impl Dead {
+    /// The name of what is told and not kept. No dead letter has it.
+    pub const UNKEPT: u64 = 0;
+
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.name != Self::UNKEPT
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         out.u8(DEAD);
         self.attempted.encode(out);
@@ -468,8 +487,12 @@ impl Dead {
         out.bytes(&self.answer);
         let sink = if self.sink { DEAD_SINK } else { 0 };
         let given_up = if self.given_up { DEAD_GIVEN_UP } else { 0 };
-        out.u8(sink | given_up);
+        let reply = if self.reply.is_some() { DEAD_REPLY } else { 0 };
+        out.u8(sink | given_up | reply);
         out.bytes(&self.record);
+        if let Some(reply) = &self.reply {
+            reply.encode(out);
+        }
     }
 
     fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
@@ -483,11 +506,15 @@ impl Dead {
             sink: false,
             given_up: false,
             record: bytes::Bytes::new(),
+            reply: None,
         };
         let bits = take.u8()?;
         dead.sink = bits & DEAD_SINK != 0;
         dead.given_up = bits & DEAD_GIVEN_UP != 0;
         dead.record = bytes::Bytes::copy_from_slice(take.bytes()?);
+        if bits & DEAD_REPLY != 0 {
+            dead.reply = Some(DeadReply::decode(take)?);
+        }
         Ok(dead)
     }
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::line::{ConsumerId, Dead, Line, Marked, Routed};
+use super::reply::ReplyFault;
 use crate::log::Offset;
 pub use doubt::Doubt;
 pub use short::short;
@@ -42,6 +43,8 @@ pub struct Positions {
     pub losses: Vec<Range<Offset>>,
     /// A consumer that nobody remembers may have taken part from here on: what introduced it may be lost.
     pub unknown_from: Option<Offset>,
+    /// A repair accepted that everything below is gone from the log; 0 if none did.
+    pub log_lost_below: Offset,
 }
 
 /// Where one consumer is.
@@ -152,6 +155,8 @@ pub struct Rest {
     pub source: String,
     pub id: String,
     pub type_: String,
+    /// It is a reply to the event that rests.
+    pub reply: Option<ReplyFault>,
 }
 
 /// How a dead letter stands with the external sink.
@@ -185,8 +190,12 @@ impl Positions {
                 consumer,
                 name,
                 offset,
+                reply,
                 ..
-            } => self.discarded(*consumer, *name, *offset),
+            } => match reply {
+                true => drop(self.dead.remove(name)),
+                false => self.discarded(*consumer, *name, *offset),
+            },
             Line::Sunk {
                 name,
                 status,
@@ -277,6 +286,7 @@ impl Positions {
                 let left = position.end(*offset);
                 self.forget_record(left);
             }
+            Line::Dead(dead) if dead.reply.is_some() => self.reply(journal, dead),
             Line::Dead(dead) => {
                 position.tally.dead += 1;
                 let left = position.end(dead.attempted.offset);
@@ -373,6 +383,14 @@ impl Positions {
         position.retrying.insert(offset, retry);
     }
 
+    /// A reply rests. The event that it answers has ended already.
+    fn reply(&mut self, journal: Offset, dead: &Dead) {
+        if dead.is_kept() {
+            self.dead_name_last = self.dead_name_last.max(dead.name);
+            self.dead.insert(dead.name, Rest::new(journal, dead));
+        }
+    }
+
     fn discarded(&mut self, consumer: ConsumerId, name: u64, offset: Offset) {
         let known = self.dead.remove(&name).is_some();
         self.strays += u64::from(!known);
@@ -451,6 +469,7 @@ impl Rest {
             source: part(crate::event::Event::source),
             id: part(crate::event::Event::id),
             type_: part(crate::event::Event::type_),
+            reply: dead.reply.as_ref().map(|reply| reply.fault),
         }
     }
 }

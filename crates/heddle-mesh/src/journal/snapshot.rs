@@ -10,15 +10,19 @@ use jiff::Timestamp;
 
 use super::line::ConsumerId;
 use super::positions::{Position, Positions, Rest, Retry, Revision, Sink, Tally, short};
+use super::reply::ReplyFault;
 use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
 use crate::path::delivery::policy::CAP;
 
 const MAGIC: &[u8; 8] = b"heddleps";
 /// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused,
-/// since layout 4 what the journal lost, since layout 5 when the last attempt of a retry ended.
-const LAYOUT: u32 = 5;
+/// since layout 4 what the journal lost, since layout 5 when the last attempt of a retry ended, since layout 6
+/// whether a dead letter is that of a reply, and what a repair accepted as gone from the log.
+const LAYOUT: u32 = 6;
 const HEAD_BYTES: usize = 16;
+/// In the place of a fault: the dead letter is an event.
+const NO_REPLY: u8 = 0;
 
 /// A fold of the journal up to a record.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,6 +73,7 @@ impl Snapshot {
             body.u64(lost.start);
             body.u64(lost.end);
         }
+        body.u64(positions.log_lost_below);
         let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len());
         bytes.put(MAGIC);
         bytes.u32(LAYOUT);
@@ -116,6 +121,9 @@ impl Snapshot {
             for _ in 0..take.u64()? {
                 positions.losses.push(take.u64()?..take.u64()?);
             }
+        }
+        if layout >= 6 {
+            positions.log_lost_below = take.u64()?;
         }
         Ok(Self {
             journal_next,
@@ -285,6 +293,7 @@ fn put_rest(out: &mut Vec<u8>, name: u64, rest: &Rest) {
         out.str(text);
     }
     out.str(&rest.entry);
+    out.u8(rest.reply.map_or(NO_REPLY, ReplyFault::code));
 }
 
 fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, Rest), Unreadable> {
@@ -305,6 +314,7 @@ fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, Rest), Unreadable
         source: String::new(),
         id: String::new(),
         type_: String::new(),
+        reply: None,
     };
     let sink = take.u8()?;
     let error = take.string()?;
@@ -322,6 +332,12 @@ fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, Rest), Unreadable
     rest.type_ = short(take.str()?);
     if layout >= 2 {
         rest.entry = short(take.str()?);
+    }
+    if layout >= 6 {
+        rest.reply = match take.u8()? {
+            NO_REPLY => None,
+            code => Some(ReplyFault::of_code(code)?),
+        };
     }
     Ok((name, rest))
 }

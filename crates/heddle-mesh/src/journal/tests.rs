@@ -55,7 +55,38 @@ fn dead(offset: Offset, name: u64) -> Line {
         sink: true,
         given_up: false,
         record: payload("a"),
+        reply: None,
     }))
+}
+
+/// A reply to an event that was delivered; without a name there was no room for it.
+fn dead_reply(offset: Offset, name: u64, fault: ReplyFault) -> Line {
+    Line::Dead(Box::new(Dead {
+        attempted: attempted(offset, 1, 200),
+        name,
+        redrives: 0,
+        accepted_at: at(1),
+        reason: "the reply is no event".to_owned(),
+        answer: b"{".to_vec(),
+        sink: false,
+        given_up: false,
+        record: payload("a"),
+        reply: Some(DeadReply {
+            fault,
+            content_type: "application/cloudevents+json".to_owned(),
+        }),
+    }))
+}
+
+fn discarded(offset: Offset, name: u64, reply: bool) -> Line {
+    Line::Discarded {
+        consumer: 1,
+        offset,
+        name,
+        at: at(6),
+        by: "ann".into(),
+        reply,
+    }
 }
 
 fn routed(from: Offset, backfill_to: Offset) -> Line {
@@ -129,13 +160,10 @@ fn every_line() -> Vec<Line> {
             reason: "late".into(),
         },
         redriven(8, 1),
-        Line::Discarded {
-            consumer: 1,
-            offset: 8,
-            name: 1,
-            at: at(6),
-            by: "ann".into(),
-        },
+        discarded(8, 1, false),
+        dead_reply(7, 2, ReplyFault::Refused),
+        dead_reply(7, Dead::UNKEPT, ReplyFault::TooLarge),
+        discarded(7, 2, true),
         Line::Removed {
             consumer: 1,
             offset: 10,
@@ -239,6 +267,68 @@ fn an_event_ends_in_one_way_and_the_tally_says_so() {
     );
     assert_eq!(positions.dead[&1].id, "a");
     assert_eq!(positions.dead[&1].sink, Sink::Waiting);
+}
+
+#[test]
+fn a_reply_rests_and_leaves_the_account_alone() {
+    let mut lines = vec![
+        routed(1, 1),
+        mark(10, 2, 3),
+        Line::Delivered(attempted(4, 1, 200)),
+        dead_reply(4, 1, ReplyFault::NotAnEvent),
+        Line::Delivered(attempted(5, 1, 200)),
+        dead_reply(5, Dead::UNKEPT, ReplyFault::TooLarge),
+    ];
+    let expected = fold(&lines[..3]).consumers[&1].tally;
+    let positions = fold(&lines);
+    let tally = positions.consumers[&1].tally;
+    assert_eq!((tally.delivered, tally.dead, tally.pending()), (2, 0, 0));
+    assert_eq!(positions.dead.len(), 1, "one had room");
+    assert_eq!(positions.dead[&1].reply, Some(ReplyFault::NotAnEvent));
+    lines.push(discarded(4, 1, true));
+    // A line whose dead letter was lost says no more than that.
+    lines.push(discarded(4, 9, true));
+    let positions = fold(&lines);
+    let tally = positions.consumers[&1].tally;
+    assert_eq!((tally.removed, tally.delivered), (expected.removed, 2));
+    assert!(positions.dead.is_empty());
+    assert_eq!((positions.strays, positions.dead_name_last), (0, 1));
+}
+
+#[test]
+fn the_numbers_of_faults_stay_what_they_are_on_disk() {
+    let codes: Vec<u8> = ReplyFault::ALL.iter().map(|fault| *fault as u8).collect();
+    assert_eq!(codes, [1, 2, 3, 4, 5]);
+    let line = dead_reply(7, 2, ReplyFault::Undecodable);
+    let payload = encode(std::slice::from_ref(&line)).remove(0).payload;
+    let text = "application/cloudevents+json";
+    let end = [&[3][..], &28_u32.to_le_bytes(), text.as_bytes()].concat();
+    assert!(payload.ends_with(&end), "{payload:?}");
+}
+
+#[test]
+fn a_snapshot_of_the_fifth_layout_knows_no_replies() {
+    let mut snapshot = Snapshot {
+        journal_next: 13,
+        positions: fold(&[
+            routed(1, 1),
+            dead(5, 1),
+            dead_reply(6, 2, ReplyFault::Refused),
+        ]),
+    };
+    snapshot.positions.log_lost_below = 7;
+    assert_eq!(Snapshot::decode(&snapshot.encode()), Ok(snapshot.clone()));
+    snapshot.positions.log_lost_below = 0;
+    snapshot.positions.dead.remove(&2);
+    let mut bytes = snapshot.encode();
+    bytes.truncate(bytes.len() - size_of::<u64>());
+    // Records, an offset and a count are behind the last dead letter.
+    let reply = bytes.len() - 3 * size_of::<u64>() - 1;
+    assert_eq!(bytes.remove(reply), 0);
+    bytes[8..12].copy_from_slice(&5_u32.to_le_bytes());
+    let sum = crate::log::checksum(&bytes[16..]);
+    bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+    assert_eq!(Snapshot::decode(&bytes), Ok(snapshot));
 }
 
 #[test]
@@ -355,8 +445,8 @@ fn a_snapshot_is_the_state_and_damage_to_it_is_noticed() {
 
 /// Takes out what the fourth layout added for one consumer with so many dead letters.
 fn without_losses(bytes: &mut Vec<u8>, dead: u64) {
-    // Records, an offset and a count, none of which there are.
-    bytes.truncate(bytes.len() - 3 * size_of::<u64>());
+    // Records, an offset and a count, and an offset of the sixth layout; none of which there are.
+    bytes.truncate(bytes.len() - 4 * size_of::<u64>());
     // Its dead letters; none expired, removed or lost; no offset, no text; and the dead letters of all.
     let tail = [
         &dead.to_le_bytes()[..],
@@ -379,8 +469,8 @@ fn a_snapshot_of_the_first_layout_is_read_without_what_it_did_not_have() {
     assert_eq!(snapshot.positions.dead[&1].entry, entry);
     let mut bytes = snapshot.encode();
     without_losses(&mut bytes, 1);
-    // The entry of the last dead letter is the last thing there is.
-    bytes.truncate(bytes.len() - entry.len() - size_of::<u32>());
+    // The entry of the last dead letter, and that it is no reply, are the last things there are.
+    bytes.truncate(bytes.len() - entry.len() - size_of::<u32>() - 1);
     bytes[8..12].copy_from_slice(&1_u32.to_le_bytes());
     let sum = crate::log::checksum(&bytes[16..]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());

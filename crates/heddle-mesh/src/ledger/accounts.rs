@@ -40,8 +40,15 @@ struct Unread {
     known: BTreeSet<Offset>,
 }
 
-/// Dead letters by consumer and by the entry at which they came in.
-type Resting = HashMap<ConsumerId, BTreeMap<String, u64>>;
+/// The dead letters of one consumer.
+#[derive(Debug, Default)]
+struct Resting {
+    /// By the entry at which they came in.
+    events: BTreeMap<String, u64>,
+    replies: u64,
+}
+
+type AllResting = HashMap<ConsumerId, Resting>;
 
 impl Mesh {
     /// The accounts. With `verify` every backlog is counted by reading it, however long that takes.
@@ -68,7 +75,7 @@ impl Mesh {
             .collect();
         let dead: Vec<BTreeMap<String, u64>> = all
             .iter()
-            .map(|consumer| resting.remove(&consumer.id).unwrap_or_default())
+            .map(|consumer| resting.remove(&consumer.id).unwrap_or_default().events)
             .collect();
         self.shared.metrics.text(&metrics::Reading {
             accounts: &accounts,
@@ -87,11 +94,16 @@ impl Mesh {
     }
 
     /// How many rest, by consumer and by where they came in. One walk for everybody.
-    fn dead_letters_by_entry(&self) -> Resting {
-        let mut counts = Resting::new();
+    fn dead_letters_by_entry(&self) -> AllResting {
+        let mut counts = AllResting::new();
         let letters = self.shared.dead.lock();
         for (_, rest) in letters.resting() {
-            let entries = counts.entry(rest.consumer).or_default();
+            let own = counts.entry(rest.consumer).or_default();
+            if rest.reply.is_some() {
+                own.replies += 1;
+                continue;
+            }
+            let entries = &mut own.events;
             match entries.get_mut(&rest.entry) {
                 Some(count) => *count += 1,
                 None => {
@@ -102,12 +114,15 @@ impl Mesh {
         counts
     }
 
-    fn accounts_of(&self, all: &[Arc<Consumer>], resting: &Resting, depth: Depth) -> Accounts {
+    fn accounts_of(&self, all: &[Arc<Consumer>], resting: &AllResting, depth: Depth) -> Accounts {
         let stretches = self.shared.log.stretches();
         let account = |consumer: &Arc<Consumer>| {
-            let entries = resting.get(&consumer.id);
-            let dead_letters = entries.map_or(0, |entries| entries.values().sum());
-            self.account(consumer, &stretches, dead_letters, depth)
+            let own = resting.get(&consumer.id);
+            Account {
+                dead_letters: own.map_or(0, |own| own.events.values().sum()),
+                dead_replies: own.map_or(0, |own| own.replies),
+                ..self.account(consumer, &stretches, depth)
+            }
         };
         Accounts {
             log: self.log_facts(&stretches),
@@ -124,6 +139,7 @@ impl Mesh {
         LogFacts {
             first: bounds.start,
             next: bounds.end,
+            events: held_events(stretches),
             bytes: stretches.iter().map(|stretch| stretch.bytes).sum(),
             segments: stretches.len() as u64,
             health: match log.health() {
@@ -139,13 +155,8 @@ impl Mesh {
         }
     }
 
-    fn account(
-        &self,
-        consumer: &Arc<Consumer>,
-        stretches: &[Stretch],
-        dead_letters: u64,
-        depth: Depth,
-    ) -> Account {
+    /// Without what rests.
+    fn account(&self, consumer: &Arc<Consumer>, stretches: &[Stretch], depth: Depth) -> Account {
         let scanned = self.shared.scanned();
         let state = consumer.lock();
         let tally = state.tally;
@@ -166,7 +177,8 @@ impl Mesh {
             pending,
             in_flight: state.in_flight.len() as u64,
             retrying: state.retrying.len() as u64,
-            dead_letters,
+            dead_letters: 0,
+            dead_replies: 0,
             oldest_pending_at: None,
             held: held(&state).or_else(|| self.forgets()),
             schedule: state.plan.policy.in_words(),
@@ -245,6 +257,13 @@ fn unread(state: &State, scanned: Offset, depth: Depth) -> Option<Unread> {
             .copied()
             .collect(),
     })
+}
+
+/// Places that are in the log. What lies between its first and its last need not be: stretches go from anywhere, and a
+/// repair goes on far above what was used.
+fn held_events(stretches: &[Stretch]) -> u64 {
+    let spans = stretches.iter();
+    spans.map(|stretch| stretch.next - stretch.first).sum()
 }
 
 /// Of the log, from an offset on; segments are kept whole.

@@ -1,14 +1,14 @@
 //! Dead letters, listed, shown, sent on their way again and thrown away.
 
 use heddle_api::ledger::{
-    DeadLetter, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken,
+    DeadLetter, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken, DeadReply,
 };
 
 use super::Error;
 use crate::envelope;
 use crate::journal::positions::{Rest, Sink};
 use crate::mesh::Mesh;
-use crate::path::dead_letter::{self, Act};
+use crate::path::dead_letter::{self, Act, Taken};
 
 /// Dead letters on one page, unless fewer are asked for.
 const PAGE_MAX: usize = 500;
@@ -74,6 +74,9 @@ impl Mesh {
             summary.type_ = event.type_().to_owned();
         }
         summary.reason.clone_from(&dead.reason);
+        if let (Some(shown), Some(reply)) = (&mut summary.reply, &dead.reply) {
+            shown.content_type.clone_from(&reply.content_type);
+        }
         let answer = String::from_utf8_lossy(&dead.answer).into_owned();
         Ok(DeadLetterDetail {
             summary,
@@ -84,14 +87,23 @@ impl Mesh {
 
     /// Sends the selected ones on their way again, on somebody's behalf; answers when that is safe.
     pub async fn redrive(&self, selection: &DeadLetterSelection, by: &str) -> DeadLettersTaken {
-        let count = dead_letter::take(&self.shared, selection, Act::Redrive, by).await;
-        DeadLettersTaken { count }
+        let taken = dead_letter::take(&self.shared, selection, Act::Redrive, by).await;
+        taken.into()
     }
 
     /// Throws the selected ones away, on somebody's behalf; answers when that is safe.
     pub async fn discard(&self, selection: &DeadLetterSelection, by: &str) -> DeadLettersTaken {
-        let count = dead_letter::take(&self.shared, selection, Act::Discard, by).await;
-        DeadLettersTaken { count }
+        let taken = dead_letter::take(&self.shared, selection, Act::Discard, by).await;
+        taken.into()
+    }
+}
+
+impl From<Taken> for DeadLettersTaken {
+    fn from(taken: Taken) -> Self {
+        Self {
+            count: taken.count,
+            replies: taken.replies,
+        }
     }
 }
 
@@ -115,5 +127,9 @@ fn shown(name: u64, rest: &Rest, key: &str) -> DeadLetter {
             Sink::Sent => Some("sent".to_owned()),
             Sink::Failed(error) => Some(format!("failed: {error}")),
         },
+        reply: rest.reply.map(|fault| DeadReply {
+            fault: fault.label().to_owned(),
+            content_type: String::new(),
+        }),
     }
 }

@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use heddle_api::ledger::{Attempt, Cause, EventState, Trace, TracedEvent, Verdict};
+use heddle_api::ledger::{Attempt, BadReply, Cause, EventState, Trace, TracedEvent, Verdict};
 use jiff::Timestamp;
 
 use super::Error;
 use super::look_back::{LOOK_BYTES_MAX, Look};
+use super::losses::Asked;
 use crate::envelope::{self, Envelope};
 use crate::event::{Event, key_of};
 use crate::journal::line::ConsumerId;
-use crate::journal::{self, Attempted, Line};
-use crate::log::{Offset, Record};
+use crate::journal::{self, Attempted, Dead, Line};
+use crate::log::{Lookup, Offset, Record};
 use crate::mesh::Mesh;
 use crate::path::delivery::consumer::{Consumer, Reading, Revision, State};
 use crate::path::delivery::plan::Target;
@@ -29,8 +30,18 @@ impl Mesh {
         let offsets = self.shared.log.find(key_of(source, id), EVENTS_MAX)?;
         // Different names may share a key.
         let is_it = |event: &Event| event.id() == id && event.source() == source;
+        let (events, damaged) = self.traced_all(offsets, is_it)?;
+        let source = Some(source);
         Ok(Trace {
-            events: self.traced_all(offsets, is_it)?,
+            losses: self.losses(
+                &events,
+                &Asked {
+                    id,
+                    source,
+                    damaged,
+                },
+            )?,
+            events,
             ..Trace::default()
         })
     }
@@ -41,23 +52,38 @@ impl Mesh {
         let mut search = Search::new(id);
         let end = self.shared.log.bounds().end;
         let stopped = self.look_back(range, LOOK_BYTES_MAX, &mut search).await?;
+        let (events, damaged) = self.traced_all(search.found, |event| event.id() == id)?;
+        let source = None;
         Ok(Trace {
             older: search.cut.or(stopped),
             next: Some(end),
-            events: self.traced_all(search.found, |event| event.id() == id)?,
+            losses: self.losses(
+                &events,
+                &Asked {
+                    id,
+                    source,
+                    damaged,
+                },
+            )?,
+            events,
         })
     }
 
-    /// The events at these places that are the ones asked for.
+    /// The events at these places that are the ones asked for, and those of the places that nobody can read any more.
     fn traced_all(
         &self,
         offsets: impl IntoIterator<Item = Offset>,
         is_asked_for: impl Fn(&Event) -> bool,
-    ) -> Result<Vec<TracedEvent>, Error> {
-        let mut events = Vec::new();
+    ) -> Result<(Vec<TracedEvent>, Vec<Offset>), Error> {
+        let (mut events, mut damaged) = (Vec::new(), Vec::new());
         for offset in offsets {
-            let Some(record) = self.shared.log.get(offset)?.found() else {
-                continue;
+            let record = match self.shared.log.get(offset)? {
+                Lookup::Found(record) => record,
+                Lookup::Damaged => {
+                    damaged.push(offset);
+                    continue;
+                }
+                Lookup::Gone => continue,
             };
             let Ok(envelope) = Envelope::decode(&record.payload) else {
                 continue;
@@ -66,7 +92,7 @@ impl Mesh {
                 events.push(self.traced(&record, &envelope)?);
             }
         }
-        Ok(events)
+        Ok((events, damaged))
     }
 
     fn traced(&self, record: &Record, envelope: &Envelope) -> Result<TracedEvent, Error> {
@@ -262,6 +288,7 @@ fn recount(verdict: &mut Verdict, line: &Line) {
             );
             verdict.attempts.push(attempt(attempted, None));
         }
+        Line::Dead(dead) if dead.reply.is_some() => replied(verdict, dead),
         Line::Dead(dead) => {
             end(
                 EventState::DeadLettered,
@@ -275,6 +302,12 @@ fn recount(verdict: &mut Verdict, line: &Line) {
             }
         }
         Line::Expired { at, reason, .. } => end(EventState::Expired, *at, reason.to_string()),
+        Line::Discarded {
+            name,
+            by,
+            reply: true,
+            ..
+        } => reply_discarded(verdict, *name, by),
         Line::Discarded { at, by, .. } => {
             end(EventState::Removed, *at, format!("thrown away by {by}"))
         }
@@ -295,6 +328,7 @@ fn recount(verdict: &mut Verdict, line: &Line) {
             latency_ms: 0.0,
             error: (!error.is_empty()).then(|| error.to_string()),
             to_dead_letter_sink: true,
+            bad_reply: None,
         }),
         Line::Routed(_)
         | Line::Unrouted { .. }
@@ -302,6 +336,40 @@ fn recount(verdict: &mut Verdict, line: &Line) {
         | Line::Held { .. }
         | Line::Lost { .. }
         | Line::Mark(_) => {}
+    }
+}
+
+/// What came back for an attempt could not go on. When the line of the delivery itself is lost, this one tells of it.
+fn replied(verdict: &mut Verdict, dead: &Dead) {
+    let Some(fault) = dead.reply.as_ref().map(|reply| reply.fault) else {
+        return;
+    };
+    let bad_reply = BadReply {
+        fault: fault.label().to_owned(),
+        reason: dead.reason.clone(),
+        dead_letter: dead.is_kept().then(|| dead.name.to_string()),
+        discarded_by: None,
+    };
+    let mut attempts = verdict.attempts.iter_mut().rev();
+    let known = attempts
+        .find(|attempt| attempt.number == dead.attempted.number && attempt.at == dead.attempted.at);
+    match known {
+        Some(attempt) => attempt.bad_reply = Some(bad_reply),
+        None => verdict.attempts.push(Attempt {
+            bad_reply: Some(bad_reply),
+            ..attempt(&dead.attempted, None)
+        }),
+    }
+}
+
+fn reply_discarded(verdict: &mut Verdict, name: u64, by: &str) {
+    let name = name.to_string();
+    let mut replies = verdict
+        .attempts
+        .iter_mut()
+        .filter_map(|attempt| attempt.bad_reply.as_mut());
+    if let Some(reply) = replies.find(|reply| reply.dead_letter.as_ref() == Some(&name)) {
+        reply.discarded_by = Some(by.to_owned());
     }
 }
 
@@ -313,6 +381,7 @@ fn attempt(attempted: &Attempted, error: Option<String>) -> Attempt {
         latency_ms: f64::from(attempted.latency_us) / 1000.0,
         error,
         to_dead_letter_sink: false,
+        bad_reply: None,
     }
 }
 

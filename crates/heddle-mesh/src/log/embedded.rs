@@ -254,6 +254,16 @@ impl Log for EmbeddedLog {
         self.events.stats().damaged_count + self.journal.mirrored.damaged_count()
     }
 
+    fn damaged_at(&self) -> Vec<Range<Offset>> {
+        let damage = self.events.damage().into_iter();
+        let mut ranges: Vec<_> = damage
+            .map(|damage| damage.offsets)
+            .filter(|offsets| !offsets.is_empty())
+            .collect();
+        ranges.sort_by_key(|range| range.start);
+        ranges
+    }
+
     fn close(&self) -> BoxFuture<'static, ()> {
         let (events, journal) = (self.events.clone(), Arc::clone(&self.journal.mirrored));
         async move {

@@ -285,6 +285,10 @@ impl Log for MemoryLog {
         0
     }
 
+    fn damaged_at(&self) -> Vec<Range<Offset>> {
+        Vec::new()
+    }
+
     fn close(&self) -> BoxFuture<'static, ()> {
         ready(()).boxed()
     }

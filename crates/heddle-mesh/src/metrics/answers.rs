@@ -2,6 +2,7 @@
 //!
 //! A consumer has one of these beside its state, so that counting costs a step under a lock that is held anyway.
 
+use crate::journal::ReplyFault;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 
 /// Classes of answers, in the order of their counters. Without an answer there is none.
@@ -25,6 +26,8 @@ pub(super) fn application(entry: &str) -> &str {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
     by_application: Vec<(Box<str>, [u64; CLASSES.len()])>,
+    /// In the order of [`ReplyFault::ALL`].
+    bad_replies: [u64; ReplyFault::ALL.len()],
 }
 
 impl Answers {
@@ -32,6 +35,20 @@ impl Answers {
     pub(crate) fn count(&mut self, entry: &str, status: u16) {
         let class = usize::from(status / 100).min(CLASSES.len() - 1);
         self.of(application(entry))[class] += 1;
+    }
+
+    /// Counts a reply that could not go on.
+    pub(crate) fn count_bad_reply(&mut self, fault: ReplyFault) {
+        let mut counted = ReplyFault::ALL.into_iter().zip(&mut self.bad_replies);
+        if let Some((_, count)) = counted.find(|(known, _)| *known == fault) {
+            *count += 1;
+        }
+    }
+
+    /// Fault of replies and count, without those that are zero.
+    pub(super) fn bad_replies(&self) -> impl Iterator<Item = (ReplyFault, u64)> {
+        let counted = ReplyFault::ALL.into_iter().zip(self.bad_replies);
+        counted.filter(|(_, count)| *count > 0)
     }
 
     /// The counters of an Application. A list, for it is short and nearly always has one item.
@@ -68,6 +85,9 @@ impl Answers {
             for (sum, count) in sums.iter_mut().zip(counts) {
                 *sum += count;
             }
+        }
+        for (sum, count) in self.bad_replies.iter_mut().zip(other.bad_replies) {
+            *sum += count;
         }
     }
 }

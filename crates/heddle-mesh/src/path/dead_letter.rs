@@ -2,7 +2,9 @@
 //!
 //! The bytes of a dead letter are in the journal, so the log may forget the event. What is kept in memory is what a list
 //! shows, with long texts cut. There is room for so many: a consumer that has [`CONSUMER_MAX`] is sent nothing more until
-//! somebody decides about some, so that none has to go without a decision. Leaving is an act of a named person, or of a trigger that asked for it: sent on its way again, or thrown away.
+//! somebody decides about some, so that none has to go without a decision. Replies rest here too (`reply`). Leaving is an act of a named person, or of a trigger that asked for it: sent on its way again, or thrown away.
+
+mod reply;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,10 +13,12 @@ use heddle_api::ledger::DeadLetterSelection;
 
 use crate::journal::line::ConsumerId;
 use crate::journal::positions::{Rest, Retry, Sink, short};
-use crate::journal::{self, Attempted, Dead, Line};
+use crate::journal::{self, Attempted, Dead, DeadReply, Line};
 use crate::log::{Lookup, Offset, Unavailable};
 use crate::path::delivery::consumer::{Consumer, Job, JobKind, State, note};
 use crate::shared::Shared;
+
+pub(crate) use reply::{Answered, lay_reply_to_rest};
 
 /// Dead letters of one consumer.
 const CONSUMER_MAX: u64 = 10_000;
@@ -29,6 +33,8 @@ pub(crate) struct DeadLetters {
     rests: BTreeMap<u64, Rest>,
     /// How many of each consumer rest. Those on their way again are not among them, or none could be sent to make room.
     counts: HashMap<ConsumerId, u64>,
+    /// The same of replies, which are counted apart: they keep nobody from being sent events.
+    reply_counts: HashMap<ConsumerId, u64>,
     name_last: u64,
     /// Those whose line is not yet safe, and therefore cannot be read back.
     unsaved: HashMap<u64, Arc<Dead>>,
@@ -36,16 +42,15 @@ pub(crate) struct DeadLetters {
 
 impl DeadLetters {
     pub(crate) fn restored(rests: BTreeMap<u64, Rest>, name_last: u64) -> Self {
-        let mut counts = HashMap::new();
-        for rest in rests.values().filter(|rest| !rest.left) {
-            *counts.entry(rest.consumer).or_default() += 1;
-        }
-        Self {
-            rests,
-            counts,
+        let mut letters = Self {
             name_last,
-            unsaved: HashMap::new(),
+            ..Self::default()
+        };
+        for rest in rests.values().filter(|rest| !rest.left) {
+            *letters.count_of(rest) += 1;
         }
+        letters.rests = rests;
+        letters
     }
 
     pub(crate) fn next_name(&mut self) -> u64 {
@@ -54,9 +59,19 @@ impl DeadLetters {
     }
 
     pub(crate) fn rest(&mut self, dead: Dead) {
-        self.rests.insert(dead.name, Rest::new(0, &dead));
-        *self.counts.entry(dead.attempted.consumer).or_default() += 1;
+        let rest = Rest::new(0, &dead);
+        *self.count_of(&rest) += 1;
+        self.rests.insert(dead.name, rest);
         self.unsaved.insert(dead.name, Arc::new(dead));
+    }
+
+    /// How many rest beside this one.
+    fn count_of(&mut self, rest: &Rest) -> &mut u64 {
+        let counts = match rest.reply {
+            None => &mut self.counts,
+            Some(_) => &mut self.reply_counts,
+        };
+        counts.entry(rest.consumer).or_default()
     }
 
     /// The line of a dead letter is safe, in this record of the journal.
@@ -77,9 +92,9 @@ impl DeadLetters {
     fn leave(&mut self, name: u64) -> Option<Offset> {
         let rest = self.rests.get_mut(&name).filter(|rest| !rest.left)?;
         rest.left = true;
-        if let Some(count) = self.counts.get_mut(&rest.consumer) {
-            *count = count.saturating_sub(1);
-        }
+        let rest = rest.clone();
+        let count = self.count_of(&rest);
+        *count = count.saturating_sub(1);
         Some(rest.offset)
     }
 
@@ -169,8 +184,11 @@ fn from_log(shared: &Shared, name: u64) -> Result<Lookup<Arc<Dead>>, Unavailable
     let Some(rest) = rest else {
         return Ok(Lookup::Gone);
     };
-    let Lookup::Found(record) = shared.log.get(rest.offset)? else {
-        return Ok(Lookup::Damaged);
+    let record = match shared.log.get(rest.offset)? {
+        Lookup::Found(record) => record.payload,
+        // Of a reply there is something to tell without the event.
+        Lookup::Damaged | Lookup::Gone if rest.reply.is_some() => bytes::Bytes::new(),
+        Lookup::Damaged | Lookup::Gone => return Ok(Lookup::Damaged),
     };
     Ok(Lookup::Found(Arc::new(Dead {
         attempted: Attempted {
@@ -188,7 +206,11 @@ fn from_log(shared: &Shared, name: u64) -> Result<Lookup<Arc<Dead>>, Unavailable
         answer: Vec::new(),
         sink: rest.sink == Sink::Waiting,
         given_up: false,
-        record: record.payload,
+        record,
+        reply: rest.reply.map(|fault| DeadReply {
+            fault,
+            content_type: String::new(),
+        }),
     })))
 }
 
@@ -232,14 +254,22 @@ pub(crate) enum Act {
     Discard,
 }
 
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) count: u64,
+    /// Selected and left where they are: a reply cannot be sent again.
+    pub(crate) replies: u64,
+}
+
 /// Does it with every dead letter that is selected; answers when that is safe.
 pub(crate) async fn take(
     shared: &Arc<Shared>,
     selection: &DeadLetterSelection,
     act: Act,
     by: &str,
-) -> u64 {
-    let names: Vec<(u64, ConsumerId)> = {
+) -> Taken {
+    let names: Vec<(u64, ConsumerId, bool)> = {
         let consumers = shared.consumers.read();
         let letters = shared.dead.lock();
         let selected = letters.resting().filter(|(name, rest)| {
@@ -251,10 +281,16 @@ pub(crate) async fn take(
                 consumer.map_or("", |consumer| &consumer.key),
             )
         });
-        selected.map(|(name, rest)| (name, rest.consumer)).collect()
+        selected
+            .map(|(name, rest)| (name, rest.consumer, rest.reply.is_some()))
+            .collect()
     };
-    let mut taken = 0;
-    for (name, id) in names {
+    let mut taken = Taken::default();
+    for (name, id, is_reply) in names {
+        if is_reply && act == Act::Redrive {
+            taken.replies += 1;
+            continue;
+        }
         let consumer = shared.consumers.read().by_id.get(&id).cloned();
         let Some(consumer) = consumer else { continue };
         let mut state = consumer.lock();
@@ -262,9 +298,9 @@ pub(crate) async fn take(
             Act::Redrive => redrive(shared, &consumer, &mut state, name, by),
             Act::Discard => discard(shared, &consumer, &mut state, name, by),
         };
-        taken += u64::from(done);
+        taken.count += u64::from(done);
     }
-    if taken > 0 {
+    if taken.count > 0 {
         look_for_room(shared);
         shared.settled().await;
     }
@@ -327,7 +363,10 @@ fn redrive(
     let offset = {
         let mut letters = shared.dead.lock();
         // The same event may have been redelivered by a second dead letter: one of them is enough at a time.
-        let again = letters.get(name).map(|rest| rest.offset);
+        let again = letters
+            .get(name)
+            .filter(|rest| rest.reply.is_none())
+            .map(|rest| rest.offset);
         if again.is_none_or(|offset| state.retrying.contains_key(&offset)) {
             return false;
         }
@@ -373,23 +412,29 @@ fn discard(
     name: u64,
     by: &str,
 ) -> bool {
-    let offset = {
+    let (offset, is_reply) = {
         let mut letters = shared.dead.lock();
         let Some(rest) = letters.rests.get(&name).filter(|rest| !rest.left) else {
             return false;
         };
-        let offset = rest.offset;
+        let (offset, is_reply) = (rest.offset, rest.reply.is_some());
         letters.forget(name);
-        offset
+        if is_reply && !letters.has_replies(consumer.id) {
+            shared.announce();
+        }
+        (offset, is_reply)
     };
-    state.tally.dead -= 1;
-    state.tally.removed += 1;
+    if !is_reply {
+        state.tally.dead -= 1;
+        state.tally.removed += 1;
+    }
     let line = Line::Discarded {
         consumer: consumer.id,
         offset,
         name,
         at: shared.clock.now(),
         by: by.into(),
+        reply: is_reply,
     };
     note(shared, state, line);
     consumer.touch(shared, state);
@@ -407,7 +452,7 @@ pub(crate) fn redrive_one_of(
         let letters = shared.dead.lock();
         let mut own = letters
             .resting()
-            .filter(|(_, rest)| rest.consumer == consumer.id);
+            .filter(|(_, rest)| rest.consumer == consumer.id && rest.reply.is_none());
         own.find(|(_, rest)| {
             rest.redrives < redrives_max && !state.retrying.contains_key(&rest.offset)
         })

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use heddle_api::ledger::DeadLetterSelection;
+use heddle_api::ledger::{DeadLetter, DeadLetterSelection};
 use heddle_mesh::log::Lookup;
 use heddle_rt::vfs::{MemoryVfs, Vfs as _};
 use serde_json::json;
@@ -25,13 +25,16 @@ struct Story {
     /// Stopped by a kill with the mirror up to date, by a kill before that, and in good order.
     disks: Vec<MemoryVfs>,
     /// Ended for good, by trigger.
-    done: [BTreeSet<u64>; 2],
+    done: [BTreeSet<u64>; 3],
 }
 
 /// Which of the disks was left before the mirror was up to date.
 const MIRROR_BEHIND: usize = 1;
 
-const TRIGGERS: [(&str, &str); 2] = [("t1", "one"), ("t2", "two")];
+const TRIGGERS: [(&str, &str); 3] = [("t1", "one"), ("t2", "two"), ("t3", "three")];
+
+/// The event whose delivery to the third was answered with what is no event.
+const REPLIED: &str = "4";
 
 async fn story() -> Story {
     let mut world = World::on_disk();
@@ -41,21 +44,26 @@ async fn story() -> Story {
     world.trigger("t2", "two", json!({"spec": {"delivery": delivery}}));
     world.manner("one", Manner::AnswerTo(&["3", "7", "11"], 500));
     world.manner("two", Manner::AnswerTo(&["2", "5"], 500));
+    world.trigger("t3", "three", json!({}));
+    let claim = &[("content-type", "application/cloudevents+json")];
+    world.manner("three", Manner::SayTo(&[REPLIED], claim, "no event"));
     world.route().await;
     publish(&world, 0..12).await;
     world
         .until("the first events have ended or failed", |world| {
-            let (one, two) = (world.account("t1"), world.account("t2"));
+            let [one, two, three] = ["t1", "t2", "t3"].map(|name| world.account(name));
             (
                 one.delivered,
                 one.dead_lettered,
                 two.delivered,
                 two.retrying,
-            ) == (9, 3, 10, 2)
+                three.delivered,
+                three.dead_replies,
+            ) == (9, 3, 10, 2, 12, 1)
         })
         .await;
     world.mesh.tidy().await;
-    for host in ["one", "two"] {
+    for (_, host) in TRIGGERS {
         world.manner(host, Manner::Hang);
     }
     let selected = |id: &str| DeadLetterSelection {
@@ -84,7 +92,7 @@ async fn story() -> Story {
     Story {
         world,
         disks: vec![killed, behind, stopped],
-        done: [all(&[3, 7]), all(&[2, 5])],
+        done: [all(&[3, 7]), all(&[2, 5]), all(&[])],
     }
 }
 
@@ -199,7 +207,8 @@ async fn check(story: &Story, disk: MemoryVfs, what: &str) {
         for id in (0..EVENTS).filter(|id| !done.contains(id)) {
             let text = id.to_string();
             let rests = letters.items.iter().any(|letter| {
-                letter.id == text
+                letter.reply.is_none()
+                    && letter.id == text
                     && (letter.consumer == key || letter.consumer.starts_with("unknown/"))
             });
             if received.contains(&text) || rests {
@@ -220,7 +229,26 @@ async fn check(story: &Story, disk: MemoryVfs, what: &str) {
             );
         }
     }
+    check_reply(&world, &letters.items, what);
     world.die().await;
+}
+
+/// The reply rests, with the event it answers; or the event was delivered again and brought another answer, because the
+/// delivery was lost with it; or somebody says that what spoke of it is lost.
+fn check_reply(world: &World, letters: &[DeadLetter], what: &str) {
+    let mut replies = letters.iter().filter(|letter| letter.reply.is_some());
+    let Some(reply) = replies.next() else {
+        let again = world.received("three").contains(&REPLIED.to_owned());
+        let named = world.repaired || world.mesh.accounts(false).log.journal_lost > 0;
+        return assert!(
+            again || named,
+            "{what}: the reply is lost, and nobody says so"
+        );
+    };
+    assert_eq!(reply.id, REPLIED, "{what}");
+    assert_eq!(replies.next(), None, "{what}: no reply came since");
+    let whole = world.mesh.dead_letter(&reply.name);
+    assert!(whole.is_ok(), "{what}: {whole:?}");
 }
 
 #[tokio::test(start_paused = true)]

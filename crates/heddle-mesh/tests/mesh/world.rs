@@ -45,6 +45,14 @@ pub(crate) enum Manner {
     AnswerWith(u16, &'static str, &'static str),
     /// Answers this to the events with these ids, and accepts all others.
     AnswerTo(&'static [&'static str], u16),
+    /// 200 with these headers and this body.
+    Say(&'static [(&'static str, &'static str)], &'static str),
+    /// The same to the events with these ids; accepts all others.
+    SayTo(
+        &'static [&'static str],
+        &'static [(&'static str, &'static str)],
+        &'static str,
+    ),
     /// Never answers the event with this id, and accepts all others.
     HangOn(&'static str),
     /// No new connection can be opened, for want of something that this machine has too little of: a number of the system.
@@ -148,6 +156,13 @@ impl Subscribers {
             Manner::AnswerTo(ids, code) => {
                 status(if ids.contains(&&*id) { code } else { 200 }).body(Full::default())
             }
+            Manner::SayTo(ids, ..) if !ids.contains(&&*id) => status(202).body(Full::default()),
+            Manner::Say(headers, body) | Manner::SayTo(_, headers, body) => headers
+                .iter()
+                .fold(status(200), |response, (name, value)| {
+                    response.header(*name, *value)
+                })
+                .body(Full::from(body)),
             Manner::HangOn(hung) if hung != id => status(200).body(Full::default()),
             Manner::Hang | Manner::HangOn(_) => std::future::pending().await,
             Manner::Reply(type_) => status(200)

@@ -224,6 +224,10 @@ impl Log for Wrong {
         self.log.room()
     }
 
+    fn damaged_at(&self) -> Vec<Range<Offset>> {
+        self.log.damaged_at()
+    }
+
     fn damaged(&self) -> u64 {
         self.log.damaged()
     }

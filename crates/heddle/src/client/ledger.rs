@@ -63,6 +63,10 @@ impl<'a> Ledger<'a> {
             && trace.events.len() < TRACED_MAX
         {
             let mut part = self.trace_part(id, source, from, Some(older)).await?;
+            // What is lost is told of what was found, or of what was not.
+            if !part.events.is_empty() || trace.events.is_empty() {
+                trace.losses = part.losses;
+            }
             part.events.append(&mut trace.events);
             (trace.events, trace.older) = (part.events, part.older);
         }

@@ -24,6 +24,7 @@ Examples:
   heddle dead-letters redrive NAME           send it on its way again
   heddle dead-letters redrive --trigger team-a/orders --yes
                                              all of a trigger, once its subscriber is well
+  heddle dead-letters discard NAME           also a reply that could not go on, which cannot be redriven
   heddle dead-letters discard -n team-a --type order.test --yes
                                              throw away, for good; your name is kept with it";
 
@@ -241,7 +242,18 @@ async fn take(
     });
     terminal.out.write_all(text.as_bytes())?;
     terminal.out.flush()?;
-    let named = request.names.len() as u64;
+    if taken.replies > 0 {
+        let text = format!(
+            "{} left where they are: a reply cannot be sent again, for its event was delivered; look at it with `heddle dead-letters show` and discard it",
+            count_replies(taken.replies)
+        );
+        if taken.count + taken.replies >= request.names.len() as u64 && taken.count > 0 {
+            terminal.note(&text);
+        } else {
+            return Err(Failure::Usage(text).into());
+        }
+    }
+    let named = (request.names.len() as u64).saturating_sub(taken.replies);
     if taken.count < named {
         let text = format!(
             "{} of {} were not there to {}; `heddle dead-letters list` shows what is",
@@ -252,6 +264,13 @@ async fn take(
         return Err(Failure::NotFound(text).into());
     }
     Ok(())
+}
+
+fn count_replies(replies: u64) -> String {
+    match replies {
+        1 => "1 is a reply and was".to_owned(),
+        more => format!("{more} are replies and were"),
+    }
 }
 
 async fn send(

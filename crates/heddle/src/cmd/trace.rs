@@ -85,7 +85,7 @@ async fn show(
         Ledger::of(remote).trace(wanted.id, wanted.source).await?
     };
     if trace.events.is_empty() {
-        return Err(wanted.unknown().into());
+        return Err(wanted.unknown(&trace.losses).into());
     }
     let (now, colour) = (world.clock.now(), terminal.colour_out);
     let text = args
@@ -103,14 +103,18 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn unknown(self) -> Failure {
+    /// Denies the event, unless it may be among what is lost.
+    fn unknown(self, losses: &[String]) -> Failure {
         let from = self
             .source
             .map_or_else(String::new, |source| format!(" from {source}"));
-        Failure::NotFound(harmless(&format!(
-            "no retained event has the id {}{from}; it was refused, never sent, or retention has let it go",
-            self.id
-        )))
+        let mut text = format!("no retained event has the id {}{from}; ", self.id);
+        if losses.is_empty() {
+            text.push_str("it was refused, never sent, or retention has let it go");
+        } else {
+            text.push_str(&losses.join("; "));
+        }
+        Failure::NotFound(harmless(&text))
     }
 }
 
@@ -177,7 +181,7 @@ fn overdue(wanted: Wanted<'_>, trace: &Trace) -> Failure {
             "event {} has not ended: {}",
             event.id, event.summary
         ))),
-        None => Failure::TimedOut(wanted.unknown().to_string()),
+        None => Failure::TimedOut(wanted.unknown(&trace.losses).to_string()),
     }
 }
 

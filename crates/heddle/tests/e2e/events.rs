@@ -5,6 +5,7 @@
 
 mod backup;
 mod bad_neighbours;
+mod bad_replies;
 mod commands;
 mod crashes;
 mod damage;

@@ -93,19 +93,22 @@ impl Positions {
             .collect();
         for id in names {
             let own = self.dead.values_mut().filter(|rest| rest.consumer == id);
-            let mut resting = 0;
+            let (mut events, mut replies) = (0, 0);
             for rest in own {
                 rest.left = false;
-                resting += 1;
+                match rest.reply {
+                    None => events += 1,
+                    Some(_) => replies += 1,
+                }
             }
-            if resting == 0 {
+            if events + replies == 0 {
                 self.consumers.remove(&id);
             } else if let Some(position) = self.consumers.get_mut(&id) {
                 position.retrying.clear();
                 position.ended.clear();
                 position.counted_to = None;
                 position.unsure_from = None;
-                position.tally.dead = resting;
+                position.tally.dead = events;
                 position.tally.matched = position.tally.ended();
             }
         }
@@ -122,7 +125,9 @@ impl Positions {
         }
         let mut resting = self.dead.iter_mut();
         let found = resting
-            .find(|(_, rest)| rest.consumer == id && rest.offset == offset && !rest.left)
+            .find(|(_, rest)| {
+                rest.consumer == id && rest.offset == offset && !rest.left && rest.reply.is_none()
+            })
             .map(|(name, rest)| {
                 rest.left = true;
                 (*name, rest.at)

@@ -94,6 +94,7 @@ pub fn repair(options: &Options, dry_run: bool) -> Result<Repaired, RepairError>
     let positions = &mut snapshot.positions;
     if log_lost {
         positions.scanned = log.committed();
+        positions.log_lost_below = log.committed();
         for position in positions.consumers.values_mut() {
             position.unsure_from = Some(position.floor);
         }

@@ -26,6 +26,7 @@ fn rest(consumer: u32) -> Rest {
         source: String::new(),
         id: String::new(),
         type_: String::new(),
+        reply: None,
     }
 }
 
@@ -83,6 +84,7 @@ fn what_whoever_publishes_can_make_long_is_kept_short_and_found_all_the_same() {
         sink: false,
         given_up: false,
         record,
+        reply: None,
     });
     let rest = letters.get(1).unwrap();
     for text in [&rest.reason, &rest.id] {

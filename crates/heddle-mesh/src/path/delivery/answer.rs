@@ -6,6 +6,9 @@
 //!   410                         nobody wants events here any more
 //!   everything else             final; redirects are not followed
 //! ```
+//! An answer is a reply when it says so: by `ce-specversion`, or by a content type of CloudEvents. One that says so and cannot
+//! go on is a bad reply; the event it answers is delivered all the same.
+//!
 //! A body is never trusted with more memory or time than it is worth: of a refusal the beginning is kept for people, a
 //! reply may be as long as an event, and everything else is read only so that the connection can be used again.
 
@@ -77,9 +80,9 @@ impl Reader {
         }
     }
 
-    /// For a body of which the beginning is of interest to people.
-    pub(super) fn beginning(body: Body) -> Self {
-        Self::new(body, ANSWER_BYTES_MAX, DRAIN_BYTES_MAX)
+    /// For a body of which the beginning is of interest to people, up to so many bytes.
+    pub(super) fn beginning(body: Body, bytes_max: usize) -> Self {
+        Self::new(body, bytes_max, DRAIN_BYTES_MAX)
     }
 
     /// For a body that nobody reads.

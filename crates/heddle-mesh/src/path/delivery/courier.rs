@@ -22,19 +22,20 @@ use heddle_rt::net::dial::{Connect, Place};
 use heddle_rt::net::own::OwnListener;
 use heddle_rt::vfs::is_exhausted;
 use heddle_rt::{Budget, Clock, OnError, Tasks};
-use http::header::{RETRY_AFTER, USER_AGENT};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::Full;
 use tokio::sync::SemaphorePermit;
 
 use super::address::Parsed;
 pub use super::address::{Address, BadAddress};
-use super::answer::{DRAIN_TIME_MAX, End, Reader, Verdict, verdict};
+use super::answer::{ANSWER_BYTES_MAX, DRAIN_TIME_MAX, End, Reader, Verdict, verdict};
 use super::pool::{self, Answer, Body, Limits, Line, Means, Outgoing, Pool, Unanswered};
 use super::retry_after::retry_after;
 use super::sending::Sending;
 use crate::event::http as ce;
 use crate::event::{Event, Form};
+use crate::journal::{BadReply, REPLY_BYTES_MAX, ReplyFault};
 use crate::path::source::handshake;
 
 static PREFER: HeaderName = HeaderName::from_static("prefer");
@@ -131,7 +132,7 @@ pub enum Reply {
     None,
     Event(Event),
     /// Something that says it is an event and is not. Asking again would not make it one.
-    Bad(String),
+    Bad(Box<BadReply>),
 }
 
 impl Outcome {
@@ -415,8 +416,17 @@ impl Inner {
             Verdict::Delivered { may_reply } => {
                 // What is no event by its head does not become one by its body.
                 let claims = || ce::reply(&answer.headers, &Bytes::new(), &self.replies);
-                if may_reply && !matches!(claims(), Ok(None)) {
-                    return self.judge_reply(to, answer, left, held).await;
+                if may_reply {
+                    match claims() {
+                        Ok(None) => {}
+                        // Nor does what is in a form that is not read here.
+                        Err(refused) if refused.status == StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                            return self.judge_unfit(to, answer, patience, refused.into()).await;
+                        }
+                        Ok(Some(_)) | Err(_) => {
+                            return self.judge_reply(to, answer, left, held).await;
+                        }
+                    }
                 }
                 self.read(to, Reader::drain(answer.body), patience).await;
                 let reply = Reply::None;
@@ -428,7 +438,7 @@ impl Inner {
             }
             Verdict::Refused { retry } => {
                 let retry_after = self.retry_after(&answer);
-                let reader = Reader::beginning(answer.body);
+                let reader = Reader::beginning(answer.body, ANSWER_BYTES_MAX);
                 let kept = self.read(to, reader, patience).await;
                 Outcome::Refused {
                     status,
@@ -449,13 +459,18 @@ impl Inner {
         left: Duration,
         held: &mut Option<Lease>,
     ) -> Outcome {
+        let mode = ce::mode(&answer.headers);
+        let bytes_max = mode.map_or(0, |mode| self.replies.body_bytes_max(mode));
+        if answer.body.announced() > bytes_max as u64 {
+            let patience = left.min(DRAIN_TIME_MAX);
+            let why = Unfit::too_large(bytes_max);
+            return self.judge_unfit(to, answer, patience, why).await;
+        }
         let Answer {
             status,
             headers,
             body,
         } = answer;
-        let mode = ce::mode(&headers);
-        let bytes_max = mode.map_or(0, |mode| self.replies.body_bytes_max(mode));
         let lease = self.budget.lease(Class::Reply, to.holder.clone());
         let mut reader = Reader::whole(body, bytes_max, lease);
         let end = self.read_within(&mut reader, left).await;
@@ -464,9 +479,7 @@ impl Inner {
         let failed = |error| Outcome::Failed { error };
         let reply = match &end {
             Some(End::Whole) => self.reply(&headers, &kept),
-            // An answer that no event can be in is refused without a look at its body.
-            Some(End::TooLong) if bytes_max == 0 => self.reply(&headers, &Bytes::new()),
-            Some(End::TooLong) => Reply::Bad(format!("the reply has more than {bytes_max} bytes")),
+            Some(End::TooLong) => Unfit::too_large(bytes_max).reply(&headers, &kept),
             Some(End::Broken(error)) => {
                 return failed(format!("the reply was cut off: {}", in_words(error)));
             }
@@ -480,7 +493,23 @@ impl Inner {
     fn reply(&self, headers: &HeaderMap, body: &Bytes) -> Reply {
         match ce::reply(headers, body, &self.replies) {
             Ok(event) => event.map_or(Reply::None, Reply::Event),
-            Err(refused) => Reply::Bad(refused.to_string()),
+            Err(refused) => Unfit::from(refused).reply(headers, body),
+        }
+    }
+
+    /// Delivered, with what cannot be a reply whatever is in it. Its beginning is for people.
+    async fn judge_unfit(
+        &self,
+        to: &Address,
+        answer: Answer,
+        patience: Duration,
+        why: Unfit,
+    ) -> Outcome {
+        let reader = Reader::beginning(answer.body, REPLY_BYTES_MAX);
+        let kept = self.read(to, reader, patience).await;
+        Outcome::Accepted {
+            status: answer.status.as_u16(),
+            reply: why.reply(&answer.headers, &kept),
         }
     }
 
@@ -515,6 +544,42 @@ impl Inner {
     fn pool(&self, place: &Place) -> Arc<Pool> {
         let make = || Pool::new(self.means.clone(), place.clone());
         self.means.outgoing.pool(place, make)
+    }
+}
+
+/// Why a reply cannot be one.
+struct Unfit {
+    fault: ReplyFault,
+    reason: String,
+}
+
+impl Unfit {
+    fn too_large(bytes_max: usize) -> Self {
+        Self {
+            fault: ReplyFault::TooLarge,
+            reason: format!("the reply has more than {bytes_max} bytes"),
+        }
+    }
+
+    fn reply(self, headers: &HeaderMap, body: &[u8]) -> Reply {
+        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let content_type = content_type.unwrap_or_default();
+        let bad = BadReply::new(self.fault, self.reason, content_type, body);
+        Reply::Bad(Box::new(bad))
+    }
+}
+
+impl From<ce::Refused> for Unfit {
+    fn from(refused: ce::Refused) -> Self {
+        let fault = match refused.status {
+            StatusCode::PAYLOAD_TOO_LARGE => ReplyFault::TooLarge,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => ReplyFault::Undecodable,
+            _ => ReplyFault::NotAnEvent,
+        };
+        Self {
+            fault,
+            reason: format!("the reply is no event: {refused}"),
+        }
     }
 }
 

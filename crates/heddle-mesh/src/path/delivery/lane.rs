@@ -6,6 +6,7 @@
 
 mod load;
 mod own;
+mod reply;
 mod settle;
 
 use std::panic::AssertUnwindSafe;
@@ -27,7 +28,7 @@ use super::plan::{Plan, Target};
 use super::sending::Room;
 use crate::envelope::{self, Cause, Envelope, TraceContext};
 use crate::event::Event;
-use crate::journal;
+use crate::journal::{self, BadReply};
 use crate::log::{Lookup, Refused, Unavailable};
 use crate::observer::{Attempted, Seen};
 use crate::path::{channel, dead_letter};
@@ -58,11 +59,20 @@ pub(crate) fn start(shared: Arc<Shared>, consumer: Arc<Consumer>) {
     lanes.spawn("lane", OnError::Report, lane);
 }
 
+/// Why an event was not appended to another place of this mesh.
+enum NotTaken {
+    /// It never will be, for what it is.
+    Unfit(String),
+    Later(String),
+}
+
 /// What came of an attempt.
 #[derive(Debug)]
 enum Done {
     Delivered {
         status: u16,
+        /// What came back for it and could not go on.
+        bad_reply: Option<Box<BadReply>>,
     },
     Failed {
         status: u16,
@@ -86,6 +96,13 @@ enum Done {
 }
 
 impl Done {
+    fn delivered(status: u16) -> Self {
+        Self::Delivered {
+            status,
+            bad_reply: None,
+        }
+    }
+
     fn again(error: impl Into<String>) -> Self {
         Self::Failed {
             status: 0,
@@ -253,7 +270,7 @@ impl Attempt<'_> {
         let begun = clock.monotonic();
         let done = self.send(target, event).await;
         let (status, error) = match &done {
-            Done::Delivered { status } => (*status, None),
+            Done::Delivered { status, .. } => (*status, None),
             Done::Failed { status, error, .. } => (*status, Some(error.as_str())),
             Done::Untaken { why, .. } => (0, Some(why.as_str())),
             Done::Gone => (410, Some("the subscriber wants no more events")),
@@ -301,15 +318,13 @@ impl Attempt<'_> {
         let _held = report.held;
         match report.outcome {
             Outcome::Accepted { status, reply } => match reply {
-                Reply::Event(reply) if wants_reply => {
-                    let replied = self.send_reply(&reply).await;
-                    replied.unwrap_or(Done::Delivered { status })
-                }
-                Reply::Bad(reason) => {
-                    tracing::info!(consumer = %self.consumer.key, reason, "a reply is no event and is ignored");
-                    Done::Delivered { status }
-                }
-                Reply::None | Reply::Event(_) => Done::Delivered { status },
+                Reply::Event(reply) if wants_reply => self.send_reply(status, &reply).await,
+                Reply::Bad(bad_reply) if wants_reply => Done::Delivered {
+                    status,
+                    bad_reply: Some(bad_reply),
+                },
+                // Nobody asked for it.
+                Reply::None | Reply::Event(_) | Reply::Bad(_) => Done::delivered(status),
             },
             Outcome::Gone => Done::Gone,
             Outcome::Refused {
@@ -335,8 +350,17 @@ impl Attempt<'_> {
 
     /// Appends to another broker or channel of this mesh.
     async fn pass_on(&self, entry: &Arc<str>, event: &Event) -> Done {
+        match self.append(entry, event).await {
+            Ok(()) => Done::delivered(202),
+            Err(NotTaken::Unfit(why)) => Done::never(why),
+            Err(NotTaken::Later(why)) => Done::Untaken { why, called: false },
+        }
+    }
+
+    async fn append(&self, entry: &Arc<str>, event: &Event) -> Result<(), NotTaken> {
         let Some(hops_left) = self.envelope.hops_left.checked_sub(1) else {
-            return Done::never("it has passed too many brokers: there is a loop");
+            let why = "it has passed too many brokers: there is a loop";
+            return Err(NotTaken::Unfit(why.to_owned()));
         };
         let onward = Envelope {
             entry: (&**entry).into(),
@@ -352,67 +376,10 @@ impl Attempt<'_> {
         match channel::append(self.shared, &onward).await {
             Ok(_) => {
                 self.shared.metrics.passed_on();
-                Done::Delivered { status: 202 }
+                Ok(())
             }
-            Err(Refused::TooLarge { bytes, max }) => {
-                Done::never(Refused::TooLarge { bytes, max }.to_string())
-            }
-            Err(refused) => Done::Untaken {
-                why: refused.to_string(),
-                called: false,
-            },
-        }
-    }
-
-    /// Sends a reply on its way. `Some` when that failed, and with it the delivery.
-    async fn send_reply(&self, reply: &Event) -> Option<Done> {
-        let plan = self.plan;
-        let done = match &plan.reply {
-            Target::None | Target::Unresolved(_) => return None,
-            Target::Entry(entry) => self.pass_on(entry, reply).await,
-            Target::Url(address) => {
-                let extra = self.extra(false, &[]);
-                let courier = &self.shared.courier;
-                let report = courier
-                    .send(address, reply, plan.format, &extra, plan.policy.timeout)
-                    .await;
-                match report.outcome {
-                    Outcome::Accepted { status, .. } => Done::Delivered { status },
-                    Outcome::Refused { status, .. } => {
-                        Done::again(format!("the reply's destination answered {status}"))
-                    }
-                    Outcome::Gone => Done::never("the reply's destination is gone"),
-                    Outcome::Failed { error } => {
-                        Done::again(format!("the reply could not be sent: {error}"))
-                    }
-                    Outcome::OwnListener => self.lead(address, reply).await,
-                    Outcome::Unsent { error } => Done::Untaken {
-                        why: error,
-                        called: true,
-                    },
-                }
-            }
-        };
-        match done {
-            Done::Delivered { .. } => None,
-            Done::Failed {
-                status,
-                again,
-                retry_after,
-                error,
-                answer,
-            } => Some(Done::Failed {
-                status,
-                again,
-                retry_after,
-                error: format!("its reply was not accepted: {error}"),
-                answer,
-            }),
-            Done::Untaken { why, .. } => Some(Done::Untaken {
-                why: format!("its reply was not accepted: {why}"),
-                called: true,
-            }),
-            other => Some(other),
+            Err(refused @ Refused::TooLarge { .. }) => Err(NotTaken::Unfit(refused.to_string())),
+            Err(refused) => Err(NotTaken::Later(refused.to_string())),
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) fn table(page: &DeadLetterPage, now: Timestamp, colour: bool) -> Stri
             letter.attempts.to_string(),
             letter.redrives.to_string(),
             span(age(letter.dead_at, now)),
-            harmless(&letter.reason),
+            harmless(&reason(letter)),
         ]
     };
     let table = Table {
@@ -29,6 +29,14 @@ pub(super) fn table(page: &DeadLetterPage, now: Timestamp, colour: bool) -> Stri
         rows: page.items.iter().map(row).collect(),
     };
     table.page(colour)
+}
+
+/// Why it rests. A reply is told from an event by it.
+fn reason(letter: &DeadLetter) -> String {
+    match &letter.reply {
+        Some(_) => format!("(a reply) {}", letter.reason),
+        None => letter.reason.clone(),
+    }
 }
 
 /// Everything about one, the event last.
@@ -39,6 +47,16 @@ pub(super) fn detail(detail: &DeadLetterDetail, colour: bool) -> String {
         text.push_str(&format!("  {name:10} {}\n", harmless(value)));
     };
     line("consumer", &letter.consumer);
+    if let Some(reply) = &letter.reply {
+        let what = format!(
+            "{}; the event below was delivered, and this is what came back for it",
+            reply.fault
+        );
+        line("reply", &what);
+        if !reply.content_type.is_empty() {
+            line("of type", &reply.content_type);
+        }
+    }
     line(
         "event",
         &format!(

@@ -1,7 +1,7 @@
 //! Which dead letters are meant, what is asked before they are taken, and how they look.
 
 use clap::Parser as _;
-use heddle_api::ledger::DeadLetter;
+use heddle_api::ledger::{DeadLetter, DeadReply};
 use serde_json::{Value, json};
 
 use super::*;
@@ -77,6 +77,7 @@ fn letter(name: &str, id: &str) -> DeadLetter {
         attempts: 3,
         redrives: 1,
         sink: None,
+        reply: None,
     }
 }
 
@@ -187,6 +188,92 @@ fn a_dead_letter_reads_well_alone_and_in_a_table() {
         "id": "1"
       }
     "#);
+}
+
+#[test]
+fn a_reply_is_told_from_an_event() {
+    let mut reply = letter("b", "1");
+    reply.reason = "the reply is no event: it has no source".to_owned();
+    (reply.status, reply.attempts, reply.redrives) = (Some(200), 1, 0);
+    reply.reply = Some(DeadReply {
+        fault: "not-an-event".to_owned(),
+        content_type: "application/cloudevents+json".to_owned(),
+    });
+    let now = "2026-01-01T10:15:00Z".parse().unwrap();
+    let page = DeadLetterPage {
+        items: vec![reply.clone()],
+        total: 1,
+        next: None,
+    };
+    insta::assert_snapshot!(render::table(&page, now, false), @r"
+    NAME   CONSUMER                TYPE            ID   ATTEMPTS   REDRIVES   AGE      REASON
+    b      trigger/team-a/orders   order.created   1    1          0          10 min   (a reply) the reply is no event: it has no source
+    ");
+    let detail = DeadLetterDetail {
+        summary: reply,
+        event: json!({"id": "1"}),
+        answer: Some("{\"spec".to_owned()),
+    };
+    insta::assert_snapshot!(render::detail(&detail, false), @r#"
+    b
+      consumer   trigger/team-a/orders
+      reply      not-an-event; the event below was delivered, and this is what came back for it
+      of type    application/cloudevents+json
+      event      1 from /shop, place 42 in the log
+      type       order.created
+      accepted   2026-01-01T10:00:00.000Z
+      dead since 2026-01-01T10:05:00.000Z
+      reason     the reply is no event: it has no source
+      answer     200
+      tried      1 time, redriven 0 times
+      said       {"spec
+
+      {
+        "id": "1"
+      }
+    "#);
+}
+
+#[tokio::test]
+async fn whoever_redrives_a_reply_is_told_that_it_cannot_be() {
+    let table = [
+        ("redrive 7", json!({"count": 0, "replies": 1}), Some(2)),
+        ("redrive 7 8", json!({"count": 1, "replies": 1}), None),
+        ("redrive 7 8 9", json!({"count": 1, "replies": 1}), Some(2)),
+        (
+            "redrive --all --yes",
+            json!({"count": 0, "replies": 2}),
+            Some(2),
+        ),
+        (
+            "redrive --all --yes",
+            json!({"count": 3, "replies": 2}),
+            None,
+        ),
+    ];
+    for (line, answer, code) in table {
+        let server = StandIn::start().await;
+        server.answers("POST /heddle/v1/dead-letters/redrive", 200, &answer);
+        let screen = Screen::default();
+        let taken = take(
+            &taking(line),
+            Verb::Redrive,
+            &server.remote(),
+            &mut screen.terminal(),
+        )
+        .await;
+        let told = match taken {
+            Ok(()) => screen.err(),
+            Err(error) => {
+                assert_eq!(Some(exit_code(&error)), code, "{line}");
+                error.to_string()
+            }
+        };
+        assert!(
+            told.contains("a reply cannot be sent again"),
+            "{line}: {told}"
+        );
+    }
 }
 
 async fn server_that_takes(count: u64) -> StandIn {

@@ -179,10 +179,9 @@ fn log(log: &LogFacts) -> Vec<Finding> {
         findings.push(Finding::new(Level::Warn, "journal", what, remedy));
     }
     if findings.is_empty() {
-        let held = log.next.saturating_sub(log.first);
         let what = format!(
             "serving, {} in {}, {} MiB, no damage",
-            count(held, "event"),
+            count(log.events, "event"),
             count(log.segments, "segment"),
             log.bytes >> 20
         );
@@ -259,6 +258,14 @@ fn consumer(account: &Account, now: Timestamp) -> Vec<Finding> {
     }
     if account.dead_letters > 0 {
         let what = format!("{} at rest", count(account.dead_letters, "dead letter"));
+        warn(what, dead_letters_command(&account.consumer));
+    }
+    if account.dead_replies > 0 {
+        let replies = match account.dead_replies {
+            1 => "1 reply".to_owned(),
+            more => format!("{more} replies"),
+        };
+        let what = format!("{replies} at rest that could not go on; the events were delivered");
         warn(what, dead_letters_command(&account.consumer));
     }
     let oldest = account.oldest_pending_at.map(|at| age(at, now));

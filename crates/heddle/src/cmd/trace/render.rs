@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use heddle_api::ledger::{Attempt, EventState, Trace, TracedEvent, Verdict};
+use heddle_api::ledger::{Attempt, BadReply, EventState, Trace, TracedEvent, Verdict};
 use jiff::Timestamp;
 
 use crate::output::{Table, age, count, harmless, moment, span};
@@ -15,6 +15,9 @@ pub(in crate::cmd) fn text(trace: &Trace, now: Timestamp, colour: bool) -> Strin
         .map(|event| event_text(event, now, colour))
         .collect();
     let mut text = events.join("\n");
+    for loss in &trace.losses {
+        text.push_str(&format!("\n{}\n", harmless(loss)));
+    }
     if let Some(older) = trace.older {
         text.push_str(&format!(
             "\nthere may be more: events before place {older} in the log were not looked at; --source finds all of one source\n"
@@ -108,6 +111,13 @@ fn verdict_text(
             line(format!("    {}", row.trim_end()));
         }
     }
+    for reply in verdict
+        .attempts
+        .iter()
+        .filter_map(|attempt| attempt.bad_reply.as_ref())
+    {
+        line(format!("    {}", harmless(&bad_reply(reply))));
+    }
 }
 
 fn ahead(at: Timestamp, now: Timestamp) -> String {
@@ -139,6 +149,16 @@ fn attempts(attempts: &[Attempt]) -> Table {
         headers: headers.map(str::to_owned).to_vec(),
         rows: attempts.iter().map(row).collect(),
     }
+}
+
+/// What became of a reply that could not go on.
+fn bad_reply(reply: &BadReply) -> String {
+    let kept = match (&reply.dead_letter, &reply.discarded_by) {
+        (_, Some(by)) => format!("thrown away by {by}"),
+        (Some(name), None) => format!("kept as dead letter {name}"),
+        (None, None) => "not kept, for too many are".to_owned(),
+    };
+    format!("its reply could not go on: {} ({kept})", reply.reason)
 }
 
 fn latency(attempt: &Attempt) -> String {
@@ -192,6 +212,13 @@ fn verdict_steps(offset: u64, verdict: &Verdict, steps: &mut Vec<String>) {
             attempt.number,
             latency(attempt)
         ));
+        if let Some(reply) = &attempt.bad_reply {
+            steps.push(format!(
+                "{} {consumer} {}",
+                moment(attempt.at),
+                bad_reply(reply)
+            ));
+        }
     }
     let mut step = match verdict.ended_at {
         Some(at) => format!("{} {consumer} ", moment(at)),

@@ -1,7 +1,8 @@
 //! How a way through the mesh reads, and when following ends.
 
-use heddle_api::ledger::{Attempt, Cause, EventState, Verdict};
+use heddle_api::ledger::{Attempt, BadReply, Cause, EventState, Verdict};
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::*;
 use crate::client::stand_in::StandIn;
@@ -20,6 +21,7 @@ fn attempt(number: u32, seconds: &str, status: Option<u16>, error: Option<&str>)
         latency_ms: 12.5,
         error: error.map(str::to_owned),
         to_dead_letter_sink: false,
+        bad_reply: None,
     }
 }
 
@@ -120,6 +122,60 @@ fn a_trace_tells_each_consumer_with_reason_attempts_and_what_comes_next() {
       done
       no trigger and no subscription could be reached from there
     ");
+}
+
+#[test]
+fn a_trace_tells_a_bad_reply_where_it_came_from_and_what_is_lost() {
+    let mut orders = verdict("trigger/team-a/orders", EventState::Delivered, "");
+    orders.via.clear();
+    orders.ended_at = Some(at("00.613"));
+    let reply = |name: Option<&str>, by: Option<&str>| {
+        Some(BadReply {
+            fault: "not-an-event".to_owned(),
+            reason: "it has no source".to_owned(),
+            dead_letter: name.map(str::to_owned),
+            discarded_by: by.map(str::to_owned),
+        })
+    };
+    for (number, bad_reply) in [
+        (1, reply(Some("7"), None)),
+        (2, reply(None, None)),
+        (3, reply(Some("8"), Some("ann"))),
+    ] {
+        orders.attempts.push(Attempt {
+            bad_reply,
+            ..attempt(number, "00.6", Some(200), None)
+        });
+    }
+    let mut trace = trace(vec![event(vec![orders], "done")]);
+    trace.losses = vec!["record 3 of the journal is lost".to_owned()];
+    let text = render(&trace, at("01"), false);
+    let told = [
+        "its reply could not go on: it has no source (kept as dead letter 7)",
+        "its reply could not go on: it has no source (not kept, for too many are)",
+        "its reply could not go on: it has no source (thrown away by ann)",
+        "record 3 of the journal is lost",
+    ];
+    for line in told {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_may_be_among_what_is_lost_is_not_denied_silently() {
+    let server = StandIn::start().await;
+    let losses = json!({"events": [], "losses": ["place 7 of the log cannot be read any more"]});
+    server.answers("GET /heddle/v1/trace", 200, &losses);
+    let screen = Screen::default();
+    let asked = args(&["x", "--source", "/shop"]);
+    let error = show(&asked, &server.remote(), &world(), &mut screen.terminal())
+        .await
+        .unwrap_err();
+    assert_eq!(exit_code(&error), 3);
+    assert_eq!(
+        error.to_string(),
+        "no retained event has the id x from /shop; place 7 of the log cannot be read any more"
+    );
 }
 
 fn args(words: &[&str]) -> Args {

@@ -25,6 +25,8 @@ pub(crate) enum Manner {
     Status(u16),
     /// A status with a body of so many bytes.
     Wordy(u16, usize),
+    /// 200 with these header lines and this body.
+    Say(&'static str, String),
     /// 429, and not again for so many seconds.
     Busy(u32),
     /// Accepts after a while.
@@ -143,6 +145,7 @@ async fn serve(mut stream: TcpStream, book: Arc<Book>) -> io::Result<()> {
             Manner::Accept => (202, String::new(), String::new()),
             Manner::Status(status) => (status, String::new(), "no".to_owned()),
             Manner::Wordy(status, bytes) => (status, String::new(), "x".repeat(bytes)),
+            Manner::Say(headers, body) => (200, headers.to_owned(), body),
             Manner::Busy(seconds) => (429, format!("retry-after: {seconds}\r\n"), String::new()),
             Manner::Slow(pause) => {
                 Clock::system().sleep(pause).await;

@@ -272,6 +272,7 @@ impl Consumer {
                     sink: state.plan.has_sink(),
                     given_up: true,
                     record: one.payload,
+                    reply: None,
                 };
                 lay_to_rest(shared, state, dead);
             }

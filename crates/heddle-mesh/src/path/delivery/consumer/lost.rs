@@ -107,6 +107,7 @@ impl Consumer {
             sink: false,
             given_up: true,
             record: Bytes::new(),
+            reply: None,
         }
     }
 }

@@ -22,7 +22,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn place_behind(&self, path: &str) -> Result<Arc<str>, Done> {
+    pub(super) fn place_behind(&self, path: &str) -> Result<Arc<str>, Done> {
         let in_force = self.shared.in_force.load();
         let place = source::place_at(&in_force, path).map_err(|(status, message)| {
             let again = verdict(status.as_u16()) == Verdict::Refused { retry: true };

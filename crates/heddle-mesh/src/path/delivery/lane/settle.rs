@@ -12,7 +12,7 @@ use super::super::timer::What;
 use super::{ANSWER_BYTES_MAX, Done, Tried};
 use crate::journal::positions::Retry;
 use crate::journal::{Attempted, Dead, Line};
-use crate::path::dead_letter::lay_to_rest;
+use crate::path::dead_letter::{Answered, lay_reply_to_rest, lay_to_rest};
 use crate::shared::Shared;
 
 /// The first and the longest pause of an event that this mesh has no room for.
@@ -36,16 +36,21 @@ pub(super) fn settle(
         state.feed(shared, offset);
     }
     match done {
-        Done::Delivered { status } => {
+        Done::Delivered { status, bad_reply } => {
             state.breaker.succeeded();
             state.tally.delivered += 1;
             end(shared, &mut state, &tried.job);
             state.answers.count(tried.entry(), status);
-            note(
-                shared,
-                &state,
-                Line::Delivered(tried.attempted(consumer, status)),
-            );
+            let attempted = tried.attempted(consumer, status);
+            note(shared, &state, Line::Delivered(attempted));
+            if let Some(reply) = bad_reply {
+                let answered = Answered {
+                    attempted,
+                    accepted_at: tried.accepted_at,
+                    record: tried.payload.clone(),
+                };
+                lay_reply_to_rest(shared, consumer, &mut state, answered, *reply);
+            }
             if plan.auto_redrive > 0 && state.tally.dead > 0 {
                 crate::path::dead_letter::redrive_one_of(
                     shared,
@@ -230,6 +235,7 @@ fn bury(shared: &Shared, state: &mut State, plan: &Plan, tried: &Tried, death: D
         sink: plan.has_sink(),
         given_up: false,
         record: tried.payload.clone(),
+        reply: None,
     };
     lay_to_rest(shared, state, dead);
 }
@@ -246,7 +252,7 @@ pub(super) fn settle_sink(
     state.landed(&tried.job);
     state.read_succeeded(shared);
     let (status, error) = match done {
-        Done::Delivered { status } => (status, String::new()),
+        Done::Delivered { status, .. } => (status, String::new()),
         Done::Failed {
             status,
             again,

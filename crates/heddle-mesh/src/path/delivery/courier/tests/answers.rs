@@ -57,17 +57,45 @@ async fn a_reply_is_taken_from_200_and_201_and_never_from_202() {
 #[tokio::test]
 async fn a_reply_that_is_not_the_event_it_claims_to_be_is_reported_and_delivered_all_the_same() {
     let bad = [
-        ("ce-specversion: 1.0\r\nce-type: t\r\n", "no source"),
-        ("ce-specversion: 7\r\n", ""),
-        ("content-type: application/cloudevents+json\r\n", "{\"spec"),
-        ("content-type: application/cloudevents-batch+json\r\n", "[]"),
-        ("content-type: application/cloudevents+avro\r\n", "binary"),
+        (
+            "ce-specversion: 1.0\r\nce-type: t\r\n",
+            "no source",
+            ReplyFault::NotAnEvent,
+        ),
+        ("ce-specversion: 7\r\n", "", ReplyFault::NotAnEvent),
+        (
+            "content-type: application/cloudevents+json\r\n",
+            "{\"spec",
+            ReplyFault::NotAnEvent,
+        ),
+        (
+            "content-type: application/cloudevents-batch+json\r\n",
+            "[]",
+            ReplyFault::Undecodable,
+        ),
+        (
+            "content-type: application/cloudevents+avro\r\n",
+            "binary",
+            ReplyFault::Undecodable,
+        ),
+        (
+            "content-type: application/cloudevents+json\r\ncontent-encoding: gzip\r\n",
+            "\u{1f}zipped",
+            ReplyFault::Undecodable,
+        ),
     ];
-    for (head, body) in bad {
+    for (head, body, fault) in bad {
         let act = with_body(&format!("HTTP/1.1 200 OK\r\n{head}"), body);
         let reply = reply_of(outcome(act, PATIENT).await);
-        let says_why = matches!(&reply, Reply::Bad(text) if !text.is_empty());
-        assert!(says_why, "{head} {reply:?}");
+        let Reply::Bad(bad) = reply else {
+            panic!("{head} {reply:?}");
+        };
+        assert!(!bad.reason.is_empty(), "{head}");
+        assert_eq!(
+            (bad.fault, &*bad.beginning),
+            (fault, body.as_bytes()),
+            "{head}"
+        );
     }
 }
 
@@ -91,10 +119,17 @@ async fn a_reply_larger_than_an_event_is_not_read() {
     let announced = format!("HTTP/1.1 200 OK\r\n{EVENT_HEAD}content-length: 1073741824\r\n\r\n");
     let endless = format!("HTTP/1.1 200 OK\r\n{EVENT_HEAD}transfer-encoding: chunked\r\n\r\n");
     let chunk = format!("4000\r\n{}\r\n", "x".repeat(0x4000));
-    for act in [Act::hang(&announced), Act::repeat(&endless, &chunk)] {
+    for (act, kept) in [
+        (Act::hang(&format!("{announced}half")), 4),
+        (Act::repeat(&endless, &chunk), REPLY_BYTES_MAX),
+    ] {
         let reply = reply_of(outcome(act, PATIENT).await);
-        let bad = "the reply has more than 1048576 bytes".to_owned();
-        assert_eq!(reply, Reply::Bad(bad));
+        let Reply::Bad(bad) = reply else {
+            panic!("{reply:?}");
+        };
+        assert_eq!(bad.fault, ReplyFault::TooLarge);
+        assert_eq!(bad.reason, "the reply has more than 1048576 bytes");
+        assert_eq!(bad.beginning.len(), kept);
     }
 }
 
