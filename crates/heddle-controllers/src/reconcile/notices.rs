@@ -45,7 +45,7 @@ pub(super) fn notices(wanted: &Notices, before: &Value, after: &Value) -> Vec<Ev
     let readiness = turn(READY, before, after).filter(|event| {
         let is_expected = match event.type_ {
             EventType::Warning => {
-                wanted.is_assembled && (before.get("conditions").is_none() || is_under_way)
+                is_under_way || (wanted.is_assembled && before.get("conditions").is_none())
             }
             // That is what the operation was for.
             EventType::Normal => has_succeeded,
@@ -104,13 +104,28 @@ fn turn(name: &str, before: &Value, after: &Value) -> Option<Event> {
     if was == Some(is) || (was.is_none() && is == Status::True) {
         return None;
     }
+    // Nor is it that nothing is known yet: it goes on by itself, and news is what comes of it.
+    if is == Status::Unknown && was != Some(Status::True) {
+        return None;
+    }
     Some(match is {
         Status::True => {
             let note = "everything it needs is there".to_owned();
             event(EventType::Normal, name.to_owned(), note)
         }
-        _ if reason.is_empty() => event(EventType::Warning, format!("Not{name}"), message),
-        _ => event(EventType::Warning, reason, message),
+        _ => {
+            // It is being found out again, as after every change. If it is bad, that is told then.
+            let type_ = match is {
+                Status::Unknown => EventType::Normal,
+                _ => EventType::Warning,
+            };
+            let reason = Some(reason).filter(|reason| !reason.is_empty());
+            event(
+                type_,
+                reason.unwrap_or_else(|| format!("Not{name}")),
+                message,
+            )
+        }
     })
 }
 
@@ -209,7 +224,11 @@ mod tests {
         for before in ["Unknown", "True"] {
             assert_eq!(of_parts(ready(before)), ["Warning Because"]);
         }
-        assert_eq!(told(ready("True"), ready("Unknown")), ["Warning Because"]);
+        assert_eq!(told(ready("True"), ready("Unknown")), ["Normal Because"]);
+        assert_eq!(told(ready("Unknown"), ready("False")), ["Warning Because"]);
+        for before in [json!(null), ready("False")] {
+            assert_eq!(told(before, ready("Unknown")), nothing, "it goes on");
+        }
         assert_eq!(told(ready("False"), ready("True")), ["Normal Ready"]);
         let with = |state: &str, status: &str| {
             let mut both = at("1", state);
@@ -217,8 +236,14 @@ mod tests {
             both
         };
         let made = with("inProgress", "False");
-        let while_made = told_of(&Notices::ASSEMBLED, with("inProgress", "Unknown"), made);
-        assert_eq!(while_made, nothing, "the operation says so");
+        for kind in [Notices::ASSEMBLED, Notices::PLAIN] {
+            for before in [with("inProgress", "Unknown"), with("inProgress", "True")] {
+                let while_made = told_of(&kind, before, made.clone());
+                assert_eq!(while_made, nothing, "the operation says so");
+            }
+        }
+        let failed = told(with("inProgress", "False"), with("failed", "False"));
+        assert_eq!(failed, ["Warning ProvisionFailed"]);
         assert_eq!(
             told(with("inProgress", "False"), with("succeeded", "True")),
             ["Normal ProvisionSucceeded"],
