@@ -1,13 +1,10 @@
 //! `heddle deprovision`: ask for the end of an instance and of everything it consists of.
 
-use std::time::Duration;
-
 use serde_json::json;
 
-use super::osb::{Awaited, InstanceArgs, WaitArgs, choice_of, fetch, settle};
+use super::osb::{RequestArgs, choice_of, fetch};
 use crate::client::Remote;
-use crate::client::osb::{Osb, Reply};
-use crate::output::ReportFormat;
+use crate::client::osb::Osb;
 use crate::terminal::Terminal;
 use crate::wire::World;
 
@@ -27,18 +24,11 @@ pub(super) struct Args {
     id: String,
 
     #[command(flatten)]
-    wait: WaitArgs,
-
-    /// How to show the result
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: ReportFormat,
-
-    #[command(flatten)]
-    instance: InstanceArgs,
+    request: RequestArgs,
 }
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let remote = Remote::connect(&args.instance.client).await?;
+    let remote = Remote::connect(&args.request.instance.client).await?;
     deprovision(&args, &remote, world, terminal).await
 }
 
@@ -48,36 +38,21 @@ async fn deprovision(
     world: &World,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    let (id, namespace) = (&args.id, args.instance.namespace(remote)?);
+    let (id, namespace) = (&args.id, args.request.instance.namespace(remote)?);
     let object = fetch(id, &namespace, remote).await?;
     let choice = choice_of(&object)?;
     let osb = Osb::of_instance(remote, &object, &namespace);
-    let mut note = String::new();
-    let state = match osb.deprovision(id, &choice).await? {
-        Reply::Done(_) => "gone",
-        Reply::Accepted(operation) if args.wait.wait => {
-            let awaited = Awaited {
-                id,
-                binding: None,
-                operation: operation.as_deref(),
-                limit: Duration::from_secs(args.wait.timeout),
-            };
-            note = settle(&osb, awaited, world, terminal).await?.description;
-            "gone"
-        }
-        Reply::Accepted(_) => "leaving",
+    let reply = osb.deprovision(id, &choice).await?;
+    let ended = args.request.ended(&osb, id, reply, world, terminal).await?;
+    let (state, words) = match ended.as_deref() {
+        Some("") => ("gone", format!("instance {id} is gone\n")),
+        Some(note) => ("gone", format!("instance {id} is gone: {note}\n")),
+        None => ("leaving", format!("instance {id} is being removed\n")),
     };
+    let note = ended.unwrap_or_default();
     let report =
         json!({"instance": id, "namespace": namespace, "state": state, "description": note});
-    let text = args
-        .output
-        .render(&report, |_| match (state, note.as_str()) {
-            ("gone", "") => format!("instance {id} is gone\n"),
-            ("gone", note) => format!("instance {id} is gone: {note}\n"),
-            _ => format!("instance {id} is being removed\n"),
-        });
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    args.request.show(&report, words, terminal)
 }
 
 #[cfg(test)]

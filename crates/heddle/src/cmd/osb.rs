@@ -8,10 +8,11 @@ use kube::Resource as _;
 use kube::core::params::GetParams;
 use serde_json::{Map, Value};
 
-use crate::client::osb::{Choice, Osb, Progress};
+use crate::client::osb::{Choice, Osb, Progress, Reply};
 use crate::client::target::check_name;
 use crate::client::{ClientArgs, Remote};
 use crate::failure::Failure;
+use crate::output::ReportFormat;
 use crate::terminal::Terminal;
 use crate::wire::World;
 
@@ -48,6 +49,58 @@ pub(super) struct WaitArgs {
     /// Give up waiting after so many seconds; the work goes on
     #[arg(long, default_value_t = 300, value_name = "SECONDS", requires = "wait")]
     pub(super) timeout: u64,
+}
+
+/// What every request about an instance is asked with.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct RequestArgs {
+    #[command(flatten)]
+    wait: WaitArgs,
+
+    /// How to show the result
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
+    #[command(flatten)]
+    pub(super) instance: InstanceArgs,
+}
+
+impl RequestArgs {
+    /// What is said of the end of a request, which is waited for if that is wanted. Nothing when it was only accepted.
+    pub(super) async fn ended(
+        &self,
+        osb: &Osb<'_>,
+        id: &str,
+        reply: Reply,
+        world: &World,
+        terminal: &mut Terminal,
+    ) -> anyhow::Result<Option<String>> {
+        let operation = match reply {
+            Reply::Done(_) => return Ok(Some(String::new())),
+            Reply::Accepted(_) if !self.wait.wait => return Ok(None),
+            Reply::Accepted(operation) => operation,
+        };
+        let awaited = Awaited {
+            id,
+            binding: None,
+            operation: operation.as_deref(),
+            limit: Duration::from_secs(self.wait.timeout),
+        };
+        let progress = settle(osb, awaited, world, terminal).await?;
+        Ok(Some(progress.description))
+    }
+
+    /// Shows the result, in words unless another form is wanted.
+    pub(super) fn show(
+        &self,
+        report: &Value,
+        words: String,
+        terminal: &mut Terminal,
+    ) -> anyhow::Result<()> {
+        let text = self.output.render(report, |_| words);
+        terminal.out.write_all(text.as_bytes())?;
+        Ok(terminal.out.flush()?)
+    }
 }
 
 /// Parameters, as people give them.

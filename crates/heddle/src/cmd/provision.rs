@@ -1,13 +1,10 @@
 //! `heddle provision`: ask for an instance of an offering, as a platform would.
 
-use std::time::Duration;
-
 use serde_json::json;
 
-use super::osb::{Awaited, InstanceArgs, ParameterArgs, WaitArgs, check_namespace, settle};
+use super::osb::{ParameterArgs, RequestArgs, check_namespace};
 use crate::client::Remote;
-use crate::client::osb::{Osb, Reply, choose};
-use crate::output::ReportFormat;
+use crate::client::osb::{Osb, choose};
 use crate::terminal::Terminal;
 use crate::wire::World;
 
@@ -37,18 +34,11 @@ pub(super) struct Args {
     parameters: ParameterArgs,
 
     #[command(flatten)]
-    wait: WaitArgs,
-
-    /// How to show the result
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: ReportFormat,
-
-    #[command(flatten)]
-    instance: InstanceArgs,
+    request: RequestArgs,
 }
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let remote = Remote::connect(&args.instance.client).await?;
+    let remote = Remote::connect(&args.request.instance.client).await?;
     provision(&args, &remote, world, terminal).await
 }
 
@@ -59,7 +49,7 @@ async fn provision(
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
     let parameters = args.parameters.value()?;
-    let namespace = args.instance.namespace(remote)?;
+    let namespace = args.request.instance.namespace(remote)?;
     let osb = Osb::of_namespace(remote, &namespace);
     let catalog = osb.catalog().await?;
     if catalog.is_empty() {
@@ -71,29 +61,21 @@ async fn provision(
         format!("{name}-{}", world.chance.suffix(5))
     });
     let reply = osb.provision(&id, &choice, &parameters).await?;
-    let state = match &reply {
-        Reply::Done(_) => "ready",
-        Reply::Accepted(operation) if args.wait.wait => {
-            let awaited = Awaited {
-                id: &id,
-                binding: None,
-                operation: operation.as_deref(),
-                limit: Duration::from_secs(args.wait.timeout),
-            };
-            settle(&osb, awaited, world, terminal).await?;
-            "ready"
-        }
-        Reply::Accepted(_) => "accepted",
+    let ended = args
+        .request
+        .ended(&osb, &id, reply, world, terminal)
+        .await?;
+    let (state, words) = match ended {
+        Some(_) => ("ready", format!("instance {id} is ready\n")),
+        None => (
+            "accepted",
+            format!(
+                "instance {id} is accepted; `heddle explain instance {id} -n {namespace}` says how far it is\n"
+            ),
+        ),
     };
     let report = json!({"instance": id, "namespace": namespace, "state": state});
-    let text = args.output.render(&report, |_| match state {
-        "ready" => format!("instance {id} is ready\n"),
-        _ => format!(
-            "instance {id} is accepted; `heddle explain instance {id} -n {namespace}` says how far it is\n"
-        ),
-    });
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    args.request.show(&report, words, terminal)
 }
 
 #[cfg(test)]

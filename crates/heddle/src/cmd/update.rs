@@ -1,14 +1,11 @@
 //! `heddle update`: another plan, other parameters or another version for an instance, as a platform would ask for it.
 
-use std::time::Duration;
+use serde_json::{Value, json};
 
-use serde_json::json;
-
-use super::osb::{Awaited, InstanceArgs, ParameterArgs, WaitArgs, choice_of, fetch, settle};
+use super::osb::{ParameterArgs, RequestArgs, choice_of, fetch};
 use crate::client::Remote;
-use crate::client::osb::{Change, Osb, Reply, choose, version_of};
+use crate::client::osb::{Change, Choice, Osb, choose, version_of};
 use crate::failure::Failure;
-use crate::output::ReportFormat;
 use crate::terminal::Terminal;
 use crate::wire::World;
 
@@ -45,18 +42,11 @@ pub(super) struct Args {
     parameters: ParameterArgs,
 
     #[command(flatten)]
-    wait: WaitArgs,
-
-    /// How to show the result
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: ReportFormat,
-
-    #[command(flatten)]
-    instance: InstanceArgs,
+    request: RequestArgs,
 }
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let remote = Remote::connect(&args.instance.client).await?;
+    let remote = Remote::connect(&args.request.instance.client).await?;
     update(&args, &remote, world, terminal).await
 }
 
@@ -66,48 +56,38 @@ async fn update(
     world: &World,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    let namespace = args.instance.namespace(remote)?;
-    let osb = Osb::of_namespace(remote, &namespace);
-    let change = change(args, &osb, &namespace, remote).await?;
+    let namespace = args.request.instance.namespace(remote)?;
+    let parameters = args.parameters.given()?;
+    if args.plan.is_none() && args.version.is_none() && parameters.is_none() {
+        let text = "nothing to change: name a --plan, a --param or a --version";
+        return Err(Failure::Usage(text.to_owned()).into());
+    }
     let id = args.id.as_str();
-    let state = match osb.update(id, &change).await? {
-        Reply::Done(_) => "updated",
-        Reply::Accepted(operation) if args.wait.wait => {
-            let awaited = Awaited {
-                id,
-                binding: None,
-                operation: operation.as_deref(),
-                limit: Duration::from_secs(args.wait.timeout),
-            };
-            settle(&osb, awaited, world, terminal).await?;
-            "updated"
-        }
-        Reply::Accepted(_) => "accepted",
+    let object = fetch(id, &namespace, remote).await?;
+    let osb = Osb::of_instance(remote, &object, &namespace);
+    let change = change(args, &osb, choice_of(&object)?, parameters).await?;
+    let reply = osb.update(id, &change).await?;
+    let ended = args.request.ended(&osb, id, reply, world, terminal).await?;
+    let (state, words) = match ended {
+        Some(_) => ("updated", format!("instance {id} is as asked\n")),
+        None => (
+            "accepted",
+            format!(
+                "the change of instance {id} is accepted; `heddle explain instance {id} -n {namespace}` says how far it is\n"
+            ),
+        ),
     };
     let report = json!({"instance": id, "namespace": namespace, "state": state});
-    let text = args.output.render(&report, |_| match state {
-        "updated" => format!("instance {id} is as asked\n"),
-        _ => format!(
-            "the change of instance {id} is accepted; `heddle explain instance {id} -n {namespace}` says how far it is\n"
-        ),
-    });
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    args.request.show(&report, words, terminal)
 }
 
 /// What is asked for, by ids. The catalog is looked at only when a name has to become one.
 async fn change(
     args: &Args,
     osb: &Osb<'_>,
-    namespace: &str,
-    remote: &Remote,
+    before: Choice,
+    parameters: Option<Value>,
 ) -> anyhow::Result<Change> {
-    let parameters = args.parameters.given()?;
-    if args.plan.is_none() && args.version.is_none() && parameters.is_none() {
-        let text = "nothing to change: name a --plan, a --param or a --version";
-        return Err(Failure::Usage(text.to_owned()).into());
-    }
-    let before = choice_of(&fetch(&args.id, namespace, remote).await?)?;
     let latest = args.version.as_deref() == Some(LATEST);
     let catalog = match args.plan.is_some() || latest {
         true => osb.catalog().await?,

@@ -27,7 +27,7 @@ async fn run(server: &StandIn, words: &[&str]) -> (u8, String, String) {
     let line = ["heddle", "shop-events", "-n", "team-a", "--id", "orders"];
     let line = line.iter().chain(words);
     let Line { args } = clap::Parser::parse_from(line);
-    let ClientArgs { .. } = &args.instance.client;
+    let ClientArgs { .. } = &args.request.instance.client;
     let screen = Screen::default();
     let outcome = provision(&args, &server.remote(), &world(), &mut screen.terminal()).await;
     let (code, error) = match outcome {

@@ -1,5 +1,6 @@
 use clap::Parser as _;
-use serde_json::{Value, json};
+use heddle_api::well_known::OSB_FRONT_ANNOTATION;
+use serde_json::json;
 
 use super::*;
 use crate::client::stand_in::StandIn;
@@ -13,23 +14,29 @@ struct Line {
 }
 
 /// A server with one instance of a plan, and a catalog with two.
-async fn server() -> StandIn {
+async fn server(front: &str) -> StandIn {
     let server = StandIn::start().await;
     let path = <heddle_api::ServiceInstance as kube::Resource>::url_path(&(), Some("team-a"));
     let object = format!("GET {path}/{}", heddle_api::names::instance("db"));
-    let instance = json!({"spec": {"serviceID": "s", "planID": "s-small"}});
+    let mut instance = json!({"spec": {"serviceID": "s", "planID": "s-small"}});
+    instance["metadata"]["annotations"][OSB_FRONT_ANNOTATION] = json!(front);
     server.answers(&object, 200, &instance);
     let catalog = json!({"services": [{"id": "s", "name": "db", "plans": [
         {"id": "s-small", "name": "small", "maintenance_info": {"version": "1.2.0"}},
         {"id": "s-large", "name": "large"},
     ]}]});
-    server.answers("GET /osb/team-a/v2/catalog", 200, &catalog);
-    server.answers("PATCH /osb/team-a/v2/service_instances/db", 200, &json!({}));
+    server.answers(&format!("GET {front}/catalog"), 200, &catalog);
+    let instance = format!("PATCH {front}/service_instances/db");
+    server.answers(&instance, 200, &json!({}));
     server
 }
 
 async fn run(words: &[&str]) -> (anyhow::Result<String>, Option<Value>) {
-    let server = server().await;
+    run_at("/osb/team-a/v2", words).await
+}
+
+async fn run_at(front: &str, words: &[&str]) -> (anyhow::Result<String>, Option<Value>) {
+    let server = server(front).await;
     let line = ["heddle", "db", "-n", "team-a"].iter().chain(words);
     let args = Line::try_parse_from(line).unwrap().args;
     let screen = Screen::default();
@@ -61,6 +68,14 @@ async fn only_what_was_named_is_asked_for() {
         body.unwrap()["maintenance_info"],
         json!({"version": "1.2.0"})
     );
+}
+
+/// A platform may have asked for the instance.
+#[tokio::test]
+async fn an_instance_is_changed_at_the_front_that_knows_it() {
+    let (said, body) = run_at("/v2", &["--plan", "large"]).await;
+    assert_eq!(said.unwrap(), "instance db is as asked\n");
+    assert_eq!(body.unwrap()["plan_id"], "s-large");
 }
 
 #[tokio::test]
