@@ -12,14 +12,15 @@ pub enum OpenError {
     /// Stop the other process, or use another directory.
     #[error("the store in {dir} is in use by another process")]
     Busy { dir: PathBuf },
-    /// Use the newer release; nothing was changed.
+    /// Use the newer release; no object was changed. After a crash the engine may have put its pages in order first.
     #[error("the store in {path} has format {found}, this release reads up to {supported}")]
     Newer {
         path: PathBuf,
         found: u32,
         supported: u32,
     },
-    /// Restore a backup; nothing was changed.
+    /// Repair, or restore a backup; no object was changed. After a crash the engine may have put its pages in order first, so the
+    /// file need not have the bytes it had.
     #[error("the store in {path} is damaged: {reason}")]
     Corrupt { path: PathBuf, reason: String },
     /// Look at the disk.
