@@ -384,6 +384,34 @@ fn nameless_notes(file: &File) -> Vec<String> {
         .collect()
 }
 
+/// Texts that leave it to their readers whether there is one or more.
+fn undecided_plurals(file: &File) -> Vec<String> {
+    let undecided = [["(", "s)"].concat(), ["(", "es)"].concat()];
+    let is_text = |line: &str, at: usize| {
+        let before = line[..at].chars().next_back();
+        !line.trim_start().starts_with("//")
+            && before.is_some_and(|c| c.is_ascii_lowercase())
+            && line[..at].matches('"').count() % 2 == 1
+    };
+    let found = |line: &str| {
+        let mut all = undecided
+            .iter()
+            .flat_map(|end| line.match_indices(end.as_str()));
+        all.any(|(at, _)| is_text(line, at))
+    };
+    let lines = file.text.lines().enumerate();
+    lines
+        .filter(|(_, line)| file.path.ends_with(".rs") && found(line))
+        .map(|(index, _)| {
+            format!(
+                "{}:{}: say `1 event` or `2 events`, with heddle_api::counted",
+                file.path,
+                index + 1
+            )
+        })
+        .collect()
+}
+
 /// Paths that exist on one machine only.
 fn machine_paths(file: &File) -> Vec<String> {
     let places: Vec<String> = MACHINE.iter().map(|pieces| pieces.concat()).collect();
@@ -418,6 +446,8 @@ fn notes_have_names_and_no_path_is_of_one_machine() {
     assert_none(&findings);
     let findings: Vec<String> = files.iter().flat_map(machine_paths).collect();
     assert_none(&findings);
+    let findings: Vec<String> = files.iter().flat_map(undecided_plurals).collect();
+    assert_none(&findings);
 }
 
 #[test]
@@ -442,6 +472,10 @@ fn planted_faults_of_a_file_are_found() {
     assert!(nameless_notes(&file(source, format!("// {note}(ada): later"))).is_empty());
     assert_eq!(machine_paths(&file(source, format!("\"{home}\""))).len(), 1);
     assert!(machine_paths(&file(source, format!("https://x{home}"))).is_empty());
+    let undecided = ["event(", "s)"].concat();
+    let plurals = |text: String| undecided_plurals(&file(source, text)).len();
+    assert_eq!(plurals(format!("say(\"{{n}} {undecided}\")")), 1);
+    assert_eq!(plurals(format!("let all = {undecided};")), 0);
 }
 
 /// Decisions have the same parts, in the same order; notes for users have a known sort.

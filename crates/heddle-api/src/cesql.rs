@@ -63,7 +63,7 @@ pub struct ParseError {
 pub enum NotAFilter {
     #[error("the expression gives {0}, and a filter needs a boolean")]
     NotBoolean(&'static str),
-    #[error("there is no function {name} that takes {arguments} argument(s)")]
+    #[error("there is no function {name} that takes {}", crate::counted(.arguments.to_owned(), "argument"))]
     MissingFunction { name: String, arguments: usize },
 }
 

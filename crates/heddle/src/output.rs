@@ -86,7 +86,7 @@ pub fn harmless(text: &str) -> String {
 
 /// `1 event`, `2 events`.
 pub fn count(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+    heddle_api::counted(number, noun)
 }
 
 /// `value` as indented JSON, with a line end.

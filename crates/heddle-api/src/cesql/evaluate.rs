@@ -296,7 +296,10 @@ impl<'a> Fault<'a> {
             ),
             Self::MissingFunction(name, arguments) => (
                 ErrorKind::MissingFunction,
-                format!("there is no function {name} that takes {arguments} argument(s)"),
+                format!(
+                    "there is no function {name} that takes {}",
+                    crate::counted(*arguments, "argument")
+                ),
             ),
             Self::Cast(value, type_) => {
                 let value = match value {

@@ -87,9 +87,11 @@ fn converged(status: &RegistryStatus, generation: Option<i64>) -> Condition {
     let type_ = condition::CONVERGED;
     if let Some(suspicion) = &status.suspicion {
         let message = format!(
-            "{} bundles disappeared at once, in {} readings so far; nothing is withdrawn before that is confirmed by \
+            "{} disappeared at once, in {} so far; nothing is withdrawn before that is confirmed by \
              further readings, or approved as {}",
-            suspicion.count, suspicion.readings, suspicion.id
+            heddle_api::counted(suspicion.count, "bundle"),
+            heddle_api::counted(suspicion.readings, "reading"),
+            suspicion.id
         );
         return Condition::unmet(type_, reason::SUSPECTED_MASS_REMOVAL, message);
     }

@@ -212,14 +212,19 @@ pub(super) fn removal(world: &World) -> String {
     let namespace = world.instance.namespace().unwrap_or_default();
     let own = world.flow.as_ref().filter(|flow| world.owns(flow));
     let message = if let Some(first) = world.bindings.first() {
-        let (count, name) = (world.bindings.len(), first.name_any());
+        let name = first.name_any();
+        let going = heddle_api::counted_that(world.bindings.len(), "binding", "goes", "go");
         format!(
-            "the instance is being removed; {count} bindings go first, such as ServiceBinding {namespace}/{name}"
+            "the instance is being removed; {going} first, such as ServiceBinding {namespace}/{name}"
         )
     } else if let Some(flow) = own {
         let pending = flow.status.as_ref().and_then(|status| status.pending);
-        let pending =
-            pending.map_or_else(String::new, |count| format!(", {count} events are pending"));
+        let pending = pending.map_or_else(String::new, |count| {
+            format!(
+                ", {}",
+                heddle_api::counted_that(count, "event", "is pending", "are pending")
+            )
+        });
         format!(
             "the instance is being removed; EventFlow {namespace}/{} goes first{pending}",
             flow.name_any()

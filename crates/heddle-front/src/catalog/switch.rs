@@ -19,7 +19,8 @@ const NAMED_MAX: usize = 10;
 pub enum SwitchError {
     /// Take the change back, or remove the instances.
     #[error(
-        "the catalog mapping is {wanted}, but {count} instances were provisioned under {other}: deprovision them or set it back to {other} ({named})"
+        "the catalog mapping is {wanted}, but {} provisioned under {other}: deprovision what is there or set it back to {other} ({named})",
+        heddle_api::counted_that(.count.to_owned(), "instance", "was", "were")
     )]
     InUse {
         wanted: Mode,

@@ -181,8 +181,9 @@ fn decide_awaited(
     }
     if awaiting >= input.awaiting_max {
         return Err(OsbError::Crowded(format!(
-            "service {} is not known yet, and {awaiting} instances wait for registry {} already",
+            "service {} is not known yet, and {} for registry {} already",
             input.request.service_id,
+            heddle_api::counted_that(awaiting, "instance", "waits", "wait"),
             view.unread().join(", ")
         )));
     }

@@ -64,9 +64,10 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
     } = making;
     let objects = writer.end(made)?;
     terminal.say(&format!(
-        "{} holds {} files and {objects} objects, verified",
+        "{} holds {} and {}, verified",
         args.dest.display(),
-        manifest.entries.len()
+        heddle_api::counted(manifest.entries.len(), "file"),
+        heddle_api::counted(objects, "object")
     ))?;
     Ok(())
 }

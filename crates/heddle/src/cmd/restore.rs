@@ -48,7 +48,8 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
     };
     let objects = writer.end(restored)?;
     terminal.say(&format!(
-        "restored {objects} objects and {} MiB in all from {}; start it with `heddle serve --data-dir {}`",
+        "restored {} and {} MiB in all from {}; start it with `heddle serve --data-dir {}`",
+        heddle_api::counted(objects, "object"),
         bytes.div_ceil(1 << 20),
         manifest.created,
         args.data_dir.display()

@@ -71,8 +71,5 @@ fn tell(plan: &Plan, terminal: &mut Terminal) -> std::io::Result<()> {
 }
 
 fn objects(count: u64) -> String {
-    match count {
-        1 => "1 object is".to_owned(),
-        count => format!("{count} objects are"),
-    }
+    heddle_api::counted_that(count, "object", "is", "are")
 }
