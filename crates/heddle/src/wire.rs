@@ -413,7 +413,18 @@ pub(crate) fn open_log(
     tasks: &Tasks,
     reserve: Reserve,
 ) -> anyhow::Result<EmbeddedLog> {
-    EmbeddedLog::open(embedded::Options {
+    let options = log_options(dir, world, tasks, reserve);
+    EmbeddedLog::open(options).context("cannot open the event log")
+}
+
+/// How the log of a data directory is opened.
+pub(crate) fn log_options(
+    dir: &Path,
+    world: &World,
+    tasks: &Tasks,
+    reserve: Reserve,
+) -> embedded::Options {
+    embedded::Options {
         vfs: world.vfs.clone(),
         dir: dir.join("events"),
         clock: world.clock.clone(),
@@ -421,8 +432,7 @@ pub(crate) fn open_log(
         mode: heddle_store::Mode::Thread,
         segment_bytes: None,
         reserve,
-    })
-    .context("cannot open the event log")
+    }
 }
 
 /// The mesh on a log.

@@ -27,7 +27,7 @@ use super::room::Gate;
 pub use export::{Content, Exported};
 pub(crate) use journal::EmbeddedJournal;
 pub use open::{Mismatch, OpenError};
-pub use repair::{RepairError, Repaired, repair};
+pub use repair::{RepairError, Repaired, repair, skip_offsets};
 
 use super::{
     Answer, Batch, Draft, Journal, Log, Lookup, Offset, Record, Refused, Reserve, Room, Stretch,

@@ -21,6 +21,7 @@ mod replies;
 mod room;
 mod schedule;
 mod shortened;
+mod skipped;
 mod tables;
 mod unavailable;
 mod world;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use heddle_mesh::log::Log as _;
+use heddle_mesh::log::{Log as _, Reserve, embedded};
 use heddle_rt::Tasks;
 use heddle_store::{Check, Mode, Store};
 
@@ -19,8 +19,9 @@ Examples:
   heddle serve --data-dir /var/lib/heddle
 
 The directory must not exist yet, or be empty. Everything in the backup is compared
-with its checksums before anything is written. Resource versions go on far above
-those that were ever given out, so whatever watched the old server starts over.";
+with its checksums before anything is written. Resource versions and offsets of
+events go on far above those that were ever given out, so whatever watched the old
+server starts over, and none of them means two things.";
 
 /// Make a data directory from a backup
 #[derive(Debug, clap::Args)]
@@ -87,7 +88,7 @@ async fn check(dir: &Path, world: &World) -> anyhow::Result<usize> {
     let objects = store.stats().objects_count;
     store.close().await;
     let tasks = Tasks::new("restore");
-    let log = wire::open_log(dir, world, &tasks, heddle_mesh::log::Reserve::default())
+    let log = wire::open_log(dir, world, &tasks, Reserve::default())
         .context("the event log in the backup cannot be used")?;
     let damaged = log.damaged();
     log.close().await;
@@ -95,5 +96,7 @@ async fn check(dir: &Path, world: &World) -> anyhow::Result<usize> {
         damaged == 0,
         "the event log in the backup has damaged records"
     );
+    let options = wire::log_options(dir, world, &tasks, Reserve::Bytes(0));
+    embedded::skip_offsets(&options).context("the event log in the backup cannot go on")?;
     Ok(objects)
 }
