@@ -344,6 +344,70 @@ async fn whoever_a_redirect_leads_to_cannot_ask_for_the_password_or_name_who_may
 }
 
 #[tokio::test]
+async fn what_a_stranger_sends_back_to_the_registry_brings_no_password() {
+    let (registry, reader) = (Registry::start().await, Reader::new());
+    let made = bundle("hello", "1.0.0");
+    registry.put("org/hello", "latest", &made).await;
+    let proxy = reader.proxy(&registry).await;
+    let stranger = reader.proxy(&registry).await;
+    let to = |place: String| Fault::Answer(307, vec![("location", place)], String::new());
+    let detour = format!("{}/v2/detour", stranger.url());
+    proxy.fault(None, "/blobs/", usize::MAX, to(detour));
+    // Where it leads then is the stranger's choice: to have something deleted or paid for, say.
+    let back = format!("{}/v2/chosen-by-a-stranger", proxy.url());
+    stranger.fault(None, "/v2/detour", usize::MAX, to(back));
+    let token = Credentials::Token("secret".to_owned());
+    reader
+        .read_as(&json!({"url": proxy.url()}), &[], token)
+        .await;
+    let seen = proxy.seen();
+    let (back, own): (Vec<_>, Vec<_>) = seen
+        .iter()
+        .partition(|seen| seen.path.contains("chosen-by-a-stranger"));
+    assert!(!back.is_empty(), "it was led there: {seen:?}");
+    assert!(back.iter().all(|seen| seen.authorization.is_none()));
+    assert!(own.iter().any(|seen| seen.authorization.is_some()));
+}
+
+#[tokio::test]
+async fn a_password_goes_to_no_token_server_that_can_be_listened_in_on() {
+    let (registry, reader) = (Registry::start().await, Reader::new());
+    let proxy = reader.proxy(&registry).await;
+    let wants = "Bearer realm=\"http://169.254.169.254/token\",service=\"s\"".to_owned();
+    let wants = Fault::Answer(401, vec![("www-authenticate", wants)], String::new());
+    proxy.fault(None, "/v2/", usize::MAX, wants);
+    let spec = json!({"url": proxy.url()});
+    let reading = reader.read_as(&spec, &[], basic("secret")).await;
+    let trouble = format!("{:?}", reading.trouble);
+    assert!(trouble.contains("token server without TLS"), "{trouble}");
+    // Without a password there is nothing to be overheard; that the address is not allowed is another matter.
+    let reading = reader.read(&spec, &[]).await;
+    let trouble = format!("{:?}", reading.trouble);
+    assert!(!trouble.contains("without TLS"), "{trouble}");
+}
+
+#[tokio::test]
+async fn a_registry_with_tls_leads_nobody_to_a_place_without() {
+    let reader = Reader::new();
+    let realm = Proxy::start(&reader.tasks, None).await;
+    let registry = Registry::with(|dir| {
+        let (key, certificate) = key_pair(dir);
+        json!({
+            "http": {"tls": {"certificate": certificate, "key": key}},
+            "auth": {"token": {"realm": format!("{}/token", realm.url()), "service": "registry",
+                "issuer": "issuer", "rootcertbundle": certificate}},
+        })
+    })
+    .await;
+    let url = format!("https://127.0.0.1:{}", registry.port);
+    let spec = json!({"url": url, "skipVerifyTLS": true});
+    let reading = reader.read_as(&spec, &[], basic("secret")).await;
+    let trouble = format!("{:?}", reading.trouble);
+    assert!(trouble.contains("token server without TLS"), "{trouble}");
+    assert_eq!(realm.seen(), []);
+}
+
+#[tokio::test]
 async fn an_upload_that_is_sent_elsewhere_takes_no_password_along() {
     let (registry, reader) = (Registry::start().await, Reader::new());
     let proxy = reader.proxy(&registry).await;

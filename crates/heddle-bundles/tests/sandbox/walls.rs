@@ -102,6 +102,8 @@ fn system_calls_that_no_action_needs_are_refused() {
         hostname elsewhere 2>/dev/null && exit 5
         (echo a; echo b) | sort | wc -l | grep -q 2 || exit 6
         sleep 0.01 & wait $! || exit 7
+        # The namespaces that it is in would let it have this one.
+        unshare -U true 2>/dev/null && exit 8
         exit 0"#,
     );
     succeeded(&stage.run(&run()));
