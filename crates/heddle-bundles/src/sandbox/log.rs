@@ -43,7 +43,7 @@ impl Log {
 
     /// A line of our own, apart from whatever line the program is printing.
     pub(super) fn push_line(&mut self, line: &str) {
-        let last = self.tail.back().or(self.head.last());
+        let last = self.tail.back().or_else(|| self.head.last());
         if last.is_some_and(|byte| *byte != b'\n') {
             self.push(b"\n");
         }

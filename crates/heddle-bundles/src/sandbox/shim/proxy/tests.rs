@@ -1,8 +1,3 @@
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a real socket, at both ends of which the test is"
-)]
-
 use heddle_rt::net;
 use jiff::Timestamp;
 

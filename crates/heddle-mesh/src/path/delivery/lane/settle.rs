@@ -47,7 +47,7 @@ pub(super) fn settle(
                 let answered = Answered {
                     attempted,
                     accepted_at: tried.accepted_at,
-                    record: tried.payload.clone(),
+                    record: tried.payload,
                 };
                 lay_reply_to_rest(shared, consumer, &mut state, answered, *reply);
             }
