@@ -193,7 +193,7 @@ fn a_dead_letter_reads_well_alone_and_in_a_table() {
 #[test]
 fn a_reply_is_told_from_an_event() {
     let mut reply = letter("b", "1");
-    reply.reason = "the reply is no event: it has no source".to_owned();
+    reply.reason = "the reply has no source".to_owned();
     (reply.status, reply.attempts, reply.redrives) = (Some(200), 1, 0);
     reply.reply = Some(DeadReply {
         fault: "not-an-event".to_owned(),
@@ -207,7 +207,7 @@ fn a_reply_is_told_from_an_event() {
     };
     insta::assert_snapshot!(render::table(&page, now, false), @r"
     NAME   CONSUMER                TYPE            ID   ATTEMPTS   REDRIVES   AGE      REASON
-    b      trigger/team-a/orders   order.created   1    1          0          10 min   (a reply) the reply is no event: it has no source
+    b      trigger/team-a/orders   order.created   1    1          0          10 min   (a reply) the reply has no source
     ");
     let detail = DeadLetterDetail {
         summary: reply,
@@ -223,7 +223,7 @@ fn a_reply_is_told_from_an_event() {
       type       order.created
       accepted   2026-01-01T10:00:00.000Z
       dead since 2026-01-01T10:05:00.000Z
-      reason     the reply is no event: it has no source
+      reason     the reply has no source
       answer     200
       tried      1 time, redriven 0 times
       said       {"spec
