@@ -11,6 +11,8 @@
 //! When to try, how often, and what follows is left to the dispatcher; the rules for it are in
 //! [`policy`](super::policy).
 
+mod unfit;
+
 use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +24,7 @@ use heddle_rt::net::dial::{Connect, Place};
 use heddle_rt::net::own::OwnListener;
 use heddle_rt::vfs::is_exhausted;
 use heddle_rt::{Budget, Clock, OnError, Tasks};
-use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::header::{RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::Full;
 use tokio::sync::SemaphorePermit;
@@ -35,8 +37,9 @@ use super::retry_after::retry_after;
 use super::sending::Sending;
 use crate::event::http as ce;
 use crate::event::{Event, Form};
-use crate::journal::{BadReply, REPLY_BYTES_MAX, ReplyFault};
+use crate::journal::{BadReply, REPLY_BYTES_MAX};
 use crate::path::source::handshake;
+use unfit::Unfit;
 
 static PREFER: HeaderName = HeaderName::from_static("prefer");
 static REPLY: HeaderValue = HeaderValue::from_static("reply");
@@ -544,42 +547,6 @@ impl Inner {
     fn pool(&self, place: &Place) -> Arc<Pool> {
         let make = || Pool::new(self.means.clone(), place.clone());
         self.means.outgoing.pool(place, make)
-    }
-}
-
-/// Why a reply cannot be one.
-struct Unfit {
-    fault: ReplyFault,
-    reason: String,
-}
-
-impl Unfit {
-    fn too_large(bytes_max: usize) -> Self {
-        Self {
-            fault: ReplyFault::TooLarge,
-            reason: format!("the reply has more than {bytes_max} bytes"),
-        }
-    }
-
-    fn reply(self, headers: &HeaderMap, body: &[u8]) -> Reply {
-        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let content_type = content_type.unwrap_or_default();
-        let bad = BadReply::new(self.fault, self.reason, content_type, body);
-        Reply::Bad(Box::new(bad))
-    }
-}
-
-impl From<ce::Refused> for Unfit {
-    fn from(refused: ce::Refused) -> Self {
-        let fault = match refused.status {
-            StatusCode::PAYLOAD_TOO_LARGE => ReplyFault::TooLarge,
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => ReplyFault::Undecodable,
-            _ => ReplyFault::NotAnEvent,
-        };
-        Self {
-            fault,
-            reason: format!("the reply is no event: {refused}"),
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an answer is taken for, and what it may cost.
 
 use super::*;
+use crate::journal::ReplyFault;
 
 const EVENT_HEAD: &str = "ce-specversion: 1.0\r\nce-type: t\r\nce-source: /s\r\nce-id: 9\r\n";
 
