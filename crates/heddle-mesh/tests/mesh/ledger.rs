@@ -345,7 +345,7 @@ async fn scrapers_read_nothing_of_a_backlog_that_waits() {
         let text = world.mesh.metrics_text();
         let line = text
             .lines()
-            .find(|line| line.starts_with("heddle_pending") && line.contains("ns/paused"));
+            .find(|line| line.starts_with("heddle_pending") && line.contains("trigger=\"paused\""));
         assert!(line.is_some_and(|line| line.ends_with(" 5000")), "{line:?}");
     };
     for _ in 0..3 {
