@@ -17,6 +17,7 @@ mod explain;
 mod get;
 mod inventory;
 mod logs;
+mod on_path;
 mod osb;
 mod osb_check;
 mod provision;

@@ -30,6 +30,7 @@ use serde_json::json;
 use self::guide::Guide;
 use self::subscribers::{Arrival, Subscribers};
 use super::apply::{self, Manner};
+use super::on_path;
 use super::publish::{Draft, EventDoor};
 use super::trace::{self, Wanted};
 use crate::client::events::EventsArgs;
@@ -196,6 +197,7 @@ async fn show(
         return stage.once(terminal).await;
     }
     let guide = Guide {
+        path: &on_path::assignment(),
         data_dir: &client.data_dir,
         events: stage.door.remote.url(),
         subscribers: &stage.subscribers.url,

@@ -5,6 +5,7 @@ use clap::ArgMatches;
 use heddle_rt::shutdown::{End, Interrupts};
 use heddle_rt::telemetry;
 
+use super::on_path;
 use crate::config::{Config, ConfigArgs, LogFormat};
 use crate::terminal::{Terminal, Tone, paint};
 use crate::wire::{self, World};
@@ -71,6 +72,7 @@ fn greet(published: &crate::identity::Published, terminal: &mut Terminal) -> std
     let address = paint(colour, Tone::Strong, &published.control);
     let kubeconfig = published.kubeconfig.display();
     terminal.say(&format!("heddle is ready at {address}\n"))?;
-    terminal.say(&format!("  export KUBECONFIG={kubeconfig}"))?;
+    let path = on_path::assignment();
+    terminal.say(&format!("  export {path}KUBECONFIG={kubeconfig}"))?;
     terminal.say("  heddle get applications        # kubectl works as well\n")
 }

@@ -225,12 +225,15 @@ async fn the_ready_line_tells_people_what_to_do() {
         "{first}"
     );
     assert!(!first.contains('\x1b'), "no colours in a pipe");
+    let heddle = std::path::Path::new(env!("CARGO_BIN_EXE_heddle"));
     assert_eq!(
         second.trim(),
         format!(
-            "export KUBECONFIG={}",
+            "export PATH={}:$PATH KUBECONFIG={}",
+            heddle.parent().unwrap().display(),
             folder.path().join("admin.kubeconfig").display()
-        )
+        ),
+        "nobody who started it with cargo has a command of that name"
     );
 }
 

@@ -8,6 +8,8 @@ use crate::terminal::{Tone, paint};
 /// Where this demo is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guide<'a> {
+    /// What makes `heddle` known to a shell that does not know it.
+    pub(super) path: &'a str,
     pub(super) data_dir: &'a Path,
     /// Address of the events listener.
     pub(super) events: &'a str,
@@ -17,7 +19,7 @@ pub(super) struct Guide<'a> {
 
 impl Guide<'_> {
     pub(super) fn text(&self, colour: bool) -> String {
-        let data_dir = self.data_dir.display();
+        let (path, data_dir) = (self.path, self.data_dir.display());
         let curl = format!(
             "curl -i {}/shop/events -H 'ce-specversion: 1.0' -H 'ce-id: my-1' -H 'ce-source: shop' \\\n    -H 'ce-type: order.created' -H 'content-type: application/json' -d '{{\"order\": 1}}'",
             self.events.trim_end_matches('/')
@@ -27,7 +29,7 @@ impl Guide<'_> {
             (
                 "An order is published every second; every third is cancelled, and its subscriber fails. In another shell:",
                 &[&format!(
-                    "export HEDDLE_DATA_DIR={data_dir} KUBECONFIG={data_dir}/admin.kubeconfig"
+                    "export {path}HEDDLE_DATA_DIR={data_dir} KUBECONFIG={data_dir}/admin.kubeconfig"
                 )],
             ),
             (

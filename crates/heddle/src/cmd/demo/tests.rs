@@ -44,6 +44,7 @@ fn the_manifest_declares_what_the_demo_waits_for() {
 #[test]
 fn the_guide_can_be_copied_into_a_shell() {
     let guide = Guide {
+        path: "PATH=/opt/heddle:$PATH ",
         data_dir: Path::new("/tmp/heddle-demo-x"),
         events: "http://127.0.0.1:4334",
         subscribers: "http://127.0.0.1:1",
@@ -54,7 +55,7 @@ fn the_guide_can_be_copied_into_a_shell() {
     for command in commands {
         crate::cmd::tests::check_example(&command);
     }
-    assert!(text.contains("\n  export HEDDLE_DATA_DIR=/tmp/heddle-demo-x KUBECONFIG=/tmp/heddle-demo-x/admin.kubeconfig\n"), "{text}");
+    assert!(text.contains("\n  export PATH=/opt/heddle:$PATH HEDDLE_DATA_DIR=/tmp/heddle-demo-x KUBECONFIG=/tmp/heddle-demo-x/admin.kubeconfig\n"), "{text}");
     assert!(
         text.contains("\n  curl -i http://127.0.0.1:4334/shop/events -H"),
         "{text}"
