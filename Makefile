@@ -35,14 +35,15 @@ check: ## Format, lints, generated files, tests and documentation: what needs Ru
 	cargo xtask check
 
 .PHONY: test
-test: ## Everything: installs what tests need, then `check`, then fuzzing, power loss, kubectl old and new, a real registry and sandboxes against the binary, and the CESQL cases and the OSB document if they are there
+test: ## Everything: installs what tests need, then `check`, then fuzzing, power loss, kubectl old and new, a real registry and sandboxes against the binary, a package that is installed and removed, and the CESQL cases and the OSB document if they are there
 	@$(left_out)
-	.ci/tools.sh rust fuzz kubectl fuse bundles $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
+	.ci/tools.sh rust fuzz kubectl fuse bundles packaging $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
 	cargo xtask check
 	cargo xtask fuzz $(GATE_FUZZ_SECONDS)
 	HEDDLE_KUBECTL='$(kubectls)' $(bundle_programs) cargo test --locked --workspace \
 	    --features heddle/kubectl-tests,heddle/power-tests,heddle/bundle-tests,heddle-bench/bundle-tests,heddle-bundles/registry-tests,heddle-bundles/sandbox-tests$(tck_features) \
 	    --test kubectl --test power --test registry --test sandbox --test bundles --test measures $(tck_tests)
+	tests/packaging/install.sh '$(or $(CARGO_TARGET_DIR),target)/debug/heddle'
 	$(if $(HEDDLE_OSB_OPENAPI),tests/osb/openapi.sh '$(HEDDLE_OSB_OPENAPI)')
 	@$(left_out)
 
@@ -70,6 +71,11 @@ bench: ## Measure whole paths with heddle-bench (api, mesh, osb, registry) on th
 	target/release/heddle-bench mesh
 	target/release/heddle-bench osb
 	$(bundle_programs) target/release/heddle-bench registry
+
+.PHONY: dist
+dist: ## What is handed out, in target/dist: a static binary in an archive, a Debian package and an image, with checksums
+	.ci/tools.sh rust dist
+	cargo xtask dist
 
 .PHONY: audit
 audit: ## Licences, advisories, sources and duplicate versions of all dependencies (deny.toml)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing and nothing else, on Debian or a relative of it, as root or with sudo.
-#   tools.sh rust|kubectl|fuse|bundles|kube-apiserver|deny|fuzz|schemathesis...
+#   tools.sh rust|kubectl|fuse|bundles|packaging|dist|kube-apiserver|deny|fuzz|schemathesis...
 # Ends with an error when something cannot be had: a test that needs it must not be skipped.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
 export PATH=$tools/go/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 
-usage() { echo "usage: ${0##*/} rust|kubectl|fuse|bundles|kube-apiserver|deny|fuzz|schemathesis..." >&2; exit 2; }
+usage() { echo "usage: ${0##*/} rust|kubectl|fuse|bundles|packaging|dist|kube-apiserver|deny|fuzz|schemathesis..." >&2; exit 2; }
 [ $# -gt 0 ] || usage
 
 as_root() {
@@ -136,6 +136,17 @@ bundles() {
     done
 }
 
+# What a package is tried with.
+packaging() { packages dpkg-deb=dpkg systemd-analyze=systemd man=man-db strip=binutils setpriv=util-linux adduser=adduser; }
+
+# For a binary that needs no library of the machine it runs on: Rust's half of musl, and a C compiler for the other.
+dist() {
+    packages musl-gcc=musl-tools
+    local target
+    target=$(uname -m)-unknown-linux-musl
+    (cd "$root" && rustup target list --installed | grep -qx "$target") || (cd "$root" && rustup target add "$target")
+}
+
 # Invents requests from an OpenAPI document.
 schemathesis() {
     local home=$tools/schemathesis
@@ -151,7 +162,7 @@ schemathesis() {
 
 for what in "$@"; do
     case $what in
-        rust | kubectl | fuse | bundles | deny | fuzz | schemathesis) "$what" ;;
+        rust | kubectl | fuse | bundles | packaging | dist | deny | fuzz | schemathesis) "$what" ;;
         kube-apiserver) kube_apiserver ;;
         *) usage ;;
     esac

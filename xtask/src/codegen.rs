@@ -1,13 +1,16 @@
-//! Writes what is generated from the kinds in heddle-api, and says when it is stale.
+//! Writes what is generated, and says when it is stale. From the kinds in heddle-api:
 //!
 //! - `docs/reference/crds/<plural>.<group>.yaml`: one definition per kind;
 //! - `docs/reference/kinds.md`: the reference for people;
 //! - `docs/reference/refusals.md`: why an event was refused;
 //! - `docs/flows/provisioning-diagram.md`: how an instance comes and goes.
 //!
+//! From the command line of the binary, by `command_line`: `docs/cli.md`, `docs/configuration.md` and `packaging/man`.
+//!
 //! What a file should contain depends on the code alone: no clock, no network, no order of a hash map. The embedded API server
 //! builds its OpenAPI documents from the same definitions while it runs, so they are not written here.
 
+mod command_line;
 mod flow;
 mod reference;
 mod refusals;
@@ -30,7 +33,7 @@ pub(crate) fn repository() -> PathBuf {
 }
 
 /// Every generated file, by its path in the repository, with what it should contain.
-pub(crate) fn generated() -> Result<BTreeMap<String, String>> {
+fn generated() -> Result<BTreeMap<String, String>> {
     let kinds = heddle_api::kinds();
     let mut files = BTreeMap::new();
     for kind in &kinds {
@@ -62,12 +65,24 @@ pub(crate) fn generated() -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// Writes every generated file and removes definitions of kinds that no longer exist.
+/// Writes everything that is generated.
+pub(crate) fn write_all(root: &Path) -> Result<()> {
+    write(root)?;
+    command_line::write(root)
+}
+
+/// Fails when anything that is generated is stale.
+pub(crate) fn check_all(root: &Path) -> Result<()> {
+    check(root)?;
+    command_line::check(root)
+}
+
+/// Writes every file that is generated from the kinds and removes definitions of kinds that no longer exist.
 #[expect(
     clippy::disallowed_methods,
     reason = "a chore writes into the working tree; no fault is injected here"
 )]
-pub(crate) fn write(root: &Path) -> Result<()> {
+fn write(root: &Path) -> Result<()> {
     let files = generated()?;
     for (path, text) in &files {
         let file = root.join(path);
@@ -88,7 +103,7 @@ pub(crate) fn write(root: &Path) -> Result<()> {
     clippy::disallowed_methods,
     reason = "a chore reads the working tree; no fault is injected here"
 )]
-pub(crate) fn check(root: &Path) -> Result<()> {
+fn check(root: &Path) -> Result<()> {
     let files = generated()?;
     let mut stale = orphans(root, &files)?;
     for (path, text) in &files {

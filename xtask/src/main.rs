@@ -1,25 +1,34 @@
-//! Chores of the repository: `cargo xtask check`, `cargo xtask codegen [--check]` and `cargo xtask fuzz [SECONDS]`.
+//! Chores of the repository: `cargo xtask check`, `codegen [--check]`, `fuzz [SECONDS]`, `dist` and `changelog`.
 //!
 //! `check` is the gate, the same here and in continuous integration. What needs programs from outside Rust (kubectl, a
 //! real API server) is asked for by the Makefile, which calls this one.
 
+mod changelog;
 mod check;
 mod codegen;
+mod dist;
 mod fuzz;
 
 use anyhow::{Result, bail};
+
+const CHORES: &str = "check | codegen [--check] | fuzz [SECONDS] | dist [--binary FILE] [--out DIR] | changelog [VERSION DATE]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["check"] => check::run(&codegen::repository()),
-        ["codegen"] => codegen::write(&codegen::repository()),
-        ["codegen", "--check"] => codegen::check(&codegen::repository()),
+        ["codegen"] => codegen::write_all(&codegen::repository()),
+        ["codegen", "--check"] => codegen::check_all(&codegen::repository()),
         ["fuzz"] => fuzz::run(&codegen::repository(), None),
         ["fuzz", seconds] => fuzz::run(&codegen::repository(), Some(seconds)),
-        _ => bail!(
-            "unknown chore {words:?}; try: cargo xtask check | codegen [--check] | fuzz [SECONDS]"
-        ),
+        ["dist", options @ ..] => {
+            dist::run(&codegen::repository(), &dist::Options::parse(options)?)
+        }
+        ["changelog"] => changelog::run(&codegen::repository(), None),
+        ["changelog", version, date] => {
+            changelog::run(&codegen::repository(), Some((version, date)))
+        }
+        _ => bail!("unknown chore {words:?}; try: cargo xtask {CHORES}"),
     }
 }

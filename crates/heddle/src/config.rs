@@ -5,6 +5,8 @@
 //! used again. A key nobody knows is refused by name, for a typo must not silently mean the default.
 
 mod file;
+#[cfg(test)]
+pub(crate) mod reference;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

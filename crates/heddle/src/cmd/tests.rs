@@ -1,5 +1,6 @@
 //! The command line as a whole: it is well formed, and its help can be believed.
 
+mod reference;
 mod typed;
 
 use super::*;

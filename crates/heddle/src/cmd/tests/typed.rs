@@ -1,11 +1,12 @@
 //! Every command that a document, a comment or a message tells somebody to type is one.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 
 use super::{Cli, shell_words};
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 /// What a command may lack when it is only named: `heddle publish` in a sentence needs no Application.
 const NAMED_ONLY: [ErrorKind; 5] = [
@@ -14,6 +15,15 @@ const NAMED_ONLY: [ErrorKind; 5] = [
     ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
     ErrorKind::DisplayHelp,
     ErrorKind::DisplayVersion,
+];
+
+/// Flags of other programs that documents speak of.
+const OTHERS: [&str; 4] = [
+    // cargo's, kubectl's, what bundles for Ansible are started with, and the comparison with a real kube-apiserver
+    "--features",
+    "--server-side",
+    "--extra-vars",
+    "--crds",
 ];
 
 #[test]
@@ -42,6 +52,50 @@ fn every_command_that_is_named_in_passing_exists() {
     }
     assert!(findings.is_empty(), "\n{}", findings.join("\n"));
     assert!(seen > 100, "only {seen} commands were found");
+}
+
+#[test]
+fn every_flag_that_a_document_names_exists() {
+    let flags = flags();
+    let mut findings = Vec::new();
+    let mut seen = 0;
+    for (path, text) in files("md") {
+        for flag in named_flags(&text) {
+            seen += 1;
+            if !flags.contains(flag) && !OTHERS.contains(&flag) {
+                findings.push(format!("{path}: no command has {flag}"));
+            }
+        }
+    }
+    assert!(findings.is_empty(), "\n{}", findings.join("\n"));
+    assert!(seen > 20, "only {seen} flags were found");
+    assert_eq!(
+        named_flags("`--data-dir DIR`, `--x=1`, `-n`, `curl --y`\n```\n--z\n```"),
+        ["--data-dir", "--x"]
+    );
+    assert!(flags.contains("--data-dir") && !flags.contains("--data-dri"));
+}
+
+/// Every long flag of every command.
+fn flags() -> BTreeSet<String> {
+    let mut flags = BTreeSet::from(["--help".to_owned(), "--version".to_owned()]);
+    let mut commands = vec![Cli::command()];
+    while let Some(command) = commands.pop() {
+        let long = command.get_arguments().filter_map(clap::Arg::get_long);
+        flags.extend(long.map(|long| format!("--{long}")));
+        commands.extend(command.get_subcommands().cloned());
+    }
+    flags
+}
+
+/// The flags that begin what stands between backticks.
+fn named_flags(text: &str) -> Vec<&str> {
+    let lines = text.lines().filter(|line| !line.starts_with("```"));
+    let spans = lines.flat_map(|line| line.split('`').skip(1).step_by(2));
+    let flags = spans.filter(|span| span.starts_with("--"));
+    flags
+        .filter_map(|span| span.split([' ', '=', '[']).next())
+        .collect()
 }
 
 #[test]
@@ -100,8 +154,18 @@ fn spans(text: &str) -> Vec<&str> {
 )]
 fn files(extension: &str) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut folders: Vec<PathBuf> = ["docs", "crates"].map(|name| root.join(name)).into();
-    let mut paths = vec![root.join("README.md")];
+    let folders = [
+        "docs",
+        "crates",
+        "changelog.d",
+        "bundles",
+        "tests",
+        "packaging",
+    ];
+    let mut folders: Vec<PathBuf> = folders.map(|name| root.join(name)).into();
+    let beside = std::fs::read_dir(&root).unwrap();
+    let beside = beside.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = beside.filter(|path| path.is_file()).collect();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
