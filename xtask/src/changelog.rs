@@ -106,7 +106,9 @@ fn section(title: &str, notes: &[Note]) -> Result<String> {
     Ok(text)
 }
 
+/// Links of a note begin in its folder, those of the change log one above.
 fn point((_, text): &Note) -> String {
+    let text = text.replace("](../", "](");
     let mut lines = text.trim().lines();
     let first = lines.next().unwrap_or_default();
     let rest = lines.map(|line| match line.trim_end() {

@@ -9,6 +9,7 @@
 )]
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Conditions that are declared and that nobody sets yet, each with what it waits for.
@@ -139,4 +140,101 @@ fn no_round_sleeps() {
     }
     let planted = ("x/observe.rs".to_owned(), "clock.sleep(p).await".to_owned());
     assert_eq!(sleeps(&[planted]), ["x/observe.rs"]);
+}
+
+/// Which kind a shared watch is of, by its name: `applications: SharedWatch<Application>`.
+fn watches(lib: &str) -> BTreeMap<String, String> {
+    let lines = lib
+        .lines()
+        .filter_map(|line| line.trim().split_once(": SharedWatch<"));
+    lines
+        .filter_map(|(name, kind)| Some((name.to_owned(), kind.strip_suffix(">,")?.to_owned())))
+        .collect()
+}
+
+/// Per controller, the kinds it watches; its own comes first.
+fn watching(
+    sources: &[Source],
+    watches: &BTreeMap<String, String>,
+) -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::new();
+    for (path, text) in sources {
+        let Some((_, from)) = text.split_once("Controller::new(") else {
+            continue;
+        };
+        let Some(name) = path.strip_suffix(".rs").filter(|name| !name.contains('/')) else {
+            continue;
+        };
+        let mut kinds: Vec<String> = Vec::new();
+        for rest in from.split("&mut watches.").skip(1) {
+            let watch: String = rest
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect();
+            let kind = watches.get(&watch).cloned();
+            let kind = kind.unwrap_or_else(|| panic!("{path}: {watch} is no watch"));
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        found.insert(name.to_owned(), kinds);
+    }
+    found
+}
+
+/// The same as the table in ARCHITECTURE.md says it.
+fn tabled(map: &str) -> BTreeMap<String, Vec<String>> {
+    let (_, table) = map.split_once("| controller | reconciles |").unwrap();
+    let rows = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let own = cells[2].split(' ').next().unwrap();
+        let others = cells[3].split(", ").filter(|kind| *kind != "–");
+        let kinds = [own].into_iter().chain(others).map(str::to_owned);
+        (cells[1].trim_matches('`').to_owned(), kinds.collect())
+    })
+    .collect()
+}
+
+/// Controllers of which the table and the code say different things.
+fn misdrawn(map: &str, code: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let table = tabled(map);
+    let names: BTreeSet<&String> = table.keys().chain(code.keys()).collect();
+    let sorted = |kinds: Option<&Vec<String>>| {
+        let (own, others) = kinds?.split_first()?;
+        Some((
+            own.clone(),
+            others.iter().cloned().collect::<BTreeSet<String>>(),
+        ))
+    };
+    names
+        .into_iter()
+        .filter(|name| sorted(table.get(*name)) != sorted(code.get(*name)))
+        .map(|name| {
+            format!(
+                "{name}: ARCHITECTURE.md has {:?}, the code {:?}",
+                table.get(name),
+                code.get(name)
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn the_table_of_controllers_is_what_they_watch() {
+    let sources = sources("crates/heddle-controllers/src");
+    let lib = sources.iter().find(|(path, _)| path == "lib.rs").unwrap();
+    let code = watching(&sources, &watches(&lib.1));
+    assert!(code.len() > 10, "only {code:?} were found");
+    let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let findings = misdrawn(&map, &code);
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+    let planted = map.replace(
+        "| Channel | Application, Broker |",
+        "| Channel | Application |",
+    );
+    assert_eq!(misdrawn(&planted, &code).len(), 1);
 }

@@ -23,13 +23,14 @@ fn notes_are_gathered_by_sort_and_a_release_keeps_what_was_there() {
         "all",
         &[
             ("b.fixed.md", "It works.\n"),
-            ("a.breaking.md", "It is\nanother one.\n"),
+            ("a.breaking.md", "It is\n[another](../docs/x.md) one.\n"),
         ],
     );
     run(&root, None).unwrap();
     run(&root, None).unwrap();
     let text = read(&root.join(FILE)).unwrap();
-    let section = "\n\n### Breaking\n\n- It is\n  another one.\n\n### Fixed\n\n- It works.\n";
+    let section =
+        "\n\n### Breaking\n\n- It is\n  [another](docs/x.md) one.\n\n### Fixed\n\n- It works.\n";
     assert_eq!(
         text,
         format!("{HEAD}\n{UNRELEASED}{section}"),

@@ -1,6 +1,7 @@
 //! The pages that only the binary can write: a test of heddle knows the command line, and writes them or compares them.
 //!
-//! It is the build that `cargo test --workspace` uses anyway, so that nothing is compiled twice.
+//! It is asked for among the libraries of the whole workspace, the build that the gate makes anyway: naming the package alone would
+//! choose other features and compile everything once more.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,14 +24,7 @@ pub(super) fn check(root: &Path) -> Result<()> {
 fn run(root: &Path, environment: &[(&str, &str)]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args([
-            "test",
-            "--locked",
-            "--quiet",
-            "--workspace",
-            "--bin",
-            "heddle",
-        ])
+        .args(["test", "--locked", "--quiet", "--workspace", "--lib"])
         .args(["--", "--exact", TEST])
         .env_remove(WRITE)
         .envs(environment.iter().copied())

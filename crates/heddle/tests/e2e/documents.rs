@@ -3,6 +3,8 @@
 //! A block that cannot be run says so and why, in a comment before it that begins with `not run:`. Nothing is changed in what is
 //! typed but addresses: the tests have ports of their own.
 
+mod readme;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,6 +12,9 @@ use heddle_rt::{DiskVfs, Vfs as _};
 
 use crate::events::subscriber::Subscriber;
 use crate::harness::{Outcome, Server, heddle, read, write};
+
+/// What the README says before it types `heddle` for the first time; whoever reads another page has done that.
+const HAVE_HEDDLE: &str = "export PATH=$PWD/target/release:$PATH";
 
 /// Before the blocks of a page, what its text takes for granted.
 const SHOP: &str = "heddle apply -f examples/
@@ -21,12 +26,6 @@ metadata: {name: orders, namespace: team-a}
 spec: {broker: default, subscriber: {uri: \"http://127.0.0.1:8080/orders\"}}
 END
 ";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_way_through_the_readme_can_be_typed() {
-    let typed = typed("README.md", "").await;
-    assert!(typed.contains("instance orders is ready"), "{typed}");
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_about_events_can_be_typed() {
@@ -89,41 +88,75 @@ fn blocks_are_found_and_reasons_are_counted() {
 
 /// Runs a page; what its commands printed.
 async fn typed(page: &str, before: &str) -> String {
-    let (server, subscriber) = (Server::start_quietly().await, Subscriber::start().await);
     let (blocks, _) = blocks(&read(&root().join(page)));
     assert!(!blocks.is_empty(), "{page} has nothing to type");
-    let home = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(root().join("examples"), home.path().join("examples")).unwrap();
-    std::os::unix::fs::symlink(server.data(), home.path().join("heddle-data")).unwrap();
-    let bin = home.path().join("bin");
-    DiskVfs.create_dir_all(&bin).unwrap();
-    std::os::unix::fs::symlink(heddle().get_program(), bin.join("heddle")).unwrap();
-    let script = home.path().join("typed.sh");
-    let text = format!("set -euxo pipefail\n{before}\n{}", blocks.join("\n"));
-    let subscribers = subscriber.url("");
+    let text = format!("{HAVE_HEDDLE}\n{before}\n{}", blocks.join("\n"));
+    typed_blocks(page, &text).await
+}
+
+/// Runs what a page says against a server that is there already.
+async fn typed_blocks(page: &str, text: &str) -> String {
+    let (server, subscriber) = (Server::start_quietly().await, Subscriber::start().await);
+    let desk = Desk::new();
+    std::os::unix::fs::symlink(server.data(), desk.folder().join("heddle-data")).unwrap();
     let text = text
         .replace("http://127.0.0.1:4333", &server.control)
         .replace("http://127.0.0.1:4334", &server.events)
-        .replace("http://127.0.0.1:8080", &subscribers);
-    write(&script, &text);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path))).unwrap();
-    let mut bash = Command::new("bash");
-    bash.arg(&script).current_dir(home.path()).env("PATH", path);
+        .replace("http://127.0.0.1:8080", &subscriber.url(""));
+    let mut bash = desk.shell(&text);
     bash.env("KUBECONFIG", server.kubeconfig())
         .env("HEDDLE_DATA_DIR", server.data());
-    bash.env_remove("HEDDLE_EVENTS").env_remove("HEDDLE_TOKEN");
-    // It waits for commands that wait for the server, which is another process: this thread has nothing else to do.
-    let output = tokio::task::block_in_place(|| bash.output().unwrap());
-    let outcome = Outcome::of(output);
-    assert_eq!(
-        outcome.code,
-        Some(0),
-        "{page}:\n{}\n{}",
-        outcome.out,
-        outcome.err
-    );
+    finished(page, bash)
+}
+
+/// Waits for a shell that waits for commands that wait for servers, all of them other processes: this thread has nothing else
+/// to do.
+fn finished(page: &str, mut bash: Command) -> String {
+    let outcome = Outcome::of(tokio::task::block_in_place(|| bash.output().unwrap()));
+    let (out, err) = (&outcome.out, &outcome.err);
+    assert_eq!(outcome.code, Some(0), "{page}:\n{out}\n{err}");
     outcome.out
+}
+
+/// A folder as somebody has it who has cloned the repository and built it.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self(tempfile::tempdir().unwrap());
+        let link = |target: PathBuf, name: &str| {
+            std::os::unix::fs::symlink(target, desk.folder().join(name)).unwrap();
+        };
+        link(root().join("examples"), "examples");
+        link(root().join("Makefile"), "Makefile");
+        let built = desk.folder().join("target/release");
+        DiskVfs.create_dir_all(&built).unwrap();
+        link(heddle().get_program().into(), "target/release/heddle");
+        desk
+    }
+
+    fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A shell in this folder, which does not know `heddle` yet, that types the text and stops where a command fails.
+    fn shell(&self, text: &str) -> Command {
+        let script = self.folder().join("typed.sh");
+        write(&script, &format!("set -euxo pipefail\n{text}"));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let bin = [self.folder().join("bin")];
+        let path = std::env::join_paths(bin.into_iter().chain(std::env::split_paths(&path)));
+        let mut bash = Command::new("bash");
+        bash.arg(&script).current_dir(self.folder());
+        for (name, value) in heddle().get_envs() {
+            match value {
+                Some(value) => bash.env(name, value),
+                None => bash.env_remove(name),
+            };
+        }
+        bash.env("PATH", path.unwrap());
+        bash
+    }
 }
 
 /// What can be typed, block by block, and how many blocks say that they are not run.

@@ -441,7 +441,7 @@ pub(crate) fn examples() -> String {
         .to_string()
 }
 
-fn open_log(path: &Path) -> std::fs::File {
+pub(crate) fn open_log(path: &Path) -> std::fs::File {
     std::fs::OpenOptions::new()
         .create(true)
         .append(true)
