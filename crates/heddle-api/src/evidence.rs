@@ -36,7 +36,7 @@ pub struct Known {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// What was found out about each image, in no order, each at most once.
-    pub sightings: Vec<Sighting>,
+    pub sightings: Vec<ImageSighting>,
     /// What was wrong with the reading as a whole. What it says nothing about is then unknown.
     pub trouble: Option<Trouble>,
     /// How many requests it took.
@@ -45,14 +45,14 @@ pub struct Reading {
 
 /// What was found out about one image.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sighting {
+pub struct ImageSighting {
     pub image: ImageName,
-    pub verdict: Verdict,
+    pub verdict: ImageEvidence,
 }
 
 /// What an answer proves.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ImageEvidence {
     /// It is there as it was known.
     Unchanged,
     /// It is there in a form that was not known before.

@@ -54,7 +54,7 @@ pub struct TracedEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// What every trigger and subscription it could reach made of it.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<ConsumerTrace>,
     /// The furthest hop that is not done with it, in words; `done` when it has ended everywhere.
     pub summary: String,
 }
@@ -70,7 +70,7 @@ pub struct Cause {
 /// What one consumer made of an event.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct Verdict {
+pub struct ConsumerTrace {
     pub consumer: String,
     /// The hops between the entry and the consumer, such as `subscription/kyma-integration/shop` and `broker/team-a/default`.
     pub via: Vec<String>,
@@ -389,7 +389,7 @@ pub struct LogFacts {
 /// A refusal at the events listener and under `/heddle/v1/`.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct Refusal {
+pub struct ErrorBody {
     /// Stable; documented one by one.
     pub code: String,
     /// What is wrong and what to do.

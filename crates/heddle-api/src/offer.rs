@@ -23,7 +23,7 @@ use crate::application::{Application, ENTRY_API, ENTRY_EVENTS, Entry, Service};
 use crate::names;
 use crate::service_instance::ServiceInstanceSpec;
 
-pub use register::{Register, Standing};
+pub use register::{OfferState, Register};
 pub use schema::{SCHEMA_BYTES_MAX, parameter_schema};
 
 /// The longest name of an offering; some platforms keep it in a column of this width.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use http::{HeaderMap, header};
 
 use crate::registry::{BuiltIn, Nature, Resource};
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 
 /// May do everything.
 pub const ADMINS: &str = "system:masters";
@@ -73,8 +73,8 @@ impl Tokens {
             let (scheme, token) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
-        let token = token.ok_or_else(Refusal::unauthorized)?;
-        let identity = self.identity(token).ok_or_else(Refusal::unauthorized)?;
+        let token = token.ok_or_else(StatusError::unauthorized)?;
+        let identity = self.identity(token).ok_or_else(StatusError::unauthorized)?;
         impersonation::effective(identity, headers)
     }
 }
@@ -104,7 +104,7 @@ pub(crate) fn authorize(
         }
         _ => "",
     };
-    Err(Refusal::forbidden(format!(
+    Err(StatusError::forbidden(format!(
         "{} is forbidden: User \"{}\" cannot {verb} resource \"{}\" in API group \"{}\" {place}{remedy}",
         resource.qualified(),
         identity.user,

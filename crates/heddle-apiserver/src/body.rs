@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 use crate::auth::Identity;
 use crate::negotiate::Encoding;
 use crate::protobuf;
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 
 /// What etcd takes by default, so that an object accepted here is accepted on a cluster as well.
 pub(crate) const BODY_BYTES_MAX: usize = 1_572_864;
@@ -41,12 +41,12 @@ where
     let account = intake.map(|intake| intake.account_of(&identity.user));
     let received = receive(body, BODY_BYTES_MAX, account).await;
     received.map_err(|error| match error {
-        NotReceived::TooLarge(limit) => Refusal::too_large(limit),
+        NotReceived::TooLarge(limit) => StatusError::too_large(limit),
         NotReceived::Broken(_) => {
-            Refusal::bad_request("the request body ended before it was complete")
+            StatusError::bad_request("the request body ended before it was complete")
         }
-        NotReceived::TooSlow => Refusal::too_slow(),
-        NotReceived::NoRoom => Refusal::too_many_requests(),
+        NotReceived::TooSlow => StatusError::too_slow(),
+        NotReceived::NoRoom => StatusError::too_many_requests(),
     })
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn decode(bytes: &[u8], encoding: Encoding) -> Result<Decoded> {
                 duplicates: Vec::new(),
             })
             .map_err(|error| {
-                Refusal::bad_request(format!("cannot decode the protobuf body: {error}"))
+                StatusError::bad_request(format!("cannot decode the protobuf body: {error}"))
             }),
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Decoded> {
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
         .map_err(|error| {
-            Refusal::bad_request(format!(
+            StatusError::bad_request(format!(
                 "the body of the request is not valid JSON: {error}"
             ))
         })?;
@@ -89,9 +89,9 @@ pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded> {
         return json(bytes);
     }
     let text = std::str::from_utf8(bytes)
-        .map_err(|_| Refusal::bad_request("the body of the request is not valid UTF-8"))?;
+        .map_err(|_| StatusError::bad_request("the body of the request is not valid UTF-8"))?;
     let value = serde_saphyr::from_str::<Value>(text).map_err(|error| {
-        Refusal::bad_request(format!(
+        StatusError::bad_request(format!(
             "the body of the request is not valid YAML: {error}"
         ))
     })?;

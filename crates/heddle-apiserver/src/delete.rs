@@ -14,7 +14,7 @@ use crate::read::{imagined, written};
 use crate::registry::{BuiltIn, Resource};
 use crate::request;
 use crate::serve::{Call, bytes_response, json_response};
-use crate::status::{self, Refusal, Result};
+use crate::status::{self, Result, StatusError};
 use crate::table::IncludeObject;
 use crate::view::{self, Filter};
 use crate::write::{commit_change, refuse};
@@ -93,7 +93,7 @@ pub(crate) async fn delete(
         let live = inner
             .store
             .get(key)
-            .ok_or_else(|| Refusal::not_found(resource, &key.name))?;
+            .ok_or_else(|| StatusError::not_found(resource, &key.name))?;
         guard(resource, &live, options)?;
         let Some(next) = next_state(resource, &live, options.propagation, inner.clock.now()) else {
             return Ok(Outcome::Waiting(live));
@@ -108,7 +108,7 @@ pub(crate) async fn delete(
             None => continue,
         }
     }
-    Err(Refusal::modified(resource, &key.name))
+    Err(StatusError::modified(resource, &key.name))
 }
 
 pub(crate) async fn collection(
@@ -251,7 +251,11 @@ fn guard(resource: &Resource, live: &Object, options: &Options) -> Result<()> {
              deleted and then recreated",
             live.facts.uid
         );
-        return Err(Refusal::precondition_failed(resource, &live.key.name, &why));
+        return Err(StatusError::precondition_failed(
+            resource,
+            &live.key.name,
+            &why,
+        ));
     }
     if let Some(version) = &options.resource_version
         && *version != live.version.to_string()
@@ -261,7 +265,11 @@ fn guard(resource: &Resource, live: &Object, options: &Options) -> Result<()> {
              object might have been modified",
             live.version
         );
-        return Err(Refusal::precondition_failed(resource, &live.key.name, &why));
+        return Err(StatusError::precondition_failed(
+            resource,
+            &live.key.name,
+            &why,
+        ));
     }
     Ok(())
 }
@@ -274,7 +282,7 @@ fn options(call: &Call, bytes: &[u8]) -> Result<Options> {
     };
     let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
-        return Err(Refusal::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "a delete takes DeleteOptions, not {kind:?}"
         )));
     }
@@ -304,7 +312,7 @@ fn options(call: &Call, bytes: &[u8]) -> Result<Options> {
             Some(other) => {
                 let supported = ["Background", "Foreground", "Orphan"];
                 let cause = names::unsupported("propagationPolicy", &json!(other), &supported);
-                return Err(Refusal::invalid_options("DeleteOptions", cause));
+                return Err(StatusError::invalid_options("DeleteOptions", cause));
             }
         },
         dry_run: dry_run || call.params.dry_run,

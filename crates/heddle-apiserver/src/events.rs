@@ -11,7 +11,7 @@ use crate::names;
 use crate::object;
 use crate::registry::{BuiltIn, Resource};
 use crate::schema::Cause;
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 
 /// (core/v1 name, events.k8s.io/v1 name)
 const RENAMED: &[(&str, &str)] = &[
@@ -50,7 +50,11 @@ pub(crate) fn guard(resource: &Resource, stored: &Value) -> Result<()> {
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Refusal::invalid(resource, object::name(stored), &causes))
+    Err(StatusError::invalid(
+        resource,
+        object::name(stored),
+        &causes,
+    ))
 }
 
 /// An event lives in the namespace of its object; one about an object without a namespace, in `default`.

@@ -56,7 +56,7 @@ use heddle_store::Store;
 pub use auth::{ADMINS, CONTROLLERS, Identity, SCRAPERS, Tokens, VIEWERS, impersonates};
 pub use registry::{Error as RegistryError, Registry, Resource};
 pub use serve::{InProcess, Remote};
-pub use status::Refusal;
+pub use status::StatusError;
 
 use metrics::Metrics;
 use pages::Pages;
@@ -120,7 +120,7 @@ struct Inner {
 impl ApiServer {
     /// Makes sure that what every client expects to find (definitions, namespaces) is there. Returns once that is
     /// durable.
-    pub async fn open(options: Options) -> Result<Self, Refusal> {
+    pub async fn open(options: Options) -> Result<Self, StatusError> {
         let server = Self(Arc::new(Inner {
             pages: Pages::new(options.clock.clone()),
             inflight: tokio::sync::Semaphore::new(options.limits.inflight_count_max),

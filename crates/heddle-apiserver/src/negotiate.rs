@@ -8,7 +8,7 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 
 /// The shape in which objects are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) fn form(headers: &HeaderMap) -> Result<Form> {
         }
     }
     if asked {
-        Err(Refusal::not_acceptable(ACCEPTED))
+        Err(StatusError::not_acceptable(ACCEPTED))
     } else {
         Ok(Form::Object)
     }
@@ -153,7 +153,7 @@ pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding> {
         None | Some("" | "application/json" | "*/*") => Ok(Encoding::Json),
         Some("application/yaml") => Ok(Encoding::Yaml),
         Some("application/vnd.kubernetes.protobuf") => Ok(Encoding::Protobuf),
-        Some(_) => Err(Refusal::unsupported_media_type(
+        Some(_) => Err(StatusError::unsupported_media_type(
             "application/json, application/yaml, application/vnd.kubernetes.protobuf",
         )),
     }
@@ -171,7 +171,7 @@ pub(crate) fn patch_type(headers: &HeaderMap, strategic: bool) -> Result<PatchTy
             if strategic {
                 accepted.push_str(", application/strategic-merge-patch+json");
             }
-            Err(Refusal::unsupported_media_type(&accepted))
+            Err(StatusError::unsupported_media_type(&accepted))
         }
     }
 }

@@ -13,7 +13,7 @@ use heddle_rt::Clock;
 use heddle_store::{Object, ResourceVersion};
 use parking_lot::Mutex;
 
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 
 /// kube-apiserver compacts after five minutes; a client that pages slower must list again there too.
 const PAGE_SECONDS_MAX: u64 = 300;
@@ -71,10 +71,10 @@ impl Pages {
     /// The source behind a token, and the position of the next page in it.
     pub(crate) fn resume(&self, token: &str, scope: &str) -> Result<(u64, Source, usize)> {
         let (id, version, offset) = decode(token).ok_or_else(|| {
-            Refusal::bad_request("continue key is not valid: it was not issued by this server")
+            StatusError::bad_request("continue key is not valid: it was not issued by this server")
         })?;
         let gone = || {
-            Refusal::expired(
+            StatusError::expired(
                 "The provided continue parameter is too old to display a consistent list result. \
                  You must start a new list without the continue parameter.",
             )
@@ -87,7 +87,7 @@ impl Pages {
             return Err(gone());
         }
         if source.scope != scope {
-            return Err(Refusal::bad_request(
+            return Err(StatusError::bad_request(
                 "continue key is not valid: it belongs to a different list",
             ));
         }

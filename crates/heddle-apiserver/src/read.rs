@@ -11,7 +11,7 @@ use crate::names;
 use crate::negotiate;
 use crate::pages::{self, Source};
 use crate::serve::{Call, bytes_response};
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 use crate::table::IncludeObject;
 use crate::view::{self, Filter};
 use crate::{Inner, object};
@@ -23,7 +23,7 @@ pub(crate) fn get(inner: &Inner, call: &Call) -> Result<Response<Body>> {
     let found = inner
         .store
         .get(&key)
-        .ok_or_else(|| Refusal::not_found(&call.resource, call.name()))?;
+        .ok_or_else(|| StatusError::not_found(&call.resource, call.name()))?;
     let bytes = view::bytes(
         &call.resource,
         form,
@@ -100,7 +100,7 @@ fn snapshot(inner: &Inner, call: &Call, filter: &Filter, scope: String) -> Resul
         other => {
             let supported = ["Exact", "NotOlderThan"];
             let cause = names::unsupported("resourceVersionMatch", &json!(other), &supported);
-            return Err(Refusal::invalid_options("ListOptions", cause));
+            return Err(StatusError::invalid_options("ListOptions", cause));
         }
     }
     let (store, storage) = (&inner.store, &call.resource.storage);
@@ -126,14 +126,14 @@ fn snapshot(inner: &Inner, call: &Call, filter: &Filter, scope: String) -> Resul
 }
 
 /// Parameters of a list or watch that do not go together.
-pub(crate) fn forbidden(parameter: &str, text: &str) -> Refusal {
+pub(crate) fn forbidden(parameter: &str, text: &str) -> StatusError {
     let cause = names::cause(parameter, "FieldValueForbidden", text);
-    Refusal::invalid_options("ListOptions", cause)
+    StatusError::invalid_options("ListOptions", cause)
 }
 
 pub(crate) fn parse_version(text: &str) -> Result<ResourceVersion> {
     text.parse().map_err(|_| {
-        Refusal::bad_request(format!(
+        StatusError::bad_request(format!(
             "resourceVersion: Invalid value: {text:?}: it is not a number"
         ))
     })
@@ -146,7 +146,7 @@ fn guard_future(inner: &Inner, asked: &str) -> Result<()> {
     let asked = parse_version(asked)?;
     let current = inner.store.version();
     if asked > current {
-        Err(Refusal::future_version(asked.get(), current.get()))
+        Err(StatusError::future_version(asked.get(), current.get()))
     } else {
         Ok(())
     }
@@ -163,15 +163,16 @@ fn guard_exact(inner: &Inner, asked: &str) -> Result<()> {
     if asked == inner.store.version() {
         return Ok(());
     }
-    Err(Refusal::expired(format!(
+    Err(StatusError::expired(format!(
         "The resourceVersion for the provided list is too old: {asked}"
     )))
 }
 
 pub(crate) fn include_object(call: &Call) -> Result<IncludeObject> {
     let text = call.params.include_object.as_deref().unwrap_or_default();
-    IncludeObject::parse(text)
-        .ok_or_else(|| Refusal::bad_request(format!("unrecognized includeObject value: {text:?}")))
+    IncludeObject::parse(text).ok_or_else(|| {
+        StatusError::bad_request(format!("unrecognized includeObject value: {text:?}"))
+    })
 }
 
 /// The answer of a write: the object as stored, in the form the client asked for.

@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::json;
 
 use crate::names;
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 
 /// What the path names, before it is known whether such a resource exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +185,7 @@ fn field_manager(options: &str, value: &str) -> Result<String> {
     if value.len() > FIELD_MANAGER_BYTES_MAX {
         let text = format!("Too long: may not be more than {FIELD_MANAGER_BYTES_MAX} bytes");
         let cause = names::cause("fieldManager", "FieldValueTooLong", &text);
-        return Err(Refusal::invalid_options(options, cause));
+        return Err(StatusError::invalid_options(options, cause));
     }
     match value.char_indices().find(|(_, c)| c.is_control()) {
         None => Ok(value.to_owned()),
@@ -195,7 +195,7 @@ fn field_manager(options: &str, value: &str) -> Result<String> {
                 u32::from(c)
             );
             let cause = names::invalid("fieldManager", value, &why);
-            Err(Refusal::invalid_options(options, cause))
+            Err(StatusError::invalid_options(options, cause))
         }
     }
 }
@@ -204,7 +204,7 @@ fn flag(key: &str, value: &str) -> Result<bool> {
     match value {
         "" | "1" | "t" | "T" | "true" | "True" | "TRUE" => Ok(true),
         "0" | "f" | "F" | "false" | "False" | "FALSE" => Ok(false),
-        _ => Err(Refusal::bad_request(format!(
+        _ => Err(StatusError::bad_request(format!(
             "query parameter {key}: {value:?} is not a boolean"
         ))),
     }
@@ -216,7 +216,7 @@ fn number(key: &str, value: &str) -> Result<Option<u64>> {
     }
     let parsed = value.parse().map(Some);
     parsed.map_err(|_| {
-        Refusal::bad_request(format!("query parameter {key}: {value:?} is not a number"))
+        StatusError::bad_request(format!("query parameter {key}: {value:?} is not a number"))
     })
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn dry_run(options: &str, value: &str) -> Result<bool> {
         other => {
             // It may be given more than once, so the refused value is shown as a list.
             let cause = names::unsupported("dryRun", &json!([other]), &["All"]);
-            Err(Refusal::invalid_options(options, cause))
+            Err(StatusError::invalid_options(options, cause))
         }
     }
 }
@@ -240,7 +240,7 @@ fn field_validation(options: &str, value: &str) -> Result<FieldValidation> {
         other => {
             let supported = ["", "Ignore", "Strict", "Warn"];
             let cause = names::unsupported("fieldValidation", &json!(other), &supported);
-            Err(Refusal::invalid_options(options, cause))
+            Err(StatusError::invalid_options(options, cause))
         }
     }
 }

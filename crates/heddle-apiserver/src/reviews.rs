@@ -14,7 +14,7 @@ use crate::auth::{self, Identity};
 use crate::registry::{Registry, Resource};
 use crate::request::Target;
 use crate::serve::json_response;
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 use crate::{body, negotiate};
 
 /// One kind of question.
@@ -76,13 +76,13 @@ impl Review {
         B::Error: std::fmt::Display,
     {
         if parts.method != Method::POST {
-            return Err(Refusal::method_not_allowed());
+            return Err(StatusError::method_not_allowed());
         }
         let encoding = negotiate::encoding(&parts.headers)?;
         let received = body::read(body, parts, identity).await?;
         let mut review = body::decode(&received.bytes, encoding)?.value;
         let Some(fields) = review.as_object_mut() else {
-            return Err(Refusal::bad_request(
+            return Err(StatusError::bad_request(
                 "the body of the request is not an object",
             ));
         };

@@ -11,7 +11,7 @@ use crate::apply::Manager;
 use crate::object::{self, meta_mut};
 use crate::registry::BuiltIn;
 use crate::request::FieldValidation;
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 use crate::strategy::{self, Context, Ownership};
 use crate::write::refuse;
 
@@ -86,7 +86,7 @@ fn definitions(inner: &Inner) -> Result<Vec<Write>> {
 
 fn established(inner: &Inner, crd: &CustomResourceDefinition) -> Result<Value> {
     let mut object =
-        serde_json::to_value(crd).map_err(|error| Refusal::internal(error.to_string()))?;
+        serde_json::to_value(crd).map_err(|error| StatusError::internal(error.to_string()))?;
     object["apiVersion"] = json!("apiextensions.k8s.io/v1");
     object["kind"] = json!("CustomResourceDefinition");
     let names = &mut object["spec"]["names"];

@@ -19,11 +19,11 @@ use serde_json::Value;
 use crate::auth::{self, Identity};
 use crate::registry::{BuiltIn, Nature, Registry, Resource};
 use crate::request::{Params, Path, Target};
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 use crate::strategy::Part;
 use crate::{Inner, body, delete, discovery, negotiate, openapi, read, reviews, watch, write};
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 /// The door for peers.
 #[derive(Debug, Clone)]
@@ -72,13 +72,13 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Answer {
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
         let inner = Arc::clone(&self.inner);
         Box::pin(async move {
             let identity = inner.tokens.authenticate(request.headers());
@@ -94,13 +94,13 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Answer {
+    fn call(&mut self, mut request: Request<B>) -> ResponseFuture {
         let inner = Arc::clone(&self.inner);
         let identity = self.identity.clone();
         if self.is_lean && request.uri().path().starts_with("/apis/") {
@@ -217,13 +217,13 @@ where
     let found = |value: Option<Value>| {
         value
             .map(|value| json_response(StatusCode::OK, &value))
-            .ok_or_else(Refusal::unknown_path)
+            .ok_or_else(StatusError::unknown_path)
     };
     match crate::request::path(&path) {
         Path::Object(target) => object(inner, identity, target, parts, body).await,
-        Path::Unknown => Err(Refusal::unknown_path()),
+        Path::Unknown => Err(StatusError::unknown_path()),
         _ if parts.method != Method::GET && parts.method != Method::HEAD => {
-            Err(Refusal::method_not_allowed())
+            Err(StatusError::method_not_allowed())
         }
         Path::Root => found(Some(discovery::root(registry))),
         Path::Version => found(Some(discovery::version())),
@@ -272,30 +272,30 @@ where
         .registry
         .find(target.group, target.version, target.plural)
         .cloned();
-    let resource = resource.ok_or_else(Refusal::unknown_path)?;
+    let resource = resource.ok_or_else(StatusError::unknown_path)?;
     if target.namespace.is_some() != resource.namespaced
         && (target.namespace.is_some() || target.name.is_some())
     {
-        return Err(Refusal::unknown_path());
+        return Err(StatusError::unknown_path());
     }
     let verb = crate::request::verb(&parts.method, &target, params.watch)
-        .ok_or_else(Refusal::method_not_allowed)?;
+        .ok_or_else(StatusError::method_not_allowed)?;
     let part = match target.subresource {
         None => Part::Main,
         Some("status") if resource.has_status => Part::Status,
-        Some(_) => return Err(Refusal::unknown_path()),
+        Some(_) => return Err(StatusError::unknown_path()),
     };
     if part == Part::Status && !matches!(verb, "get" | "update" | "patch") {
-        return Err(Refusal::method_not_allowed());
+        return Err(StatusError::method_not_allowed());
     }
     if resource.namespaced && target.namespace.is_none() && !matches!(verb, "list" | "watch") {
-        return Err(Refusal::method_not_allowed());
+        return Err(StatusError::method_not_allowed());
     }
     auth::authorize(&identity, verb, &resource, target.namespace)?;
     if !resource.verbs().contains(&verb) {
         return Err(match resource.nature {
-            Nature::BuiltIn(BuiltIn::Absent) => Refusal::not_kept(&resource),
-            _ => Refusal::method_not_allowed(),
+            Nature::BuiltIn(BuiltIn::Absent) => StatusError::not_kept(&resource),
+            _ => StatusError::method_not_allowed(),
         });
     }
     let call = Call {
@@ -309,21 +309,21 @@ where
     };
     if verb == "watch" {
         if negotiate::wants_websocket(&call.parts.headers) {
-            return Err(Refusal::no_websocket());
+            return Err(StatusError::no_websocket());
         }
         return watch::watch(inner, call);
     }
     let _permit = inner
         .inflight
         .try_acquire()
-        .map_err(|_| Refusal::too_many_requests())?;
+        .map_err(|_| StatusError::too_many_requests())?;
     let limit = Duration::from_secs(inner.limits.request_seconds_max);
     let work = handle(inner, &call, verb, body);
     inner
         .clock
         .timeout(limit, work)
         .await
-        .unwrap_or_else(|_| Err(Refusal::timeout()))
+        .unwrap_or_else(|_| Err(StatusError::timeout()))
 }
 
 async fn handle<B>(inner: &Arc<Inner>, call: &Call, verb: &str, body: B) -> Result<Response<Body>>
@@ -343,7 +343,9 @@ where
                 "patch" => write::patch(inner, call, bytes).await,
                 "delete" => delete::one(inner, call, bytes).await,
                 "deletecollection" => delete::collection(inner, call, bytes).await,
-                other => Err(Refusal::internal(format!("verb {other} has no handler"))),
+                other => Err(StatusError::internal(format!(
+                    "verb {other} has no handler"
+                ))),
             }
         }
     };
@@ -399,7 +401,7 @@ pub(crate) fn bytes_response(status: StatusCode, bytes: Bytes) -> Response<Body>
     response
 }
 
-fn refused(refusal: Refusal) -> Response<Body> {
+fn refused(refusal: StatusError) -> Response<Body> {
     let mut response = json_response(refusal.code, &refusal.to_json());
     if let Some(seconds) = refusal.retry_after {
         response

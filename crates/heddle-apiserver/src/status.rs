@@ -14,7 +14,7 @@ use crate::schema::Cause;
 
 /// Why a request was not carried out. Grouped by what the caller can do about it, as `reason` is.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct StatusError {
     pub code: StatusCode,
     pub reason: &'static str,
     pub message: String,
@@ -23,17 +23,17 @@ pub struct Refusal {
     pub retry_after: Option<u32>,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for StatusError {}
 
-pub(crate) type Result<T, E = Refusal> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = StatusError> = std::result::Result<T, E>;
 
-impl Refusal {
+impl StatusError {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,

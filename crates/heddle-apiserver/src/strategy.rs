@@ -16,7 +16,7 @@ use crate::object::{self, meta_mut, meta_str};
 use crate::registry::{BuiltIn, Nature, Resource};
 use crate::request::FieldValidation;
 use crate::schema::Cause;
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 
 mod builtin;
 #[cfg(test)]
@@ -53,7 +53,7 @@ pub(crate) enum Part {
 /// Checks that the document is of the kind the path names. A built-in kind may be left out, since the path implies it.
 pub(crate) fn claim(resource: &Resource, object: &mut Value) -> Result<()> {
     let Some(fields) = object.as_object_mut() else {
-        return Err(Refusal::bad_request(
+        return Err(StatusError::bad_request(
             "the body of the request is not an object",
         ));
     };
@@ -68,7 +68,7 @@ pub(crate) fn claim(resource: &Resource, object: &mut Value) -> Result<()> {
                 fields.insert(field.to_owned(), json!(want));
             }
             None | Some("") => {
-                return Err(Refusal::bad_request(format!(
+                return Err(StatusError::bad_request(format!(
                     "the object provided is unrecognized (must be of type {}): Object '{title}' is missing",
                     resource.kind
                 )));
@@ -82,7 +82,7 @@ pub(crate) fn claim(resource: &Resource, object: &mut Value) -> Result<()> {
         // Labels that are numbers, finalizers that are maps: whatever reads the object later relies on the types.
         Some(metadata) => names::metadata_type_fault(metadata).map_or(Ok(()), |fault| {
             let kind = &resource.kind;
-            Err(Refusal::bad_request(format!(
+            Err(StatusError::bad_request(format!(
                 "{kind} in version {:?} cannot be handled as a {kind}: {fault}",
                 resource.version
             )))
@@ -95,10 +95,10 @@ fn wrong_kind(
     fields: &serde_json::Map<String, Value>,
     field: &str,
     got: &str,
-) -> Refusal {
+) -> StatusError {
     let want = &resource.kind;
     if matches!(resource.nature, Nature::BuiltIn(_)) {
-        return Refusal::bad_request(format!(
+        return StatusError::bad_request(format!(
             "a document with {field} {got:?} cannot be handled as a {want}"
         ));
     }
@@ -109,9 +109,9 @@ fn wrong_kind(
             .and_then(|meta| meta["name"].as_str())
             .unwrap_or_default();
         let cause = names::cause("kind", "FieldValueInvalid", &text);
-        return Refusal::invalid(resource, name, &[cause]);
+        return StatusError::invalid(resource, name, &[cause]);
     }
-    Refusal::bad_request(format!(
+    StatusError::bad_request(format!(
         "the API version in the data ({got}) does not match the expected API version ({})",
         resource.api_version()
     ))
@@ -138,7 +138,7 @@ pub(crate) fn prune(
         FieldValidation::Strict if !faults.is_empty() => {
             let kind = &ctx.resource.kind;
             let version = &ctx.resource.version;
-            Err(Refusal::bad_request(format!(
+            Err(StatusError::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
                 faults.join(", ")
             )))
@@ -156,7 +156,7 @@ pub(crate) fn create(ctx: &Context<'_>, mut object: Value, ownership: Ownership)
         .and_then(Value::as_str)
         .is_some_and(|v| !v.is_empty())
     {
-        return Err(Refusal::bad_request(
+        return Err(StatusError::bad_request(
             "resourceVersion should not be set on objects to be created",
         ));
     }
@@ -219,7 +219,7 @@ pub(crate) fn update(
     let name = object::name(old).to_owned();
     let given = meta_str(&new, "name");
     if !given.is_empty() && given != name {
-        return Err(Refusal::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "the name of the object ({given}) does not match the name on the URL ({name})"
         )));
     }
@@ -229,7 +229,7 @@ pub(crate) fn update(
             "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
             meta_str(old, "uid")
         );
-        return Err(Refusal::conflict(ctx.resource, &name, &why));
+        return Err(StatusError::conflict(ctx.resource, &name, &why));
     }
     if part == Part::Main {
         guard_deletion_time(ctx.resource, old, &new, &name)?;
@@ -398,7 +398,7 @@ fn guard_deletion_time(resource: &Resource, old: &Value, new: &Value, name: &str
         return Ok(());
     }
     let cause = names::invalid("metadata.deletionTimestamp", given, "field is immutable");
-    Err(Refusal::invalid(resource, name, &[cause]))
+    Err(StatusError::invalid(resource, name, &[cause]))
 }
 
 fn keep_other_part(resource: &Resource, old: &Value, new: &mut Value, part: Part) {
@@ -456,7 +456,7 @@ fn guard_finalizers(resource: &Resource, old: &Value, new: &Value, name: &str) -
     let text = format!(
         "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
     );
-    Err(Refusal::invalid(
+    Err(StatusError::invalid(
         resource,
         name,
         &[names::cause(
@@ -479,7 +479,7 @@ fn validate(ctx: &Context<'_>, object: &Value, old: Option<&Value>) -> Result<()
     if causes.is_empty() {
         Ok(())
     } else {
-        Err(Refusal::invalid(
+        Err(StatusError::invalid(
             ctx.resource,
             object::name(object),
             &causes,

@@ -31,14 +31,14 @@ impl Filter {
         fields: &str,
     ) -> status::Result<Self> {
         let labels = LabelSelector::parse(labels)
-            .map_err(|error| status::Refusal::bad_request(error.to_string()))?;
+            .map_err(|error| status::StatusError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(fields)
-            .map_err(|error| status::Refusal::bad_request(error.to_string()))?;
+            .map_err(|error| status::StatusError::bad_request(error.to_string()))?;
         for path in fields.terms().iter().map(|term| term.path.as_str()) {
             let known = matches!(path, "metadata.name" | "metadata.namespace")
                 || resource.selectable.iter().any(|(name, _)| name == path);
             if !known {
-                return Err(status::Refusal::bad_request(match resource.nature {
+                return Err(status::StatusError::bad_request(match resource.nature {
                     Nature::BuiltIn(_) if resource.selectable.is_empty() => format!(
                         "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
                     ),

@@ -19,7 +19,7 @@ use crate::negotiate::{self, Form};
 use crate::read::{forbidden, include_object, parse_version};
 use crate::registry::Resource;
 use crate::serve::{Call, bytes_response};
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 use crate::table::IncludeObject;
 use crate::view::{self, Filter};
 use crate::{Inner, events, object};
@@ -50,7 +50,7 @@ pub(crate) fn watch(inner: &Arc<Inner>, call: Call) -> Result<Response<Body>> {
     )?;
     let permit = Arc::clone(&inner.watches)
         .try_acquire_owned()
-        .map_err(|_| Refusal::too_many_requests())?;
+        .map_err(|_| StatusError::too_many_requests())?;
     let seconds = params
         .timeout_seconds
         .filter(|s| *s > 0)
@@ -94,7 +94,7 @@ enum Phase {
         version: String,
     },
     Live(Watch),
-    Failed(Refusal),
+    Failed(StatusError),
     Over,
 }
 
@@ -128,7 +128,7 @@ fn start(inner: &Inner, call: &Call) -> Result<Phase> {
         let asked = parse_version(&params.resource_version)?;
         let current = inner.store.version();
         if asked > current {
-            return Err(Refusal::future_version(asked.get(), current.get()));
+            return Err(StatusError::future_version(asked.get(), current.get()));
         }
     }
     let (listing, watch) = inner.store.list_and_watch(resource);
@@ -140,13 +140,13 @@ fn start(inner: &Inner, call: &Call) -> Result<Phase> {
     })
 }
 
-fn refuse(asked: ResourceVersion, expired: &Expired) -> Refusal {
+fn refuse(asked: ResourceVersion, expired: &Expired) -> StatusError {
     match expired {
-        Expired::Future { latest } => Refusal::future_version(asked.get(), latest.get()),
+        Expired::Future { latest } => StatusError::future_version(asked.get(), latest.get()),
         Expired::TooOld { oldest } => {
-            Refusal::expired(format!("too old resource version: {asked} ({oldest})"))
+            StatusError::expired(format!("too old resource version: {asked} ({oldest})"))
         }
-        Expired::Closed => Refusal::unavailable("heddle is shutting down"),
+        Expired::Closed => StatusError::unavailable("heddle is shutting down"),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::registry::{BuiltIn, Nature, Resource};
 use crate::request::FieldValidation;
 use crate::schema::Cause;
 use crate::serve::Call;
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 use crate::strategy::{self, Context, Ownership, Part};
 use crate::{Inner, body, events};
 
@@ -66,7 +66,7 @@ async fn insert(
         let key = object::key(ctx.resource, call.namespace.as_deref(), &name);
         if call.params.dry_run {
             if inner.store.get(&key).is_some() {
-                return Err(Refusal::already_exists(&call.resource, &name));
+                return Err(StatusError::already_exists(&call.resource, &name));
             }
             return Ok(imagined(call, StatusCode::CREATED, prepared));
         }
@@ -81,12 +81,12 @@ async fn insert(
             Err(CommitError::Conflict { key: lost, .. }) if lost != key => {}
             Err(CommitError::Conflict { .. }) if meta_str(&object, "name").is_empty() => {}
             Err(CommitError::Conflict { .. }) => {
-                return Err(Refusal::already_exists(&call.resource, &name));
+                return Err(StatusError::already_exists(&call.resource, &name));
             }
             Err(error) => return Err(refuse(error)),
         }
     }
-    Err(Refusal::conflict(
+    Err(StatusError::conflict(
         &call.resource,
         object::name(&object),
         "the namespace changed too often meanwhile",
@@ -113,7 +113,7 @@ pub(crate) async fn replace(
         if blind && !call.resource.allows_blind_update() {
             let text = "Invalid value: 0: must be specified for an update";
             let cause = names::cause("metadata.resourceVersion", "FieldValueInvalid", text);
-            return Err(Refusal::invalid(&call.resource, call.name(), &[cause]));
+            return Err(StatusError::invalid(&call.resource, call.name(), &[cause]));
         }
         Ok(Changed {
             object: object.clone(),
@@ -132,7 +132,7 @@ pub(crate) async fn patch(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Resu
     if call.params.force {
         let text = "Forbidden: may not be specified for non-apply patch";
         let cause = names::cause("force", "FieldValueForbidden", text);
-        return Err(Refusal::invalid_options("PatchOptions", cause));
+        return Err(StatusError::invalid_options("PatchOptions", cause));
     }
     let decoded = body::decode(bytes, Encoding::Json)?;
     let change = |live: &Value| {
@@ -167,7 +167,7 @@ async fn change_object(
         let live = inner
             .store
             .get(&key)
-            .ok_or_else(|| Refusal::not_found(&call.resource, call.name()))?;
+            .ok_or_else(|| StatusError::not_found(&call.resource, call.name()))?;
         let old = object::parse(&live);
         let changed = change(&events::served(&call.resource, &old))?;
         let new = events::to_stored(&call.resource, changed.object);
@@ -178,7 +178,7 @@ async fn change_object(
             None => continue,
         }
     }
-    Err(Refusal::modified(&call.resource, call.name()))
+    Err(StatusError::modified(&call.resource, call.name()))
 }
 
 /// Commits a settled change. `None` means that the object changed meanwhile.
@@ -230,12 +230,12 @@ async fn apply(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Result<Response
     if call.params.field_manager.is_none() {
         let text = "Required value: is required for apply patch";
         let cause = names::cause("fieldManager", "FieldValueRequired", text);
-        return Err(Refusal::invalid_options("PatchOptions", cause));
+        return Err(StatusError::invalid_options("PatchOptions", cause));
     }
     let decoded = body::yaml(bytes)?;
     let mut applied = decoded.value;
     if !applied["apiVersion"].is_string() || !applied["kind"].is_string() {
-        return Err(Refusal::bad_request(
+        return Err(StatusError::bad_request(
             "an apply patch must name its apiVersion and kind",
         ));
     }
@@ -245,7 +245,9 @@ async fn apply(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Result<Response
         .get("managedFields")
         .is_some_and(|m| m.as_array().is_some_and(|m| !m.is_empty()))
     {
-        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
+        return Err(StatusError::bad_request(
+            "metadata.managedFields must be nil",
+        ));
     }
     guard_name(call, &applied)?;
     meta_mut(&mut applied).insert("name".to_owned(), json!(call.name()));
@@ -269,7 +271,7 @@ async fn apply(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Result<Response
             return Ok(warn(response, &warnings));
         }
     }
-    Err(Refusal::modified(&call.resource, call.name()))
+    Err(StatusError::modified(&call.resource, call.name()))
 }
 
 /// An applier owns only what its endpoint writes: not the status here, nothing but the status there.
@@ -317,18 +319,18 @@ async fn apply_anew(
     applied: &Value,
 ) -> Result<Option<Response<Body>>> {
     if call.part == Part::Status {
-        return Err(Refusal::not_found(&call.resource, call.name()));
+        return Err(StatusError::not_found(&call.resource, call.name()));
     }
     let uid = meta_str(applied, "uid");
     if !uid.is_empty() {
         let why = format!(
             "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         );
-        return Err(Refusal::conflict(&call.resource, call.name(), &why));
+        return Err(StatusError::conflict(&call.resource, call.name(), &why));
     }
     if !meta_str(applied, "resourceVersion").is_empty() {
         // The sender means one particular object, and that one is gone.
-        return Err(Refusal::conflict(
+        return Err(StatusError::conflict(
             &call.resource,
             call.name(),
             "the object to apply to does not exist any more",
@@ -376,10 +378,10 @@ fn merge_applied(
                     )
                 };
                 let causes: Vec<Cause> = conflicts.iter().map(cause).collect();
-                Refusal::apply_conflict(message, &causes)
+                StatusError::apply_conflict(message, &causes)
             }
-            ApplyError::Invalid(_) => Refusal::bad_request(message),
-            ApplyError::Corrupt(_) => Refusal::internal(message),
+            ApplyError::Invalid(_) => StatusError::bad_request(message),
+            ApplyError::Corrupt(_) => StatusError::internal(message),
         }
     })
 }
@@ -393,7 +395,7 @@ fn guard_version(call: &Call, new: &Value, live: &Object) -> Result<()> {
     if wanted == "0" && call.resource.allows_blind_update() {
         return Ok(());
     }
-    Err(Refusal::modified(&call.resource, call.name()))
+    Err(StatusError::modified(&call.resource, call.name()))
 }
 
 /// A replace that names another uid means another object; a patch that does would change this one.
@@ -403,7 +405,7 @@ fn guard_uid(call: &Call, live: &Value, patched: &Value) -> Result<()> {
         return Ok(());
     }
     let cause = names::invalid("metadata.uid", given, "field is immutable");
-    Err(Refusal::invalid(&call.resource, call.name(), &[cause]))
+    Err(StatusError::invalid(&call.resource, call.name(), &[cause]))
 }
 
 /// Refuses an object that calls itself something else than the path does.
@@ -412,7 +414,7 @@ fn guard_name(call: &Call, object: &Value) -> Result<()> {
     if given.is_empty() || given == call.name() {
         return Ok(());
     }
-    Err(Refusal::bad_request(format!(
+    Err(StatusError::bad_request(format!(
         "the name of the object ({given}) does not match the name on the URL ({})",
         call.name()
     )))
@@ -426,7 +428,7 @@ fn settle_namespace(call: &Call, object: &mut Value) -> Result<()> {
         return Ok(());
     };
     if !given.is_empty() && given != *namespace {
-        return Err(Refusal::bad_request(format!(
+        return Err(StatusError::bad_request(format!(
             "the namespace of the provided object does not match the namespace sent on the request ({given} is not {namespace})"
         )));
     }
@@ -444,12 +446,12 @@ fn namespace_guard(inner: &Inner, call: &Call, object: &Value) -> Result<Option<
     let found = inner
         .store
         .get(&key)
-        .ok_or_else(|| Refusal::namespace_not_found(namespace))?;
+        .ok_or_else(|| StatusError::namespace_not_found(namespace))?;
     if found.facts.deleting {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );
-        let mut refusal = Refusal::forbidden_object(&call.resource, object::name(object), &why);
+        let mut refusal = StatusError::forbidden_object(&call.resource, object::name(object), &why);
         if let Some(details) = refusal.details.as_mut() {
             details["causes"] = json!([{
                 "reason": "NamespaceTerminating", "message": format!("namespace {namespace} is being terminated"),
@@ -491,29 +493,29 @@ fn served_context<'a>(inner: &'a Inner, call: &'a Call) -> Context<'a> {
     }
 }
 
-fn refuse_patch(error: PatchError) -> Refusal {
+fn refuse_patch(error: PatchError) -> StatusError {
     match error {
-        PatchError::Malformed(text) => Refusal::bad_request(text),
-        PatchError::TooLarge(text) => Refusal::too_large_because(text),
-        PatchError::Inapplicable(text) => Refusal::unprocessable(text),
+        PatchError::Malformed(text) => StatusError::bad_request(text),
+        PatchError::TooLarge(text) => StatusError::too_large_because(text),
+        PatchError::Inapplicable(text) => StatusError::unprocessable(text),
     }
 }
 
-pub(crate) fn refuse(error: CommitError) -> Refusal {
+pub(crate) fn refuse(error: CommitError) -> StatusError {
     match error {
         CommitError::Conflict { key, .. } => {
-            Refusal::internal(format!("unexpected conflict on {}", key.name))
+            StatusError::internal(format!("unexpected conflict on {}", key.name))
         }
         CommitError::Invalid { key, reason } => {
-            Refusal::internal(format!("{}: {reason}", key.name))
+            StatusError::internal(format!("{}: {reason}", key.name))
         }
-        CommitError::Full => Refusal::storage_full(),
-        CommitError::TooLarge { bytes_max, .. } => Refusal::too_large(bytes_max),
-        CommitError::Poisoned => Refusal::unavailable(
+        CommitError::Full => StatusError::storage_full(),
+        CommitError::TooLarge { bytes_max, .. } => StatusError::too_large(bytes_max),
+        CommitError::Poisoned => StatusError::unavailable(
             "a write to disk failed: nothing more is acknowledged until heddle is restarted and has recovered; whether this \
              request was carried out is unknown until then: read again before repeating it",
         ),
-        CommitError::Closed => Refusal::unavailable("heddle is shutting down"),
+        CommitError::Closed => StatusError::unavailable("heddle is shutting down"),
     }
 }
 

@@ -34,7 +34,9 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use heddle_api::bundle::MarkReason;
-use heddle_api::evidence::{Credentials, ImageName, Known, Reading, Sighting, Trouble, Verdict};
+use heddle_api::evidence::{
+    Credentials, ImageEvidence, ImageName, ImageSighting, Known, Reading, Trouble,
+};
 use heddle_api::registry::{RegistrySpec, RegistryType};
 use heddle_rt::net::dial::Connect;
 use heddle_rt::{Chance, Clock, Tasks};
@@ -46,17 +48,17 @@ use self::admission::{Admission, Question};
 use self::ask::Failure;
 use self::client::Client;
 use self::distribution::{Distribution, Strangers};
-use self::evidence::{Answer, Circumstances, classify};
+use self::evidence::{Circumstances, ImageResponse, classify};
 use self::helm::{Charts, Indexes, Opening};
 use self::layout::Layout;
 use self::listing::{Kind, Lister};
-use self::push::Shelf;
+use self::push::PushStore;
 use self::reference::Reference;
 use self::source::{Listing, Source};
 use crate::images::{Digest, Image, Store};
 
 pub use self::admission::check_pattern;
-pub use self::client::{Means, Patience};
+pub use self::client::{ClientDeps, Patience};
 pub use self::keep::KeepError;
 pub use self::upload::PushError;
 
@@ -75,7 +77,7 @@ pub struct Options {
     /// Where images are kept.
     pub store: Store,
     /// What was pushed to heddle itself.
-    pub shelf: Shelf,
+    pub shelf: PushStore,
     pub patience: Patience,
     /// Names on one page of a listing.
     pub page: usize,
@@ -131,10 +133,14 @@ pub struct Destination {
 }
 
 /// Pushes an image to somebody's registry, without reading any. Gives the digest of its manifest.
-pub async fn push_to(means: &Means, to: &Destination, image: &Image) -> Result<String, PushError> {
+pub async fn push_to(
+    deps: &ClientDeps,
+    to: &Destination,
+    image: &Image,
+) -> Result<String, PushError> {
     let base = Address::configured(&to.url).map_err(PushError::Invalid)?;
     let credentials = to.credentials.clone();
-    let client = Client::new(means, &base, credentials, to.skip_verify_tls);
+    let client = Client::new(deps, &base, credentials, to.skip_verify_tls);
     let name = ImageName {
         repository: to.repository.clone(),
         track: to.tag.clone(),
@@ -240,17 +246,17 @@ impl Registries {
 
     /// Pushes an image to somebody's registry. Gives the digest of its manifest.
     pub async fn push_to(&self, to: &Destination, image: &Image) -> Result<String, PushError> {
-        push_to(&self.means(), to, image).await
+        push_to(&self.deps(), to, image).await
     }
 
     /// What was pushed to heddle itself.
     #[must_use]
-    pub fn shelf(&self) -> &Shelf {
+    pub fn shelf(&self) -> &PushStore {
         &self.options.shelf
     }
 
-    fn means(&self) -> Means {
-        Means {
+    fn deps(&self) -> ClientDeps {
+        ClientDeps {
             tasks: self.options.tasks.clone(),
             clock: self.options.clock.clone(),
             chance: self.options.chance.clone(),
@@ -316,13 +322,13 @@ impl Registries {
             let why = "org is missing: this registry lists the repositories of one organisation";
             return Err(Trouble::Misconfigured(why.to_owned()));
         }
-        let means = self.means();
+        let deps = self.deps();
         let elsewhere = match kind {
-            Kind::DockerHub => Some(self.open_hub(&means, spec, &base, credentials).await?),
+            Kind::DockerHub => Some(self.open_hub(&deps, spec, &base, credentials).await?),
             _ => None,
         };
         Ok(Distribution {
-            client: Client::new(&means, &base, credentials.clone(), spec.skip_verify_tls),
+            client: Client::new(&deps, &base, credentials.clone(), spec.skip_verify_tls),
             kind,
             lister: Lister {
                 kind,
@@ -352,7 +358,7 @@ impl Registries {
         }
         let opening = Opening {
             client: Client::new(
-                &self.means(),
+                &self.deps(),
                 &base,
                 credentials.clone(),
                 spec.skip_verify_tls,
@@ -380,7 +386,7 @@ impl Registries {
         };
         let unverified = is_home && spec.skip_verify_tls;
         Distribution {
-            client: Client::new(&self.means(), &runner.base, credentials, unverified),
+            client: Client::new(&self.deps(), &runner.base, credentials, unverified),
             kind: Kind::Catalog,
             lister: Lister {
                 kind: Kind::Catalog,
@@ -407,7 +413,7 @@ impl Registries {
     /// Docker Hub lists at another server than it serves, and with other credentials.
     async fn open_hub(
         &self,
-        means: &Means,
+        deps: &ClientDeps,
         spec: &RegistrySpec,
         base: &Address,
         credentials: &Credentials,
@@ -418,22 +424,22 @@ impl Registries {
                 Address::configured("https://hub.docker.com").map_err(Trouble::Misconfigured)?
             }
         };
-        let anonymous = Client::new(means, &hub, Credentials::None, spec.skip_verify_tls);
+        let anonymous = Client::new(deps, &hub, Credentials::None, spec.skip_verify_tls);
         let session = listing::open_hub(&anonymous, &hub, credentials).await;
         let session = session.map_err(|failure| match failure {
             Failure::Silent(why) => Trouble::Unreachable(format!("Docker Hub: {why}")),
             Failure::Garbled(why) => Trouble::AuthenticationFailed(format!("Docker Hub: {why}")),
         })?;
-        Ok((Client::new(means, &hub, session, spec.skip_verify_tls), hub))
+        Ok((Client::new(deps, &hub, session, spec.skip_verify_tls), hub))
     }
 }
 
 /// A reading that came to nothing: everything that is known is unknown.
 fn troubled(request: &Request, trouble: Trouble) -> Reading {
     tracing::warn!(registry = %request.registry, run = %request.run, why = %trouble.message(), "a registry cannot be read");
-    let unknown = |known: &Known| Sighting {
+    let unknown = |known: &Known| ImageSighting {
         image: known.image.clone(),
-        verdict: Verdict::Unknown {
+        verdict: ImageEvidence::Unknown {
             why: trouble.message().to_owned(),
         },
     };
@@ -467,7 +473,9 @@ async fn read_from<S: Source>(source: &S, admission: &Admission, request: &Reque
     let listing = &listing;
     let asked = stream::iter(plan.questions).map(|question| async move {
         let answer = if source.has_given_up() {
-            Answer::Failed("not asked, because the registry does not answer any more".to_owned())
+            ImageResponse::Failed(
+                "not asked, because the registry does not answer any more".to_owned(),
+            )
         } else {
             source
                 .look(&question.image, question.known.as_deref())
@@ -475,12 +483,13 @@ async fn read_from<S: Source>(source: &S, admission: &Admission, request: &Reque
         };
         (question, answer)
     });
-    let answers: Vec<(Question, Answer)> = asked.buffer_unordered(pool::OPEN_MAX).collect().await;
+    let answers: Vec<(Question, ImageResponse)> =
+        asked.buffer_unordered(pool::OPEN_MAX).collect().await;
     let trouble = listing
         .trouble
         .clone()
         .or_else(|| trouble_of(source, &answers));
-    let mut sightings: Vec<Sighting> = plan.filtered.into_iter().map(filtered).collect();
+    let mut sightings: Vec<ImageSighting> = plan.filtered.into_iter().map(filtered).collect();
     for (question, answer) in answers {
         let verdict = classify(
             answer,
@@ -494,8 +503,8 @@ async fn read_from<S: Source>(source: &S, admission: &Admission, request: &Reque
             },
         );
         // A repository without the tag that is looked for is not worth a word, nor is one that holds something else.
-        if question.expected || !matches!(verdict, Verdict::Absent { .. }) {
-            sightings.push(Sighting {
+        if question.expected || !matches!(verdict, ImageEvidence::Absent { .. }) {
+            sightings.push(ImageSighting {
                 image: question.image,
                 verdict,
             });
@@ -537,11 +546,11 @@ async fn tags_of<S: Source>(
     found
 }
 
-fn filtered(image: ImageName) -> Sighting {
+fn filtered(image: ImageName) -> ImageSighting {
     let why = "the registry's settings do not admit it any more".to_owned();
-    Sighting {
+    ImageSighting {
         image,
-        verdict: Verdict::Absent {
+        verdict: ImageEvidence::Absent {
             reason: MarkReason::Filtered,
             why,
         },
@@ -549,15 +558,15 @@ fn filtered(image: ImageName) -> Sighting {
 }
 
 /// What the answers together say about the registry, when its listing said nothing.
-fn trouble_of<S: Source>(source: &S, answers: &[(Question, Answer)]) -> Option<Trouble> {
+fn trouble_of<S: Source>(source: &S, answers: &[(Question, ImageResponse)]) -> Option<Trouble> {
     if source.has_given_up() {
         let why = "the registry stopped answering while it was read";
         return Some(Trouble::Unreachable(why.to_owned()));
     }
-    let denied = |answer: &Answer| {
+    let denied = |answer: &ImageResponse| {
         matches!(
             answer,
-            Answer::Refusal {
+            ImageResponse::Refusal {
                 status: 401 | 403,
                 ..
             }

@@ -108,7 +108,7 @@ pub struct Capabilities {
 
 /// Why the sandbox does not do what it is asked for.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum SandboxError {
     /// The request makes no sense.
     #[error("{0}")]
     Invalid(String),
@@ -133,7 +133,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl SandboxError {
     fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }

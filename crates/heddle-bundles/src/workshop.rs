@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::images::{self, Image, Store};
 use crate::registries::{self, Fetch, KeepError, PAGE, Patience, Registries, Request, push};
-use crate::sandbox::{self, Capabilities, NetworkRules, Program, Refusal, Runner};
+use crate::sandbox::{self, Capabilities, NetworkRules, Program, Runner, SandboxError};
 
 /// What a workshop is made of.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub enum Error {
     #[error("cannot open what was pushed: {0}")]
     Pushed(#[from] push::Error),
     #[error("cannot open the sandbox: {0}")]
-    Sandbox(#[from] Refusal),
+    Sandbox(#[from] SandboxError),
 }
 
 /// The workshop. Cheap to clone; clones are the same.
@@ -57,7 +57,7 @@ pub struct Workshop(Arc<Inner>);
 struct Inner {
     tasks: Tasks,
     store: Store,
-    shelf: push::Shelf,
+    shelf: push::PushStore,
     registries: Registries,
     runner: Runner,
 }
@@ -69,7 +69,7 @@ impl Workshop {
             .map_err(|error| Error::Images(error.to_string()))?;
         let store = Store::open(&directory.join("images"), options.limits)
             .map_err(|error| Error::Images(error.in_words()))?;
-        let shelf = push::Shelf::open(options.vfs.clone(), &directory.join("pushed"))?;
+        let shelf = push::PushStore::open(options.vfs.clone(), &directory.join("pushed"))?;
         let mut sandbox = sandbox::Options::new(directory.join("sandbox"), options.shim);
         sandbox.network = options.network;
         let runner = Runner::open(sandbox, options.clock.clone(), options.chance.clone())?;
@@ -219,16 +219,16 @@ impl Words for String {
     }
 }
 
-impl Words for Refusal {
+impl Words for SandboxError {
     fn words(self) -> String {
         in_words(self)
     }
 }
 
 /// With what caused it.
-fn in_words(refusal: Refusal) -> String {
+fn in_words(refusal: SandboxError) -> String {
     match &refusal {
-        Refusal::Io { source, .. } => format!("{refusal}: {source}"),
+        SandboxError::Io { source, .. } => format!("{refusal}: {source}"),
         _ => refusal.to_string(),
     }
 }

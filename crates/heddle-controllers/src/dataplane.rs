@@ -58,8 +58,8 @@ pub trait DataPlane: Send + Sync + Debug {
     /// Takes resources to compile a table from, and returns at once. The table comes into force a little later.
     fn route(&self, resources: Resources);
 
-    /// Completes when any answer may have changed since the mark `seen`, with the new mark. Marks begin at zero and
-    /// grow; answers asked for afterwards are at least as new as the mark. How much is pending changes with every event
+    /// Completes when any answer may have changed since the revision `seen`, with the new one. Revisions begin at zero and
+    /// grow; answers asked for afterwards are at least as new. How much is pending changes with every event
     /// and therefore counts for nothing here: who waits for it looks again after a while.
     fn changed(&self, seen: u64) -> BoxFuture<'static, u64>;
 }

@@ -1,6 +1,6 @@
 //! What the front needs to know of the catalog, and how a request looks at it.
 //!
-//! A request takes one catalog from the shelf and keeps it to its end. *Known* and *offered* are two questions: whatever is
+//! A request takes one catalog and keeps it to its end. *Known* and *offered* are two questions: whatever is
 //! known can be bound, changed and removed, but only what is offered can be had anew.
 
 use std::fmt::Debug;

@@ -12,10 +12,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::consumer::{Consumer, Found, Way};
 use crate::envelope;
 use crate::log::{Offset, Record, Unavailable};
 use crate::mesh::Mesh;
-use crate::path::delivery::consumer::{Consumer, Found, Way};
 use crate::shared::Shared;
 
 /// Bytes of the log looked at in one go, and with them what one consumer's lock is held for.
@@ -147,7 +147,7 @@ impl Mesh {
                 "pending events were given up"
             );
             self.shared.settled().await;
-            self.shared.announce();
+            self.shared.notify_changed();
         }
         Ok(match fate {
             Fate::DeadLetter => GivenUp {

@@ -1,7 +1,7 @@
 //! Snapshots of the journal, and forgetting what nobody needs.
 //!
-//! A stretch of the log goes when retention no longer asks for it *and* no consumer has anything unfinished in it. A
-//! stretch of the journal goes when two snapshots sum it up, no dead letter rests in it, and the events it speaks of are
+//! A segment of the log goes when retention no longer asks for it *and* no consumer has anything unfinished in it. A
+//! segment of the journal goes when two snapshots sum it up, no dead letter rests in it, and the events it speaks of are
 //! gone from the log too, for until then somebody may ask where they went.
 //!
 //! Retention is how long finished events are kept if there is room. While there is too little for new ones, the finished
@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::consumer::JobKind;
 use crate::journal::Snapshot;
-use crate::log::{Offset, Stretch};
-use crate::path::delivery::consumer::JobKind;
+use crate::log::{Offset, SegmentInfo};
 use crate::quota::{self, Quota};
 use crate::recovery;
 use crate::shared::Shared;
@@ -132,7 +132,7 @@ pub(crate) async fn run(shared: Arc<Shared>, keeper: Arc<tokio::sync::Mutex<Keep
         keeper.lock().await.tidy(SNAPSHOT_RECORDS).await;
         let is_low = room.borrow_and_update().low;
         if std::mem::replace(&mut low, is_low) != is_low {
-            shared.announce();
+            shared.notify_changed();
         }
     }
 }
@@ -157,14 +157,14 @@ async fn trim(
     retention: &Retention,
     journal_before: Offset,
 ) -> Result<(), crate::log::Unavailable> {
-    let stretches = shared.log.stretches();
+    let segments = shared.log.segments();
     let needed = needed(shared);
     // A restart must not look for what is gone, so whatever made it superfluous is safe first.
     shared.settled().await;
     let missing_bytes = shared.log.room().borrow().missing_bytes();
-    let log_bytes = stretches.iter().map(|stretch| stretch.bytes).sum();
+    let log_bytes = segments.iter().map(|segment| segment.bytes).sum();
     let retention = retention.giving(missing_bytes, log_bytes);
-    let gone = removable(&stretches, &retention, &needed, shared.clock.now());
+    let gone = removable(&segments, &retention, &needed, shared.clock.now());
     for first in &gone {
         shared.log.trim(*first).await?;
     }
@@ -175,7 +175,7 @@ async fn trim(
         );
         shared.log.survey();
     }
-    let oldest = shared.log.stretches().first().map(|stretch| stretch.first);
+    let oldest = shared.log.segments().first().map(|segment| segment.first);
     let oldest_at = match oldest {
         Some(first) => shared.log.get(first)?.found().map(|record| record.at),
         None => None,
@@ -183,15 +183,15 @@ async fn trim(
     let resting: BTreeSet<Offset> = shared.dead.lock().records().collect();
     let journal = shared.log.journal();
     let old: Vec<Offset> = journal
-        .stretches()
+        .segments()
         .into_iter()
-        .filter(|stretch| {
-            stretch.sealed
-                && stretch.next <= journal_before
-                && oldest_at.is_some_and(|at| stretch.last_at < at)
-                && resting.range(stretch.first..stretch.next).next().is_none()
+        .filter(|segment| {
+            segment.sealed
+                && segment.next <= journal_before
+                && oldest_at.is_some_and(|at| segment.last_at < at)
+                && resting.range(segment.first..segment.next).next().is_none()
         })
-        .map(|stretch| stretch.first)
+        .map(|segment| segment.first)
         .collect();
     for first in old {
         shared.log.journal().trim(first).await?;
@@ -226,33 +226,36 @@ fn needed(shared: &Shared) -> Needed {
             .iter()
             .filter(|(_, retry)| retry.redriven.is_none());
         needed.single.extend(from_log.map(|(offset, _)| *offset));
-        let again = state.again.iter().filter(|job| job.kind == JobKind::Event);
+        let again = state
+            .retry_queue
+            .iter()
+            .filter(|job| job.kind == JobKind::Event);
         needed.single.extend(again.map(|job| job.offset));
     }
     needed
 }
 
-/// The stretches that may go, oldest first.
+/// The segments that may go, oldest first.
 pub(crate) fn removable(
-    stretches: &[Stretch],
+    segments: &[SegmentInfo],
     retention: &Retention,
     needed: &Needed,
     now: Timestamp,
 ) -> Vec<Offset> {
     let age_max = SignedDuration::try_from(retention.age_max).unwrap_or(SignedDuration::MAX);
-    let mut bytes: u64 = stretches.iter().map(|stretch| stretch.bytes).sum();
+    let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
     let mut gone = Vec::new();
-    for stretch in stretches {
-        let old = now.duration_since(stretch.last_at) > age_max;
-        let unfinished = stretch.next > needed.from
+    for segment in segments {
+        let old = now.duration_since(segment.last_at) > age_max;
+        let unfinished = segment.next > needed.from
             || needed
                 .single
-                .range(stretch.first..stretch.next)
+                .range(segment.first..segment.next)
                 .next()
                 .is_some();
-        if stretch.sealed && !unfinished && (old || bytes > retention.bytes_max) {
-            bytes -= stretch.bytes;
-            gone.push(stretch.first);
+        if segment.sealed && !unfinished && (old || bytes > retention.bytes_max) {
+            bytes -= segment.bytes;
+            gone.push(segment.first);
         }
     }
     gone

@@ -1,20 +1,20 @@
 //! What became of events, line by line, and the state that follows from it.
 //!
 //! Everything a consumer does ends up here: that it exists from an offset on, that an attempt failed, that an event was
-//! delivered or laid to rest. [`positions::Positions`] is the fold of all lines and all that a restart needs; a snapshot
+//! delivered or a dead letter. [`positions::Positions`] is the fold of all lines and all that a restart needs; a snapshot
 //! spares reading them from the beginning.
 //!
 //! Lines are gathered and made safe together, every few milliseconds. What was not yet safe when the power went is done
 //! again: an event may be delivered twice, but no event is forgotten.
 
-pub mod line;
 pub mod positions;
+pub mod record;
 mod reply;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use line::{Attempted, Dead, Line, Mark, Marked, Routed};
+pub use record::{Attempted, Checkpoint, ConsumerCheckpoint, Dead, JournalRecord, Routed};
 pub use reply::{BadReply, DeadReply, REPLY_BYTES_MAX, ReplyFault};
 pub use snapshot::{Snapshot, SnapshotError};
 
@@ -42,11 +42,11 @@ pub struct Encoded {
 
 /// Lines as the payloads of records, those about no single event last and in order.
 ///
-/// The mark, which says how far everything is, must come after what it counts on; it speaks of no event, so it does.
+/// The checkpoint, which says how far everything is, must come after what it counts on; it speaks of no event, so it does.
 #[must_use]
-pub fn encode(lines: &[Line]) -> Vec<Encoded> {
-    let key = |line: &Line| line.offset().map_or(u64::MAX, bucket_of);
-    let mut sorted: Vec<&Line> = lines.iter().collect();
+pub fn encode(lines: &[JournalRecord]) -> Vec<Encoded> {
+    let key = |line: &JournalRecord| line.offset().map_or(u64::MAX, bucket_of);
+    let mut sorted: Vec<&JournalRecord> = lines.iter().collect();
     sorted.sort_by_key(|line| key(line));
     let mut records: Vec<Encoded> = Vec::new();
     for line in sorted {
@@ -67,7 +67,7 @@ pub fn encode(lines: &[Line]) -> Vec<Encoded> {
             }
         };
         let record = record.expect("there is one, or one was just added");
-        if let Line::Dead(dead) = line
+        if let JournalRecord::Dead(dead) = line
             && dead.is_kept()
         {
             record.dead.push(dead.name);
@@ -81,11 +81,11 @@ pub fn encode(lines: &[Line]) -> Vec<Encoded> {
 const RECORD_BYTES: usize = 256 * 1024;
 
 /// The lines in the payload of one record.
-pub fn decode(payload: &[u8]) -> Result<Vec<Line>, Unreadable> {
+pub fn decode(payload: &[u8]) -> Result<Vec<JournalRecord>, Unreadable> {
     let mut take = crate::codec::Take(payload);
     let mut lines = Vec::new();
     while !take.is_empty() {
-        lines.push(Line::decode(&mut take)?);
+        lines.push(JournalRecord::decode(&mut take)?);
     }
     Ok(lines)
 }

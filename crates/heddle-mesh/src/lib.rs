@@ -13,6 +13,7 @@
 //! The mesh never asks the API server while an event waits: it reads an immutable table that was compiled beforehand.
 
 mod codec;
+mod consumer;
 mod draining;
 pub mod envelope;
 pub mod event;

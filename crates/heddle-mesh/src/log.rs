@@ -8,7 +8,7 @@
 //! - **append**: the answer comes when all of it is safe. A refusal says that none of it will ever be read.
 //! - **read**: in order, without gaps but those that trimming or damage left, never more than what is safe.
 //! - **acknowledge**: what consumers did, as records of the journal, safe when it answers.
-//! - **trim**: whole stretches from anywhere, only what nobody needs; who needs what is for the caller to know.
+//! - **trim**: whole segments from anywhere, only what nobody needs; who needs what is for the caller to know.
 //!
 //! Every engine passes the same suite, [`conformance`].
 
@@ -85,9 +85,9 @@ impl<T> Lookup<T> {
     }
 }
 
-/// A stretch of the log that can be trimmed as a whole.
+/// A segment of the log that can be trimmed as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct SegmentInfo {
     pub first: Offset,
     pub next: Offset,
     pub last_at: Timestamp,
@@ -98,7 +98,7 @@ pub struct Stretch {
 
 /// Why nothing was appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AppendRefused {
     #[error("the event is too large for the log: {bytes} bytes, at most {max}")]
     TooLarge { bytes: usize, max: usize },
     /// Later.
@@ -125,12 +125,12 @@ pub enum Refused {
 pub struct Unavailable(pub String);
 
 /// A future that an engine answers with.
-pub type Answer<T, E> = BoxFuture<'static, Result<T, E>>;
+pub type LogFuture<T, E> = BoxFuture<'static, Result<T, E>>;
 
 /// One durable log with its journal.
 pub trait Log: Debug + Send + Sync + 'static {
     /// All drafts, in this order and without anything between them, or none.
-    fn append(&self, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused>;
+    fn append(&self, drafts: &[Draft<'_>]) -> LogFuture<Range<Offset>, AppendRefused>;
 
     /// The first offset that is kept, and the one after the last that is safe.
     fn bounds(&self) -> Range<Offset>;
@@ -152,13 +152,13 @@ pub trait Log: Debug + Send + Sync + 'static {
     /// The first offset that was appended at or after a time.
     fn at_time(&self, at: Timestamp) -> Offset;
 
-    fn stretches(&self) -> Vec<Stretch>;
+    fn segments(&self) -> Vec<SegmentInfo>;
 
-    /// Forgets a sealed stretch, for good.
-    fn trim(&self, first: Offset) -> Answer<(), Unavailable>;
+    /// Forgets a sealed segment, for good.
+    fn trim(&self, first: Offset) -> LogFuture<(), Unavailable>;
 
     /// Records of the journal, all or none.
-    fn acknowledge(&self, lines: &[Draft<'_>]) -> Answer<Range<Offset>, Refused>;
+    fn acknowledge(&self, lines: &[Draft<'_>]) -> LogFuture<Range<Offset>, AppendRefused>;
 
     /// The journal, read like the log itself.
     fn journal(&self) -> &dyn Journal;
@@ -186,8 +186,8 @@ pub trait Journal: Debug + Send + Sync {
     fn read(&self, from: Offset, bytes_max: usize) -> Result<Batch, Unavailable>;
     fn get(&self, offset: Offset) -> Result<Lookup, Unavailable>;
     fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable>;
-    fn stretches(&self) -> Vec<Stretch>;
-    fn trim(&self, first: Offset) -> Answer<(), Unavailable>;
+    fn segments(&self) -> Vec<SegmentInfo>;
+    fn trim(&self, first: Offset) -> LogFuture<(), Unavailable>;
     /// The newest state that was written down, newest first; what cannot be read is left out by the caller.
     fn snapshots(&self) -> Result<Vec<(Offset, Vec<u8>)>, Unavailable>;
     /// Keeps a state that sums up everything below `next`, and the one before it.

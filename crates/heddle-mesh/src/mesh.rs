@@ -16,7 +16,7 @@ use crate::observer::Observer;
 use crate::path::broker::{Request, Scanner};
 use crate::path::dead_letter;
 use crate::path::delivery::courier::Courier;
-use crate::path::delivery::timer::{self, Due, What};
+use crate::path::delivery::timer::{self, TimerEntry, TimerTask};
 use crate::path::source::Source;
 use crate::quota::Quota;
 use crate::recovery;
@@ -210,7 +210,7 @@ impl Mesh {
         let gone = state.held.clone().map(Held::Gone);
         let unconsented = state.plan.unconsented().map(Held::NoConsent);
         let starving = state.unreadable().or_else(|| state.dead_full.clone());
-        let starving = starving.or_else(|| state.starving());
+        let starving = starving.or_else(|| state.backpressure_reason());
         let over_quota = state.over_quota();
         drop(state);
         let bad_replies = self.shared.dead.lock().has_replies(consumer.id);
@@ -232,7 +232,7 @@ impl Mesh {
 
     /// Why nothing is sent to anybody, if what becomes of it could not be written down.
     pub(crate) fn forgets(&self) -> Option<String> {
-        let forgetful = self.shared.forgetful.load(Ordering::Acquire);
+        let forgetful = self.shared.journal_stalled.load(Ordering::Acquire);
         forgetful.then(|| FORGETFUL.to_owned())
     }
 
@@ -258,16 +258,16 @@ impl Mesh {
         matches!(self.shared.log.health(), Health::Poisoned(_))
     }
 
-    /// Completes when something changed since `seen`; gives the new mark.
+    /// Completes when something changed since `seen`; gives the new revision.
     pub fn changed(&self, seen: u64) -> BoxFuture<'static, u64> {
         let mut changes = self.shared.changes.subscribe();
         async move {
-            let mark = changes
-                .wait_for(|mark| *mark > seen)
+            let revision = changes
+                .wait_for(|revision| *revision > seen)
                 .await
-                .map(|mark| *mark);
-            match mark {
-                Ok(mark) => mark,
+                .map(|revision| *revision);
+            match revision {
+                Ok(revision) => revision,
                 // The mesh is gone: nothing changes any more.
                 Err(_) => std::future::pending().await,
             }
@@ -277,7 +277,7 @@ impl Mesh {
 
     /// Tells whoever waits for a change that something outside the mesh changed.
     pub fn announce(&self) {
-        self.shared.announce();
+        self.shared.notify_changed();
     }
 
     /// Where the source can be reached by those who are asked for their consent, from now on.
@@ -309,7 +309,9 @@ impl Mesh {
             .values()
             .cloned()
             .collect();
-        consumers.iter().for_each(|consumer| consumer.dismiss());
+        consumers
+            .iter()
+            .for_each(|consumer| consumer.stop_idle_lanes());
         self.shared.asking.cancel();
         self.shared.asking.join().await;
         let lanes = self.shared.lanes.clone();
@@ -353,15 +355,15 @@ fn schedule(shared: &Arc<Shared>) {
                 .collect()
         };
         for (offset, wait) in retries {
-            consumer.schedule(shared, What::Event(offset), wait);
+            consumer.schedule(shared, TimerTask::Event(offset), wait);
         }
     }
     let now = shared.clock.monotonic();
     for (consumer, name) in shared.dead.lock().all_sinks_waiting() {
-        let due = Due {
+        let due = TimerEntry {
             at: now,
             consumer,
-            what: What::Sink(name, 0),
+            what: TimerTask::Sink(name, 0),
         };
         shared.retries.add(due);
     }

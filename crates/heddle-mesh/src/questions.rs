@@ -16,7 +16,7 @@ use axum::body::Bytes;
 use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use heddle_api::ledger::{DeadLetterSelection, ExplainRequest, Refusal};
+use heddle_api::ledger::{DeadLetterSelection, ErrorBody, ExplainRequest};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -172,10 +172,10 @@ fn refuse(error: &Error) -> Response {
         Error::NotFound(_) => (StatusCode::NOT_FOUND, "not-found"),
         Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "log-unreadable"),
     };
-    let refusal = Refusal {
+    let refusal = ErrorBody {
         code: code.to_owned(),
         message: error.to_string(),
-        ..Refusal::default()
+        ..ErrorBody::default()
     };
     json(status, &refusal)
 }

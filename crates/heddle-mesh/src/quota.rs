@@ -8,7 +8,7 @@
 //! What a consumer keeps is the log from its oldest unfinished event to the end, whoever's events those are, because
 //! segments go whole. Beyond the quota its oldest events *expire*: they end by a policy that somebody declared, one line
 //! of the journal each, and traces say so. Nothing expires unless an operator or the consumer's owner asked for a bound.
-//! How events are taken out of a consumer is left to [`crate::path::delivery::consumer`].
+//! How events are taken out of a consumer is left to [`crate::consumer`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::log::room::mebibytes;
-use crate::log::{Log, Offset, Stretch};
+use crate::log::{Log, Offset, SegmentInfo};
 use crate::routes::Settings;
 use crate::shared::Shared;
 
@@ -54,12 +54,12 @@ impl Quota {
     }
 
     /// `None` without bounds.
-    fn limit(&self, log: &dyn Log, stretches: &[Stretch], now: Timestamp) -> Option<Limit> {
+    fn limit(&self, log: &dyn Log, segments: &[SegmentInfo], now: Timestamp) -> Option<Limit> {
         let by_bytes = self.bytes_max.map(|bytes| {
             let eased = bytes / u64::from(PARTS) * u64::from(EASED_PARTS);
             Limit {
-                cut: first_within(stretches, bytes),
-                eased: first_within(stretches, eased),
+                cut: first_within(segments, bytes),
+                eased: first_within(segments, eased),
                 reason: format!("its backlog may keep {} of the log", mebibytes(bytes)).into(),
             }
         });
@@ -83,7 +83,7 @@ impl Quota {
 
 /// Lets everything expire that is beyond a quota. What is not in memory expires when it is read.
 pub(crate) fn enforce(shared: &Arc<Shared>, usual: Quota) {
-    let (stretches, now) = (shared.log.stretches(), shared.clock.now());
+    let (segments, now) = (shared.log.segments(), shared.clock.now());
     // Few quotas, and possibly many consumers: finding a time in the log may take a look at the disk.
     let mut limits: HashMap<Quota, Option<Limit>> = HashMap::new();
     let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
@@ -95,20 +95,20 @@ pub(crate) fn enforce(shared: &Arc<Shared>, usual: Quota) {
         let quota = usual.with(&spec.settings);
         let limit = limits
             .entry(quota)
-            .or_insert_with(|| quota.limit(&*shared.log, &stretches, now));
+            .or_insert_with(|| quota.limit(&*shared.log, &segments, now));
         consumer.hold_to(shared, limit.as_ref());
     }
 }
 
-/// Where the newest stretches of no more than so many bytes begin.
-fn first_within(stretches: &[Stretch], bytes_max: u64) -> Offset {
+/// Where the newest segments of no more than so many bytes begin.
+fn first_within(segments: &[SegmentInfo], bytes_max: u64) -> Offset {
     let mut bytes: u64 = 0;
-    let within = stretches.iter().rev().take_while(|stretch| {
-        bytes = bytes.saturating_add(stretch.bytes);
-        !stretch.sealed || bytes <= bytes_max
+    let within = segments.iter().rev().take_while(|segment| {
+        bytes = bytes.saturating_add(segment.bytes);
+        !segment.sealed || bytes <= bytes_max
     });
-    let oldest = within.last().map(|stretch| stretch.first);
-    let end = stretches.last().map_or(0, |stretch| stretch.next);
+    let oldest = within.last().map(|segment| segment.first);
+    let end = segments.last().map_or(0, |segment| segment.next);
     oldest.unwrap_or(end)
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::consumer::{Consumer, ReadMode, Revision};
 use crate::journal::positions::{Position, Positions};
-use crate::journal::{self, Line, Snapshot, SnapshotError};
+use crate::journal::{self, JournalRecord, Snapshot, SnapshotError};
 use crate::log::{Journal, Offset, Unavailable};
-use crate::path::delivery::consumer::{Consumer, Reading, Revision};
 use crate::path::trigger::Predicate;
 use heddle_api::filter::FilterSource;
 
@@ -114,7 +114,7 @@ pub(crate) fn fold(journal: &dyn Journal, snapshot: &mut Snapshot) -> Result<(),
 fn take_in(positions: &mut Positions, record: &crate::log::Record) {
     match journal::decode(&record.payload) {
         Ok(lines) => {
-            let apply = |line: &Line| positions.apply(record.offset, line);
+            let apply = |line: &JournalRecord| positions.apply(record.offset, line);
             lines.iter().for_each(apply);
         }
         Err(error) => {
@@ -142,7 +142,7 @@ pub(crate) fn consumer(
     state.tally = position.tally;
     state.held.clone_from(&position.held);
     state.counted_to = position.counted_to;
-    state.unsure_from = position.unsure_from;
+    state.replay_from = position.unsure_from;
     let unread = position
         .tally
         .pending()
@@ -150,7 +150,7 @@ pub(crate) fn consumer(
     // With nothing unread below `scanned` there is nothing to go back for, however old the floor is.
     if unread > 0 || position.counted_to.is_some() {
         state.ended.clone_from(&position.ended);
-        state.reading = Reading::Behind {
+        state.reading = ReadMode::CatchUp {
             next: position.floor.min(scanned),
             asked: false,
         };
@@ -158,8 +158,8 @@ pub(crate) fn consumer(
     let took_part = position.unrouted.is_none() && !position.revisions.is_empty();
     if took_part && scanned < end && state.counted_to.is_none() {
         state.counted_to = Some(scanned);
-        if state.reading == Reading::Live {
-            state.reading = Reading::Behind {
+        if state.reading == ReadMode::Live {
+            state.reading = ReadMode::CatchUp {
                 next: scanned,
                 asked: false,
             };

@@ -54,7 +54,7 @@ pub struct Resources {
 /// Who wants which events. Consumers are numbered in the order of their keys.
 #[derive(Debug, Default)]
 pub struct Table {
-    consumers: Vec<Arc<Consumer>>,
+    consumers: Vec<Arc<ConsumerSpec>>,
     numbers: HashMap<Arc<str>, u32>,
     entries: HashMap<Arc<str>, Entry>,
     doors: HashMap<String, Door>,
@@ -71,7 +71,7 @@ pub struct Table {
 
 /// A Trigger, or a Subscription with a subscriber of its own.
 #[derive(Clone, Debug)]
-pub struct Consumer {
+pub struct ConsumerSpec {
     /// `trigger/NAMESPACE/NAME` or `subscription/NAMESPACE/NAME`.
     pub key: Arc<str>,
     pub uid: String,
@@ -96,7 +96,7 @@ pub struct Consumer {
     pub fingerprint: u64,
 }
 
-impl Consumer {
+impl ConsumerSpec {
     /// The place at which it listens: the one from which events come without a hop.
     fn place(&self) -> Option<&str> {
         let feed = self.feeds.iter().find(|feed| feed.via.is_empty())?;
@@ -165,13 +165,13 @@ impl Table {
     }
 
     #[must_use]
-    pub fn consumers(&self) -> &[Arc<Consumer>] {
+    pub fn consumers(&self) -> &[Arc<ConsumerSpec>] {
         &self.consumers
     }
 
     /// A consumer and its number.
     #[must_use]
-    pub fn consumer(&self, key: &str) -> Option<(u32, &Arc<Consumer>)> {
+    pub fn consumer(&self, key: &str) -> Option<(u32, &Arc<ConsumerSpec>)> {
         let number = *self.numbers.get(key)?;
         Some((number, &self.consumers[number as usize]))
     }

@@ -13,15 +13,15 @@ use heddle_rt::{Chance, Clock, Tasks};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 
-use crate::journal::Line;
-use crate::journal::line::ConsumerId;
+use crate::consumer::Consumer;
+use crate::journal::JournalRecord;
+use crate::journal::record::ConsumerId;
 use crate::log::{Log, Offset};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::path::broker::refills::Refills;
 use crate::path::dead_letter::DeadLetters;
 use crate::path::delivery::consent::Consents;
-use crate::path::delivery::consumer::Consumer;
 use crate::path::delivery::courier::Courier;
 use crate::path::delivery::timer::Timer;
 use crate::routes::Table;
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
     pub(crate) dead: Mutex<DeadLetters>,
     /// Every event below was matched.
     pub(crate) scanned: AtomicU64,
-    lines: Mutex<Vec<Line>>,
+    lines: Mutex<Vec<JournalRecord>>,
     dirty: Mutex<Vec<Arc<Consumer>>>,
     /// Somebody waits for the lines to be safe.
     pub(crate) flush: Notify,
@@ -86,7 +86,7 @@ pub(crate) struct Shared {
     /// Nothing new is sent: the mesh is closing.
     pub(crate) closing: AtomicBool,
     /// Nothing new is sent: what was done cannot be remembered.
-    pub(crate) forgetful: AtomicBool,
+    pub(crate) journal_stalled: AtomicBool,
     held_bytes: AtomicUsize,
     pub(crate) metrics: Metrics,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -134,7 +134,7 @@ impl Shared {
             refills: Refills::default(),
             retries: Arc::default(),
             closing: AtomicBool::new(false),
-            forgetful: AtomicBool::new(false),
+            journal_stalled: AtomicBool::new(false),
             held_bytes: AtomicUsize::new(0),
             metrics: Metrics::default(),
             observer: parts.observer,
@@ -146,12 +146,12 @@ impl Shared {
         self.scanned.load(Ordering::Acquire)
     }
 
-    /// Writes a line. Whoever changes a consumer does so while holding its lock: a mark that is made later includes it.
-    pub(crate) fn note(&self, line: Line) {
+    /// Writes a line. Whoever changes a consumer does so while holding its lock: a checkpoint that is made later includes it.
+    pub(crate) fn note(&self, line: JournalRecord) {
         self.lines.lock().push(line);
     }
 
-    /// The consumer's place in the next mark.
+    /// The consumer's place in the next checkpoint.
     pub(crate) fn mark_dirty(&self, consumer: &Arc<Consumer>) {
         self.dirty.lock().push(Arc::clone(consumer));
     }
@@ -160,12 +160,12 @@ impl Shared {
         std::mem::take(&mut *self.dirty.lock())
     }
 
-    pub(crate) fn take_lines(&self) -> Vec<Line> {
+    pub(crate) fn take_lines(&self) -> Vec<JournalRecord> {
         std::mem::take(&mut *self.lines.lock())
     }
 
     /// Puts lines back that could not be made safe, before those that came since.
-    pub(crate) fn return_lines(&self, mut lines: Vec<Line>) {
+    pub(crate) fn return_lines(&self, mut lines: Vec<JournalRecord>) {
         let mut waiting = self.lines.lock();
         lines.append(&mut waiting);
         *waiting = lines;
@@ -173,7 +173,7 @@ impl Shared {
 
     /// Whether there is something to make safe, be it only to learn that the journal takes lines again.
     pub(crate) fn has_news(&self) -> bool {
-        self.forgetful.load(Ordering::Acquire)
+        self.journal_stalled.load(Ordering::Acquire)
             || !self.lines.lock().is_empty()
             || !self.dirty.lock().is_empty()
     }
@@ -190,7 +190,7 @@ impl Shared {
 
     /// Whether deliveries may begin.
     pub(crate) fn sends(&self) -> bool {
-        !self.closing.load(Ordering::Acquire) && !self.forgetful.load(Ordering::Acquire)
+        !self.closing.load(Ordering::Acquire) && !self.journal_stalled.load(Ordering::Acquire)
     }
 
     /// Whether a waiting delivery may keep its event's bytes; `give_back` undoes it.
@@ -207,8 +207,8 @@ impl Shared {
         self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn announce(&self) {
-        self.changes.send_modify(|mark| *mark += 1);
+    pub(crate) fn notify_changed(&self) {
+        self.changes.send_modify(|revision| *revision += 1);
     }
 }
 

@@ -18,7 +18,7 @@ mod trial;
 
 pub(crate) use chaos::refusal;
 pub use chaos::{EventFault, Fault, WriteFault};
-pub use oracle::{Ending, Verdict};
+pub use oracle::{Ending, Judgement};
 pub use story::{Act, Story, bind, deprovision, provision, shop, shop_mapping, stories, unbind};
 pub use trial::{Controllers, Outside, RESYNC, Reference, run_trial};
 
@@ -58,7 +58,7 @@ pub fn sweep_by(
     for (_, fault) in chosen {
         findings.trials += 1;
         let ending = run_trial(registry, story, controllers, Some(fault.clone()));
-        if let Verdict::Violated(what) = oracle::judge(&reference.ending, &ending) {
+        if let Judgement::Violated(what) = oracle::judge(&reference.ending, &ending) {
             findings
                 .violations
                 .push((story.name.to_owned(), fault, what));

@@ -84,9 +84,9 @@ impl Weather {
     }
 }
 
-type Answer = Result<Response<Body>, Infallible>;
+type WeatherResponse = Result<Response<Body>, Infallible>;
 
-async fn answer(weather: Weather, request: Request<kube::client::Body>) -> Answer {
+async fn answer(weather: Weather, request: Request<kube::client::Body>) -> WeatherResponse {
     let query = request.uri().query().unwrap_or_default();
     let is_watch = query.contains("watch=true");
     let is_write = request.method() != Method::GET;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// What a caller gets for a batch: the objects written, in order.
-pub(crate) type Verdict = Result<Vec<Arc<Object>>, CommitError>;
+pub(crate) type CommitResult = Result<Vec<Arc<Object>>, CommitError>;
 
 /// Batches being put together against the state they start from.
 pub(crate) struct Group<'a> {
@@ -103,7 +103,7 @@ impl<'a> Group<'a> {
     }
 
     /// Takes a batch into the group, or says why not and forgets it.
-    pub(crate) fn accept(&mut self, batch: Vec<Prepared>) -> Verdict {
+    pub(crate) fn accept(&mut self, batch: Vec<Prepared>) -> CommitResult {
         let (version, changes, records) = (self.version, self.changes.len(), self.records.len());
         let mut undo = Vec::new();
         let mut written = Vec::with_capacity(batch.len());

@@ -17,7 +17,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::{Engine, EngineError};
-use crate::group::{Group, Planned, Prepared, Verdict};
+use crate::group::{CommitResult, Group, Planned, Prepared};
 use crate::state::State;
 use crate::stats::Counters;
 use crate::{CommitError, Health, Limits};
@@ -26,7 +26,7 @@ use crate::{CommitError, Health, Limits};
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) batch: Vec<Prepared>,
-    pub(crate) reply: oneshot::Sender<Verdict>,
+    pub(crate) reply: oneshot::Sender<CommitResult>,
 }
 
 /// What the writer shares with the handles of the store.
@@ -89,7 +89,7 @@ impl Writer {
             Some(_) => counters.refusals += refusals,
             None => {
                 let conflict =
-                    |verdict: &&Verdict| matches!(verdict, Err(CommitError::Conflict { .. }));
+                    |verdict: &&CommitResult| matches!(verdict, Err(CommitError::Conflict { .. }));
                 counters.conflicts += verdicts.iter().filter(conflict).count() as u64;
             }
         }
@@ -108,7 +108,11 @@ impl Writer {
     fn plan(
         &self,
         requests: Vec<Request>,
-    ) -> (Vec<oneshot::Sender<Verdict>>, Vec<Verdict>, Option<Planned>) {
+    ) -> (
+        Vec<oneshot::Sender<CommitResult>>,
+        Vec<CommitResult>,
+        Option<Planned>,
+    ) {
         let state = self.shared.state.read();
         let mut group = Group::new(&state);
         let (replies, verdicts) = requests

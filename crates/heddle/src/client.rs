@@ -119,7 +119,7 @@ pub struct Remote {
 
 /// What came back, before anybody looked at the body.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ClientResponse {
     pub code: StatusCode,
     headers: HeaderMap,
     body: Bytes,
@@ -183,7 +183,7 @@ impl Remote {
     }
 
     /// Sends and reads the whole answer, whatever its status.
-    pub async fn send(&self, request: Request<impl Into<Body>>) -> anyhow::Result<Answer> {
+    pub async fn send(&self, request: Request<impl Into<Body>>) -> anyhow::Result<ClientResponse> {
         let response = self.open(request).await?;
         let (parts, body) = response.into_parts();
         let body = body
@@ -191,7 +191,7 @@ impl Remote {
             .await
             .with_context(|| format!("the answer of {} broke off", self.place))?
             .to_bytes();
-        Ok(Answer {
+        Ok(ClientResponse {
             code: parts.status,
             headers: parts.headers,
             body,
@@ -208,7 +208,7 @@ impl Remote {
     }
 }
 
-impl Answer {
+impl ClientResponse {
     /// The body, or what the server said about `object`.
     pub fn ok(self, object: &str) -> anyhow::Result<Value> {
         if self.code.is_success() {

@@ -42,7 +42,7 @@ const TOKEN_BYTES: usize = 32;
 
 /// What identity needs from the world.
 #[derive(Clone, Debug)]
-pub(crate) struct Means {
+pub(crate) struct IdentityDeps {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) clock: Clock,
     pub(crate) chance: Chance,
@@ -51,7 +51,7 @@ pub(crate) struct Means {
 /// The keys and credentials of one data directory.
 #[derive(Debug)]
 pub(crate) struct Identity {
-    means: Means,
+    deps: IdentityDeps,
     dir: PathBuf,
     authority: Arc<pki::Authority>,
     admin_token: String,
@@ -60,9 +60,9 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Reads what is there and makes what is missing. The caller holds the directory's lock.
-    pub(crate) fn open(means: Means, dir: &Path) -> anyhow::Result<Self> {
-        let authority = Arc::new(pki::Authority::open(&means, &dir.join("pki"))?);
-        let known = read(&means, &dir.join(KUBECONFIG))?.map(|text| kubeconfig::token(&text));
+    pub(crate) fn open(deps: IdentityDeps, dir: &Path) -> anyhow::Result<Self> {
+        let authority = Arc::new(pki::Authority::open(&deps, &dir.join("pki"))?);
+        let known = read(&deps, &dir.join(KUBECONFIG))?.map(|text| kubeconfig::token(&text));
         let admin_token = match known {
             Some(Ok(token)) => token,
             Some(Err(reason)) => {
@@ -71,11 +71,11 @@ impl Identity {
                     dir.join(KUBECONFIG).display()
                 )
             }
-            None => means.chance.token(TOKEN_BYTES),
+            None => deps.chance.token(TOKEN_BYTES),
         };
-        let metrics_token = metrics_token(&means, dir)?;
+        let metrics_token = metrics_token(&deps, dir)?;
         let identity = Self {
-            means,
+            deps,
             dir: dir.to_path_buf(),
             authority,
             admin_token,
@@ -118,7 +118,7 @@ impl Identity {
         sans.extend(names.iter().cloned());
         sans.sort();
         sans.dedup();
-        let (authority, clock) = (self.authority.clone(), self.means.clock.clone());
+        let (authority, clock) = (self.authority.clone(), self.deps.clock.clone());
         pki::server_config(authority, clock, sans, clients)
     }
 
@@ -131,7 +131,7 @@ impl Identity {
         let secure = format!("https://{}", reachable(listener));
         let (control, events) = (url(listener), url(events));
         let kubeconfig = self.dir.join(KUBECONFIG);
-        let before = read(&self.means, &kubeconfig)?;
+        let before = read(&self.deps, &kubeconfig)?;
         let access = kubeconfig::Access {
             server: &secure,
             ca_pem: self.authority.certificate_pem(),
@@ -158,7 +158,7 @@ impl Identity {
     /// An address from an earlier run would send clients to whoever has that port now.
     fn withdraw(&self) -> anyhow::Result<()> {
         let path = self.dir.join(ENDPOINTS);
-        match self.means.vfs.remove(&path) {
+        match self.deps.vfs.remove(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(error).with_context(|| format!("cannot remove {}", path.display()))
             }
@@ -173,8 +173,8 @@ impl Identity {
 
     fn make_osb_credentials(&self) -> anyhow::Result<()> {
         let path = self.osb_credentials();
-        let Some(text) = read(&self.means, &path)? else {
-            let password = self.means.chance.token(TOKEN_BYTES);
+        let Some(text) = read(&self.deps, &path)? else {
+            let password = self.deps.chance.token(TOKEN_BYTES);
             return self.write(
                 OSB_CREDENTIALS,
                 &output::json(&json!({"username": "heddle", "password": password})),
@@ -192,7 +192,7 @@ impl Identity {
 
     fn write(&self, name: &str, text: &str, mode: u32) -> anyhow::Result<()> {
         let path = self.dir.join(name);
-        self.means
+        self.deps
             .vfs
             .write_atomic(&path, text.as_bytes(), mode)
             .with_context(|| format!("cannot write {}", path.display()))
@@ -200,11 +200,11 @@ impl Identity {
 }
 
 /// Reads the token of whoever collects metrics, or makes one. A file without one would let everybody in who sends none.
-fn metrics_token(means: &Means, dir: &Path) -> anyhow::Result<String> {
+fn metrics_token(deps: &IdentityDeps, dir: &Path) -> anyhow::Result<String> {
     let path = dir.join(METRICS_TOKEN);
-    let Some(text) = read(means, &path)? else {
-        let token = means.chance.token(TOKEN_BYTES);
-        let written = means
+    let Some(text) = read(deps, &path)? else {
+        let token = deps.chance.token(TOKEN_BYTES);
+        let written = deps
             .vfs
             .write_atomic(&path, format!("{token}\n").as_bytes(), SECRET);
         written.with_context(|| format!("cannot write {}", path.display()))?;
@@ -229,8 +229,8 @@ pub(crate) struct Published {
 }
 
 /// The text of a file, or nothing when it does not exist.
-fn read(means: &Means, path: &Path) -> anyhow::Result<Option<String>> {
-    match means.vfs.read(path) {
+fn read(deps: &IdentityDeps, path: &Path) -> anyhow::Result<Option<String>> {
+    match deps.vfs.read(path) {
         Ok(bytes) => {
             Ok(Some(String::from_utf8(bytes).with_context(|| {
                 format!("{} is not text", path.display())

@@ -41,7 +41,7 @@ use crate::descriptors::{self, Shares};
 use crate::events::EventsDoor;
 use crate::failure::Failure;
 use crate::files;
-use crate::identity::{Identity, Means, Published};
+use crate::identity::{Identity, IdentityDeps, Published};
 use crate::osb;
 use crate::otlp::Exporter;
 use crate::plane::Plane;
@@ -225,12 +225,12 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let dir = &config.data_dir;
     let shares = descriptors::take()?;
     let lock = take(dir, world)?;
-    let means = Means {
+    let deps = IdentityDeps {
         vfs: world.vfs.clone(),
         clock: world.clock.clone(),
         chance: world.chance.clone(),
     };
-    let identity = Identity::open(means, dir)?;
+    let identity = Identity::open(deps, dir)?;
     let tasks = Tasks::new("heddle");
     let admin = User::new("heddle-admin", &[ADMINS]);
     let scraper = User::new("heddle-metrics", &[SCRAPERS]);

@@ -70,7 +70,7 @@ impl Holder {
 
 /// What becomes of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum OfferState {
     /// It can be offered.
     Offered,
     /// It cannot be offered, but its id still means it.
@@ -80,7 +80,7 @@ pub enum Standing {
 }
 
 /// Why a service is not offered.
-type Verdict = Option<(Reason, String)>;
+type NotOffered = Option<(Reason, String)>;
 
 impl Register {
     pub fn new(mode: Mode) -> Self {
@@ -127,7 +127,7 @@ impl Register {
     }
 
     /// For each service of an Application, in order, what becomes of it.
-    pub fn standings(&self, application: &Application) -> Vec<Standing> {
+    pub fn standings(&self, application: &Application) -> Vec<OfferState> {
         let me = Holder::new(application);
         let displaced = self.mode == Mode::PerApplication
             && self
@@ -140,17 +140,17 @@ impl Register {
             .map(|(service, verdict)| {
                 let repeated = !ids.insert(service.id.as_str());
                 if verdict.is_none() {
-                    Standing::Offered
+                    OfferState::Offered
                 } else if displaced || repeated || self.judge_id(&service.id, &me).is_some() {
-                    Standing::Displaced
+                    OfferState::Displaced
                 } else {
-                    Standing::Withheld
+                    OfferState::Withheld
                 }
             })
             .collect()
     }
 
-    fn verdicts(&self, application: &Application) -> Vec<Verdict> {
+    fn verdicts(&self, application: &Application) -> Vec<NotOffered> {
         let me = Holder::new(application);
         let of_all = match self.mode {
             Mode::PerService => None,
@@ -190,7 +190,7 @@ impl Register {
             .collect()
     }
 
-    fn judge_id(&self, id: &str, me: &Holder) -> Verdict {
+    fn judge_id(&self, id: &str, me: &Holder) -> NotOffered {
         let other = self.senior(&Claim::ServiceId(id.to_owned()), me).next()?;
         let message = format!(
             "Application {}, which is older, has a service of the same id: give this one an id of its own",
@@ -199,7 +199,7 @@ impl Register {
         Some((reason::ID_TAKEN, message))
     }
 
-    fn judge_name(&self, name: &str, me: &Holder) -> Verdict {
+    fn judge_name(&self, name: &str, me: &Holder) -> NotOffered {
         let claim = Claim::ServiceName(name.to_owned());
         let other = self
             .senior(&claim, me)
@@ -212,7 +212,7 @@ impl Register {
     }
 
     /// The same for an Application that is the offering: its services share its fate.
-    fn judge_offering(&self, application: &Application, me: &Holder) -> Verdict {
+    fn judge_offering(&self, application: &Application, me: &Holder) -> NotOffered {
         let id = offering_id(application);
         if let Some(other) = self.senior(&Claim::OfferingId(id.clone()), me).next() {
             let message = format!(

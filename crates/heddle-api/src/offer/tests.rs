@@ -49,7 +49,7 @@ fn rejected(register: &Register, application: &Application) -> Vec<(String, Stri
 fn offered(register: &Register, application: &Application) -> Vec<bool> {
     let standings = register.standings(application).into_iter();
     standings
-        .map(|standing| standing == Standing::Offered)
+        .map(|standing| standing == OfferState::Offered)
         .collect()
 }
 
@@ -151,12 +151,12 @@ fn what_is_not_offered_holds_no_name_but_an_unsound_service_keeps_its_id() {
     assert!(register.rejected(&third).is_empty());
     assert_eq!(rejected(&register, &broken), [taken("4", "ServiceInvalid")]);
     assert_eq!(rejected(&register, &fourth), [taken("4", "IdTaken")]);
-    assert_eq!(register.standings(&second), [Standing::Displaced]);
-    assert_eq!(register.standings(&broken), [Standing::Withheld]);
+    assert_eq!(register.standings(&second), [OfferState::Displaced]);
+    assert_eq!(register.standings(&broken), [OfferState::Withheld]);
     // Unsound and without an id of its own: the id still leads to the older one.
     let mut copy = application("copy", 1, &[("4", "e")]);
     copy.spec.services[0].entries.clear();
-    assert_eq!(register.standings(&copy), [Standing::Displaced]);
+    assert_eq!(register.standings(&copy), [OfferState::Displaced]);
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn an_application_that_is_an_offering_shares_neither_id_nor_name() {
     assert_eq!(rejected(&register, &young), both);
     assert!(register.rejected(&dotted).is_empty());
     assert_eq!(rejected(&register, &dashed), [taken("5", "NameTaken")]);
-    assert_eq!(register.standings(&young), [Standing::Displaced; 2]);
-    assert_eq!(register.standings(&dashed), [Standing::Withheld]);
+    assert_eq!(register.standings(&young), [OfferState::Displaced; 2]);
+    assert_eq!(register.standings(&dashed), [OfferState::Withheld]);
     // Where services are the offerings, none of this matters.
     let register = Register::of(Mode::PerService, [&old, &young]);
     assert_eq!(rejected(&register, &young), [taken("2", "NameTaken")]);

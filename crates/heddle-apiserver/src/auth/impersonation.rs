@@ -8,7 +8,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{ADMINS, CONTROLLERS, Identity};
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 
 const PREFIX: &str = "impersonate-";
 const USER: &str = "impersonate-user";
@@ -61,22 +61,22 @@ fn wanted(headers: &HeaderMap) -> Result<Identity> {
         let message = format!(
             "the header {name} is not known; Impersonate-User, -Group, -Uid and -Extra-* are"
         );
-        return Err(Refusal::bad_request(message));
+        return Err(StatusError::bad_request(message));
     }
     let mut users = headers.get_all(USER).iter();
     let user = match (users.next().map(text).transpose()?, users.next()) {
         (Some(user), None) if !user.is_empty() => user,
         (_, None) => {
             let message = "Impersonate-Group, -Uid and -Extra-* need an Impersonate-User";
-            return Err(Refusal::bad_request(message));
+            return Err(StatusError::bad_request(message));
         }
-        (_, Some(_)) => return Err(Refusal::bad_request("Impersonate-User is given twice")),
+        (_, Some(_)) => return Err(StatusError::bad_request("Impersonate-User is given twice")),
     };
     let named = headers.get_all(GROUP).iter().map(text);
     let mut groups: Vec<&str> = named.take(GROUPS_MAX + 1).collect::<Result<_>>()?;
     if groups.len() > GROUPS_MAX {
         let message = format!("Impersonate-Group is given more than {GROUPS_MAX} times");
-        return Err(Refusal::bad_request(message));
+        return Err(StatusError::bad_request(message));
     }
     groups.push(AUTHENTICATED);
     Ok(Identity::new(user, &groups))
@@ -84,11 +84,11 @@ fn wanted(headers: &HeaderMap) -> Result<Identity> {
 
 fn text(value: &HeaderValue) -> Result<&str> {
     let text = value.to_str();
-    text.map_err(|_| Refusal::bad_request("an Impersonate-* header is not ASCII text"))
+    text.map_err(|_| StatusError::bad_request("an Impersonate-* header is not ASCII text"))
 }
 
-fn forbidden(identity: &Identity, plural: &str, name: &str) -> Refusal {
-    Refusal::forbidden(format!(
+fn forbidden(identity: &Identity, plural: &str, name: &str) -> StatusError {
+    StatusError::forbidden(format!(
         "{plural} \"{name}\" is forbidden: User \"{}\" cannot impersonate resource \"{plural}\" in API group \"\" at the cluster scope",
         identity.user
     ))

@@ -23,16 +23,18 @@ pub(super) async fn settle(inner: &Inner, resource: &Resource, keys: &[Key]) -> 
         let mut batch = Vec::new();
         for live in chunk.iter().filter_map(|key| inner.store.get(key)) {
             match verdict(inner, resource, &live) {
-                Verdict::Keep => {}
-                Verdict::Wait => {}
-                Verdict::Delete(propagation) => {
+                OwnerCheck::Keep => {}
+                OwnerCheck::Wait => {}
+                OwnerCheck::Delete(propagation) => {
                     batch.extend(removal(inner, resource, &live, propagation))
                 }
-                Verdict::Change(next) => match commit_change(inner, resource, &live, &next).await {
-                    Ok(Some(_)) => {}
-                    Ok(None) | Err(_) => again.push(live.key.clone()),
-                },
-                Verdict::Release(dependents) => {
+                OwnerCheck::Change(next) => {
+                    match commit_change(inner, resource, &live, &next).await {
+                        Ok(Some(_)) => {}
+                        Ok(None) | Err(_) => again.push(live.key.clone()),
+                    }
+                }
+                OwnerCheck::Release(dependents) => {
                     if !release(inner, &live, &dependents).await {
                         again.push(live.key.clone());
                     }
@@ -44,7 +46,7 @@ pub(super) async fn settle(inner: &Inner, resource: &Resource, keys: &[Key]) -> 
     again
 }
 
-enum Verdict {
+enum OwnerCheck {
     Keep,
     /// Its own deletion waits for dependents, whose deletion will bring us back here.
     Wait,
@@ -54,14 +56,14 @@ enum Verdict {
     Release(Vec<Arc<Object>>),
 }
 
-fn verdict(inner: &Inner, resource: &Resource, live: &Object) -> Verdict {
+fn verdict(inner: &Inner, resource: &Resource, live: &Object) -> OwnerCheck {
     let value = object::parse(live);
     if live.facts.deleting {
         return own_deletion(inner, live, value);
     }
     let references = owner_references(&value);
     if references.is_empty() {
-        return Verdict::Keep;
+        return OwnerCheck::Keep;
     }
     let (mut solid, mut waiting) = (Vec::new(), 0);
     for reference in references {
@@ -72,12 +74,12 @@ fn verdict(inner: &Inner, resource: &Resource, live: &Object) -> Verdict {
         }
     }
     if solid.len() == references.len() {
-        return Verdict::Keep;
+        return OwnerCheck::Keep;
     }
     if !solid.is_empty() {
         let mut next = value;
         meta_mut(&mut next).insert("ownerReferences".to_owned(), json!(solid));
-        return Verdict::Change(next);
+        return OwnerCheck::Change(next);
     }
     let propagation = if waiting > 0 && !inner.store.dependents(&live.facts.uid).is_empty() {
         Propagation::Foreground
@@ -86,18 +88,18 @@ fn verdict(inner: &Inner, resource: &Resource, live: &Object) -> Verdict {
     } else {
         Propagation::Background
     };
-    Verdict::Delete(propagation)
+    OwnerCheck::Delete(propagation)
 }
 
 /// An object that is being deleted and asked for something to happen to its dependents first.
-fn own_deletion(inner: &Inner, live: &Object, value: Value) -> Verdict {
+fn own_deletion(inner: &Inner, live: &Object, value: Value) -> OwnerCheck {
     let finalizers = object::finalizers(&value);
     let dependents = inner.store.dependents(&live.facts.uid);
     if finalizers.contains(&ORPHAN) {
-        return Verdict::Release(dependents);
+        return OwnerCheck::Release(dependents);
     }
     if !finalizers.contains(&FOREGROUND) {
-        return Verdict::Keep;
+        return OwnerCheck::Keep;
     }
     let blocks = |dependent: &Arc<Object>| {
         owner_references(&object::parse(dependent))
@@ -108,9 +110,9 @@ fn own_deletion(inner: &Inner, live: &Object, value: Value) -> Verdict {
             })
     };
     if dependents.iter().any(blocks) {
-        return Verdict::Wait;
+        return OwnerCheck::Wait;
     }
-    Verdict::Change(without_finalizer(value, FOREGROUND))
+    OwnerCheck::Change(without_finalizer(value, FOREGROUND))
 }
 
 fn without_finalizer(mut value: Value, finalizer: &str) -> Value {

@@ -10,7 +10,7 @@ use crate::names;
 use crate::object::meta_mut;
 use crate::registry::{BuiltIn, Nature, Resource};
 use crate::schema::Cause;
-use crate::status::{Refusal, Result};
+use crate::status::{Result, StatusError};
 
 const NAMESPACE_FINALIZER: &str = "kubernetes";
 
@@ -159,7 +159,7 @@ fn decode(resource: &Resource, object: &Value) -> Result<()> {
     decoded.map_err(|error| {
         let kind = &resource.kind;
         let version = &resource.version;
-        Refusal::bad_request(format!(
+        StatusError::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: {error}"
         ))
     })
@@ -206,13 +206,13 @@ fn guard_immutable(
     Ok(())
 }
 
-fn immutable(resource: &Resource, name: &str, field: &str, text: &str) -> Refusal {
+fn immutable(resource: &Resource, name: &str, field: &str, text: &str) -> StatusError {
     let reason = if text.starts_with("Forbidden") {
         "FieldValueForbidden"
     } else {
         "FieldValueInvalid"
     };
-    Refusal::invalid(resource, name, &[names::cause(field, reason, text)])
+    StatusError::invalid(resource, name, &[names::cause(field, reason, text)])
 }
 
 fn is_data_key(key: &str) -> bool {

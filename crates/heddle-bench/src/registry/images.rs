@@ -15,7 +15,7 @@ use heddle_api::evidence::Credentials;
 use heddle_bundles::images::{Digest, Image, manifest};
 use heddle_bundles::pack;
 use heddle_bundles::registries::label::DESCRIPTIONS;
-use heddle_bundles::registries::{self, Destination, Means, Patience};
+use heddle_bundles::registries::{self, ClientDeps, Destination, Patience};
 use heddle_rt::net::dial::Network;
 use heddle_rt::net::egress::Egress;
 use heddle_rt::{OnError, Tasks};
@@ -67,7 +67,7 @@ impl Images {
     /// Puts so many of them into a registry, each into a repository of its own.
     pub(super) async fn push(&self, world: &World, url: &str, count: u32) -> anyhow::Result<()> {
         let (tasks, next) = (Tasks::new("pushers"), Arc::new(AtomicU32::new(0)));
-        let means = Means {
+        let deps = ClientDeps {
             tasks: Tasks::new("push"),
             clock: world.clock.clone(),
             chance: world.chance.clone(),
@@ -75,7 +75,7 @@ impl Images {
             patience: Patience::default(),
         };
         for pusher in 0..PUSHERS.min(count) {
-            let (images, means, next) = (self.clone(), means.clone(), next.clone());
+            let (images, deps, next) = (self.clone(), deps.clone(), next.clone());
             let url = url.to_owned();
             tasks.spawn(&format!("pusher-{pusher}"), OnError::Report, async move {
                 loop {
@@ -91,7 +91,7 @@ impl Images {
                         skip_verify_tls: false,
                     };
                     let image = images.one(number)?;
-                    Box::pin(registries::push_to(&means, &to, &image)).await?;
+                    Box::pin(registries::push_to(&deps, &to, &image)).await?;
                 }
             });
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use heddle_api::action::{Action, Limits, Outcome, Run, RunState};
-use heddle_bundles::sandbox::{Options, Program, Refusal, Runner};
+use heddle_bundles::sandbox::{Options, Program, Runner, SandboxError};
 use serde_json::Map;
 
 use super::super::histogram::Histogram;
@@ -41,7 +41,7 @@ pub(super) async fn run(bench: &mut Bench<'_>, busybox: &Path) -> anyhow::Result
     let (world, dir) = (bench.world, bench.dir.join("sandbox"));
     let stage = Stage::set(world, &dir, busybox)?;
     match tokio::task::block_in_place(|| stage.runner.check()) {
-        Err(refusal @ Refusal::Unable { .. }) => {
+        Err(refusal @ SandboxError::Unable { .. }) => {
             return bench.left_out(&format!("no launch of a sandbox is measured: {refusal}"));
         }
         checked => checked?,

@@ -13,7 +13,7 @@ const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// A question. It may carry a password in its body, so it cannot be printed.
 #[derive(Clone)]
-pub(super) struct Ask {
+pub(super) struct RegistryRequest {
     pub(super) method: Method,
     pub(super) address: Address,
     pub(super) accept: Option<&'static str>,
@@ -27,7 +27,7 @@ pub(super) struct Ask {
     pub(super) bytes_max: u64,
 }
 
-impl Ask {
+impl RegistryRequest {
     pub(super) fn new(method: Method, address: Address, scope: &str) -> Self {
         Self {
             method,
@@ -48,13 +48,13 @@ impl Ask {
 
 /// An answer, whatever it says.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct RegistryResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Answer {
+impl RegistryResponse {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -87,7 +87,7 @@ pub(super) fn in_words(error: &dyn std::error::Error) -> String {
 
 /// The request that asks it on a connection.
 pub(super) fn request(
-    ask: &Ask,
+    ask: &RegistryRequest,
     address: &Address,
     secret: Option<&HeaderValue>,
     line: &Line,

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::address::{Address, Origin};
-use super::ask::{Answer, Ask, Failure, in_words, request};
+use super::ask::{Failure, RegistryRequest, RegistryResponse, in_words, request};
 use super::auth::{Auth, Challenge, challenge};
 use super::pool::{Age, Line, Pool};
 
@@ -58,7 +58,7 @@ impl Default for Patience {
 
 /// What clients are made of.
 #[derive(Clone, Debug)]
-pub struct Means {
+pub struct ClientDeps {
     pub tasks: Tasks,
     pub clock: Clock,
     pub chance: Chance,
@@ -69,7 +69,7 @@ pub struct Means {
 /// Asks one registry.
 #[derive(Debug)]
 pub(super) struct Client {
-    means: Means,
+    deps: ClientDeps,
     /// Whom secrets may be shown to.
     home: Origin,
     unverified: bool,
@@ -96,16 +96,16 @@ struct Opened {
 
 impl Client {
     pub(super) fn new(
-        means: &Means,
+        deps: &ClientDeps,
         home: &Address,
         credentials: Credentials,
         unverified: bool,
     ) -> Self {
-        let mut means = means.clone();
+        let mut deps = deps.clone();
         // Its own group, so that its connections end with it.
-        means.tasks = means.tasks.child("registry");
+        deps.tasks = deps.tasks.child("registry");
         Self {
-            means,
+            deps,
             home: home.origin.clone(),
             unverified,
             auth: Auth::new(credentials),
@@ -127,12 +127,12 @@ impl Client {
     }
 
     /// Asks, and reads the whole answer.
-    pub(super) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
+    pub(super) async fn ask(&self, ask: &RegistryRequest) -> Result<RegistryResponse, Failure> {
         let limits = backoff::Limits {
             min: Duration::from_millis(200),
             max: Duration::from_secs(5),
         };
-        let mut backoff = Backoff::new(limits, self.means.chance.clone());
+        let mut backoff = Backoff::new(limits, self.deps.chance.clone());
         let mut attempt = 1;
         loop {
             if self.has_given_up() {
@@ -154,7 +154,7 @@ impl Client {
             }
             match self.asked_wait(&answer.headers) {
                 Some(wait) => self.pause(&ask.address.origin, wait),
-                None if attempt < ATTEMPTS_MAX => self.means.clock.sleep(backoff.failed()).await,
+                None if attempt < ATTEMPTS_MAX => self.deps.clock.sleep(backoff.failed()).await,
                 None => {}
             }
             if attempt == ATTEMPTS_MAX {
@@ -171,12 +171,12 @@ impl Client {
             return Some(Duration::from_secs(seconds));
         }
         let date = httpdate::parse_http_date(text).ok()?;
-        let now = SystemTime::from(self.means.clock.now());
+        let now = SystemTime::from(self.deps.clock.now());
         Some(date.duration_since(now).unwrap_or_default())
     }
 
     fn pause(&self, origin: &Origin, wait: Duration) {
-        let until = self.means.clock.monotonic().saturating_add(wait);
+        let until = self.deps.clock.monotonic().saturating_add(wait);
         let mut paused = self.paused.lock();
         let known = paused.entry(origin.clone()).or_default();
         *known = until.max(*known);
@@ -186,29 +186,29 @@ impl Client {
     async fn wait(&self, origin: &Origin) -> Result<(), Failure> {
         loop {
             let until = self.paused.lock().get(origin).copied().unwrap_or_default();
-            let wait = until.saturating_sub(self.means.clock.monotonic());
+            let wait = until.saturating_sub(self.deps.clock.monotonic());
             if wait.is_zero() {
                 return Ok(());
             }
-            if wait > self.means.patience.wait_max {
+            if wait > self.deps.patience.wait_max {
                 let seconds = wait.as_secs();
                 return Err(Failure::Garbled(format!(
                     "{} asked to be left alone for {seconds} more seconds",
                     origin.authority()
                 )));
             }
-            self.means.clock.sleep(wait).await;
+            self.deps.clock.sleep(wait).await;
         }
     }
 
     /// Asks, and proves who asks if that is wanted.
-    async fn proven(&self, ask: &Ask) -> Result<Answer, Failure> {
+    async fn proven(&self, ask: &RegistryRequest) -> Result<RegistryResponse, Failure> {
         let opened = self.opened(ask).await?;
         self.whole(opened, ask).await
     }
 
-    async fn opened(&self, ask: &Ask) -> Result<Opened, Failure> {
-        let now = self.means.clock.monotonic();
+    async fn opened(&self, ask: &RegistryRequest) -> Result<Opened, Failure> {
+        let now = self.deps.clock.monotonic();
         let mut header = self.auth.header(&ask.scope, now);
         if header.is_none()
             && let Some((realm, service)) = self.auth.server()
@@ -285,7 +285,7 @@ impl Client {
         if !wanted.is_empty() {
             address = address.with("scope", wanted);
         }
-        let ask = Ask::get(address, "");
+        let ask = RegistryRequest::get(address, "");
         self.wait(&ask.address.origin).await?;
         let opened = self
             .once(&ask, &ask.address, self.auth.basic().as_ref())
@@ -293,7 +293,7 @@ impl Client {
         let answer = self.whole(opened, &ask).await?;
         match answer.status.as_u16() {
             200 => {
-                let now = self.means.clock.monotonic();
+                let now = self.deps.clock.monotonic();
                 let header = self.auth.grant(scope, &answer.body, now);
                 header.map(Some).map_err(Failure::Garbled)
             }
@@ -314,7 +314,11 @@ impl Client {
     }
 
     /// Asks, and asks again where the answer says it is.
-    async fn followed(&self, ask: &Ask, secret: Option<&HeaderValue>) -> Result<Opened, Failure> {
+    async fn followed(
+        &self,
+        ask: &RegistryRequest,
+        secret: Option<&HeaderValue>,
+    ) -> Result<Opened, Failure> {
         let mut address = ask.address.clone();
         let mut secret = secret;
         for _ in 0..=REDIRECTS_MAX {
@@ -347,7 +351,7 @@ impl Client {
     /// One request, up to the head of its answer.
     async fn once(
         &self,
-        ask: &Ask,
+        ask: &RegistryRequest,
         address: &Address,
         secret: Option<&HeaderValue>,
     ) -> Result<Opened, Failure> {
@@ -363,14 +367,14 @@ impl Client {
             connect: patience,
             answer,
             ..
-        } = self.means.patience;
+        } = self.deps.patience;
         let mut rested = pool.rested().await;
         loop {
             let mut line = match rested.take() {
                 Some(line) => line,
                 None => {
-                    let connecting = pool.fresh(&*self.means.connect);
-                    let connected = self.means.clock.timeout(patience, connecting).await;
+                    let connecting = pool.fresh(&*self.deps.connect);
+                    let connected = self.deps.clock.timeout(patience, connecting).await;
                     connected
                         .map_err(|_| late("no connection", patience))?
                         .map_err(|error| Failure::Silent(in_words(&error)))?
@@ -379,7 +383,7 @@ impl Client {
             let request = request(ask, address, secret, &line);
             self.requests.fetch_add(1, Ordering::Relaxed);
             let age = line.age();
-            match self.means.clock.timeout(answer, line.send(request)).await {
+            match self.deps.clock.timeout(answer, line.send(request)).await {
                 Err(_) => return Err(late("no answer", answer)),
                 Ok(Err(_)) if age == Age::Used => {}
                 Ok(Err(error)) => return Err(Failure::Silent(in_words(&error))),
@@ -404,17 +408,18 @@ impl Client {
         let pool = pools.entry(origin.clone()).or_insert_with(|| {
             // Only the registry itself was said to be believed.
             let unverified = self.unverified && *origin == self.home;
-            Arc::new(Pool::new(
-                self.means.tasks.clone(),
-                origin.place(unverified),
-            ))
+            Arc::new(Pool::new(self.deps.tasks.clone(), origin.place(unverified)))
         });
         pool.clone()
     }
 
     /// Reads the rest of an answer.
-    async fn whole(&self, opened: Opened, ask: &Ask) -> Result<Answer, Failure> {
-        let limit = self.means.patience.answer;
+    async fn whole(
+        &self,
+        opened: Opened,
+        ask: &RegistryRequest,
+    ) -> Result<RegistryResponse, Failure> {
+        let limit = self.deps.patience.answer;
         let Opened {
             status,
             headers,
@@ -443,13 +448,13 @@ impl Client {
             }
             Ok(bytes.freeze())
         };
-        let read = self.means.clock.timeout(limit, reading).await;
+        let read = self.deps.clock.timeout(limit, reading).await;
         let read =
             read.map_err(|_| Failure::Silent(format!("the answer did not end within {limit:?}")))?;
         let body = read?;
         pool.rest(line);
         drop(turn);
-        Ok(Answer {
+        Ok(RegistryResponse {
             status,
             headers,
             body,
@@ -460,18 +465,18 @@ impl Client {
     /// nobody takes the pieces any more.
     pub(super) async fn stream(
         &self,
-        ask: &Ask,
+        ask: &RegistryRequest,
         into: mpsc::Sender<Bytes>,
     ) -> Result<StatusCode, Failure> {
         self.wait(&ask.address.origin).await?;
-        let Patience { answer, layer, .. } = self.means.patience;
+        let Patience { answer, layer, .. } = self.deps.patience;
         let whole = async {
             let mut opened = self.opened(ask).await?;
             if opened.status != StatusCode::OK {
                 return Ok(opened.status);
             }
             loop {
-                let next = self.means.clock.timeout(answer, opened.body.frame()).await;
+                let next = self.deps.clock.timeout(answer, opened.body.frame()).await;
                 let next =
                     next.map_err(|_| Failure::Silent(format!("nothing came for {answer:?}")))?;
                 let Some(frame) = next else { break };
@@ -487,13 +492,13 @@ impl Client {
             opened.pool.rest(opened.line);
             Ok(opened.status)
         };
-        let ended = self.means.clock.timeout(layer, whole).await;
+        let ended = self.deps.clock.timeout(layer, whole).await;
         ended.map_err(|_| Failure::Silent(format!("not all of it came within {layer:?}")))?
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.means.tasks.cancel();
+        self.deps.tasks.cancel();
     }
 }

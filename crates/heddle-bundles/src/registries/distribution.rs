@@ -14,9 +14,9 @@ use tokio::sync::mpsc;
 
 use super::KeepError;
 use super::address::{Address, is_repository, is_tag};
-use super::ask::{Ask, Failure};
+use super::ask::{Failure, RegistryRequest};
 use super::client::Client;
-use super::evidence::{self, Answer};
+use super::evidence::{self, ImageResponse};
 use super::label::DESCRIPTIONS;
 use super::listing::{self, Kind};
 use super::source::{Listing, Source, Step, seen, step};
@@ -77,21 +77,21 @@ impl Source for Distribution {
         read.map_err(|stopped| stopped.why())
     }
 
-    async fn look(&self, image: &ImageName, known: Option<&str>) -> Answer {
+    async fn look(&self, image: &ImageName, known: Option<&str>) -> ImageResponse {
         if !is_repository(&image.repository) || !is_tag(&image.track) {
-            return Answer::Failed(format!("{image} cannot be the name of an image"));
+            return ImageResponse::Failed(format!("{image} cannot be the name of an image"));
         }
         // The digest alone tells whether it is known, or known to be no bundle. Without anything known it tells nothing.
         if known.is_some() || !self.strangers.is_empty() {
             match self.head(image, known).await {
                 Ok(Some(answer)) => return answer,
                 Ok(None) => {}
-                Err(failure) => return Answer::Failed(failure.to_string()),
+                Err(failure) => return ImageResponse::Failed(failure.to_string()),
             }
         }
         let read = self.read(image).await;
-        let answer = read.unwrap_or_else(|failure| Answer::Failed(failure.to_string()));
-        if let Answer::Image(seen) = &answer
+        let answer = read.unwrap_or_else(|failure| ImageResponse::Failed(failure.to_string()));
+        if let ImageResponse::Image(seen) = &answer
             && !DESCRIPTIONS
                 .iter()
                 .any(|label| seen.labels.contains_key(*label))
@@ -108,7 +108,7 @@ impl Source for Distribution {
             Ok((found, ..)) => Err(KeepError::Mismatch(format!(
                 "a manifest with digest {found} for {digest}"
             ))),
-            Err(Answer::Failed(why)) => Err(KeepError::Mismatch(why)),
+            Err(ImageResponse::Failed(why)) => Err(KeepError::Mismatch(why)),
             Err(answer) => Err(unavailable(&answer)),
         }
     }
@@ -119,7 +119,7 @@ impl Source for Distribution {
         digest: &Digest,
         into: mpsc::Sender<Bytes>,
     ) -> Result<(), KeepError> {
-        let ask = Ask::get(self.blob_address(repository, digest), &pull(repository));
+        let ask = RegistryRequest::get(self.blob_address(repository, digest), &pull(repository));
         let status = self.client.stream(&ask, into).await;
         match status
             .map_err(|failure| KeepError::Unavailable(failure.to_string()))?
@@ -151,9 +151,9 @@ impl Source for Distribution {
     }
 }
 
-fn unavailable(answer: &Answer) -> KeepError {
+fn unavailable(answer: &ImageResponse) -> KeepError {
     KeepError::Unavailable(match answer {
-        Answer::Refusal { status, errors } => match errors.first() {
+        ImageResponse::Refusal { status, errors } => match errors.first() {
             Some(error) => format!(
                 "the registry answered {status} {}: {}",
                 error.code, error.message
@@ -170,23 +170,23 @@ impl Distribution {
         &self,
         image: &ImageName,
         known: Option<&str>,
-    ) -> Result<Option<Answer>, Failure> {
+    ) -> Result<Option<ImageResponse>, Failure> {
         let mut ask = self.ask_manifest(&image.repository, &image.track);
         ask.method = Method::HEAD;
         let answer = self.client.ask(&ask).await?;
         let digest = answer.header(CONTENT_DIGEST);
         Ok(match (answer.status.as_u16(), digest) {
             (200, Some(digest)) if self.strangers.has(digest) => {
-                Some(Answer::Image(evidence::Seen {
+                Some(ImageResponse::Image(evidence::Seen {
                     manifest_digest: digest.to_owned(),
                     ..evidence::Seen::default()
                 }))
             }
-            (200, Some(digest)) if Some(digest) == known => Some(Answer::Same),
+            (200, Some(digest)) if Some(digest) == known => Some(ImageResponse::Same),
             (200, _) => None,
             // An answer without a body cannot say what it means, and some servers know no such question.
             (400 | 404 | 405 | 406 | 501, _) => None,
-            (status, _) => Some(Answer::Refusal {
+            (status, _) => Some(ImageResponse::Refusal {
                 status,
                 errors: Vec::new(),
             }),
@@ -194,7 +194,7 @@ impl Distribution {
     }
 
     /// Reads a manifest and what it leads to.
-    pub(super) async fn read(&self, image: &ImageName) -> Result<Answer, Failure> {
+    pub(super) async fn read(&self, image: &ImageName) -> Result<ImageResponse, Failure> {
         let repository = &image.repository;
         let (top, bytes, content_type) = match self.get_manifest(repository, &image.track).await? {
             Ok(got) => got,
@@ -204,7 +204,7 @@ impl Distribution {
         // An index leads to an image, and no further.
         for _ in 0..2 {
             match step(document, &top).map_err(Failure::Garbled)? {
-                Step::Done(seen) => return Ok(Answer::Image(seen)),
+                Step::Done(seen) => return Ok(ImageResponse::Image(seen)),
                 Step::Config(manifest) => {
                     let descriptor = &manifest.config;
                     if descriptor.size > DOCUMENT_BYTES_MAX {
@@ -216,7 +216,7 @@ impl Distribution {
                         Err(answer) => return Ok(answer),
                     };
                     let seen = seen(&top, &manifest, &config, unfit).map_err(Failure::Garbled)?;
-                    return Ok(Answer::Image(seen));
+                    return Ok(ImageResponse::Image(seen));
                 }
                 Step::Manifest(descriptor, why) => {
                     unfit = why;
@@ -236,11 +236,11 @@ impl Distribution {
         Err(Failure::Garbled("an index inside of an index".to_owned()))
     }
 
-    fn ask_manifest(&self, repository: &str, reference: &str) -> Ask {
+    fn ask_manifest(&self, repository: &str, reference: &str) -> RegistryRequest {
         let address = self
             .base
             .below(&format!("/v2/{repository}/manifests/{reference}"));
-        let mut ask = Ask::get(address, &pull(repository));
+        let mut ask = RegistryRequest::get(address, &pull(repository));
         ask.accept = Some(manifest::ACCEPT);
         ask.bytes_max = DOCUMENT_BYTES_MAX;
         ask
@@ -255,7 +255,7 @@ impl Distribution {
         &self,
         repository: &str,
         reference: &str,
-    ) -> Result<Result<(Digest, Bytes, Option<String>), Answer>, Failure> {
+    ) -> Result<Result<(Digest, Bytes, Option<String>), ImageResponse>, Failure> {
         let answer = self
             .client
             .ask(&self.ask_manifest(repository, reference))
@@ -263,7 +263,7 @@ impl Distribution {
         let status = answer.status.as_u16();
         if status != 200 {
             let errors = evidence::errors(&answer.body);
-            return Ok(Err(Answer::Refusal { status, errors }));
+            return Ok(Err(ImageResponse::Refusal { status, errors }));
         }
         let found = Digest::of(&answer.body);
         if let Some(named) = answer.header(CONTENT_DIGEST)
@@ -271,7 +271,7 @@ impl Distribution {
         {
             let why =
                 format!("the registry sent content with digest {found} and called it {named}");
-            return Ok(Err(Answer::Failed(why)));
+            return Ok(Err(ImageResponse::Failed(why)));
         }
         let content_type = answer.header("content-type").map(str::to_owned);
         Ok(Ok((found, answer.body, content_type)))
@@ -282,14 +282,15 @@ impl Distribution {
         &self,
         repository: &str,
         digest: &Digest,
-    ) -> Result<Result<Bytes, Answer>, Failure> {
-        let mut ask = Ask::get(self.blob_address(repository, digest), &pull(repository));
+    ) -> Result<Result<Bytes, ImageResponse>, Failure> {
+        let mut ask =
+            RegistryRequest::get(self.blob_address(repository, digest), &pull(repository));
         ask.bytes_max = DOCUMENT_BYTES_MAX;
         let answer = self.client.ask(&ask).await?;
         let status = answer.status.as_u16();
         if status != 200 {
             let errors = evidence::errors(&answer.body);
-            return Ok(Err(half_there(Answer::Refusal { status, errors })));
+            return Ok(Err(half_there(ImageResponse::Refusal { status, errors })));
         }
         let found = Digest::of(&answer.body);
         if found != *digest {
@@ -300,9 +301,9 @@ impl Distribution {
 }
 
 /// A part of an image is missing whose manifest is there: that proves nothing about the image.
-fn half_there(answer: Answer) -> Answer {
+fn half_there(answer: ImageResponse) -> ImageResponse {
     match answer {
-        Answer::Refusal { status, .. } => Answer::Failed(format!(
+        ImageResponse::Refusal { status, .. } => ImageResponse::Failed(format!(
             "the registry has the image and answered {status} for a part of it"
         )),
         other => other,

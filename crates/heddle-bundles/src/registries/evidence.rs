@@ -15,14 +15,14 @@
 use std::collections::BTreeMap;
 
 use heddle_api::bundle::MarkReason;
-use heddle_api::evidence::{Found, ImageName, Verdict};
+use heddle_api::evidence::{Found, ImageEvidence, ImageName};
 use serde::Deserialize;
 
 use super::label;
 
 /// What a registry said about one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ImageResponse {
     /// It has the digest that is known.
     Same,
     /// It is there, all of it verified.
@@ -33,7 +33,7 @@ pub enum Answer {
     Failed(String),
 }
 
-impl Answer {
+impl ImageResponse {
     /// A list that is known to be whole does not have it; perhaps it has other tags of the repository.
     pub(super) fn not_listed(repository_is_there: bool, message: String) -> Self {
         let code = if repository_is_there {
@@ -90,33 +90,33 @@ pub struct Circumstances<'a> {
 
 /// What an answer proves.
 #[must_use]
-pub fn classify(answer: Answer, circumstances: Circumstances<'_>) -> Verdict {
+pub fn classify(answer: ImageResponse, circumstances: Circumstances<'_>) -> ImageEvidence {
     match answer {
-        Answer::Same => Verdict::Unchanged,
-        Answer::Image(seen) => judge(seen, circumstances),
-        Answer::Refusal { status, errors } => refused(status, &errors, circumstances),
-        Answer::Failed(why) => Verdict::Unknown { why },
+        ImageResponse::Same => ImageEvidence::Unchanged,
+        ImageResponse::Image(seen) => judge(seen, circumstances),
+        ImageResponse::Refusal { status, errors } => refused(status, &errors, circumstances),
+        ImageResponse::Failed(why) => ImageEvidence::Unknown { why },
     }
 }
 
-fn judge(seen: Seen, circumstances: Circumstances<'_>) -> Verdict {
+fn judge(seen: Seen, circumstances: Circumstances<'_>) -> ImageEvidence {
     let digest = seen.state_digest.clone();
     let digest = digest.unwrap_or_else(|| seen.manifest_digest.clone());
     let described = match label::describe(&seen.labels, &circumstances.image.track) {
         Ok(Some(described)) => described,
         Ok(None) => {
             let why = "the image has no label with a description of a bundle".to_owned();
-            return Verdict::Absent {
+            return ImageEvidence::Absent {
                 reason: MarkReason::NotABundle,
                 why,
             };
         }
-        Err(why) => return Verdict::Rejected { digest, why },
+        Err(why) => return ImageEvidence::Rejected { digest, why },
     };
     if let Some(why) = seen.unfit {
-        return Verdict::Rejected { digest, why };
+        return ImageEvidence::Rejected { digest, why };
     }
-    Verdict::Present(Box::new(Found {
+    ImageEvidence::Present(Box::new(Found {
         manifest_digest: seen.manifest_digest,
         state_digest: seen.state_digest,
         config_digest: seen.config_digest,
@@ -132,12 +132,12 @@ const MANIFEST_UNKNOWN: &str = "MANIFEST_UNKNOWN";
 /// The registry knows no such repository, and says so itself.
 const NAME_UNKNOWN: &str = "NAME_UNKNOWN";
 
-fn refused(status: u16, errors: &[Refused], circumstances: Circumstances<'_>) -> Verdict {
+fn refused(status: u16, errors: &[Refused], circumstances: Circumstances<'_>) -> ImageEvidence {
     let said = match errors.first() {
         Some(error) => format!("{status} {}: {}", error.code, error.message),
         None => format!("{status}"),
     };
-    let unknown = |because: &str| Verdict::Unknown {
+    let unknown = |because: &str| ImageEvidence::Unknown {
         why: format!("the registry answered {said}{because}"),
     };
     if status != 404 {
@@ -166,7 +166,7 @@ fn refused(status: u16, errors: &[Refused], circumstances: Circumstances<'_>) ->
         MarkReason::TagRemoved
     };
     let why = format!("the registry answered {said}");
-    Verdict::Absent { reason, why }
+    ImageEvidence::Absent { reason, why }
 }
 
 /// Reads the errors out of a body; none if it is not a registry's.

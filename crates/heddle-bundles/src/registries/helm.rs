@@ -36,10 +36,10 @@ use self::index::{INDEX_BYTES_MAX, Index};
 use self::offer::Offer;
 use super::KeepError;
 use super::address::Address;
-use super::ask::Ask;
+use super::ask::RegistryRequest;
 use super::client::Client;
 use super::distribution::Distribution;
-use super::evidence::{Answer, Seen};
+use super::evidence::{ImageResponse, Seen};
 use super::label::DESCRIPTIONS;
 use super::reference::{Reference, Version};
 use super::source::{Listing, Source};
@@ -114,7 +114,7 @@ async fn fetch(
     let address = base.below("/index.yaml");
     let key = address.to_string();
     let remembered = indexes.0.lock().get(&key).cloned();
-    let mut ask = Ask::get(address, "");
+    let mut ask = RegistryRequest::get(address, "");
     ask.bytes_max = INDEX_BYTES_MAX as u64;
     if let Some(remembered) = &remembered {
         ask.conditions = remembered.conditions.clone();
@@ -164,22 +164,26 @@ async fn resolve(images: &Distribution, runner: &Reference) -> Result<Seen, Trou
     };
     let name = format!("runner {}:{}", runner.location(), runner.version);
     let found = match images.read(&image).await {
-        Ok(Answer::Image(seen)) => seen,
-        Ok(Answer::Refusal {
+        Ok(ImageResponse::Image(seen)) => seen,
+        Ok(ImageResponse::Refusal {
             status: 401 | 403, ..
         }) => {
             let why = format!("{name}: its registry wants credentials");
             return Err(Trouble::AuthenticationFailed(why));
         }
-        Ok(Answer::Refusal { status: 404, .. }) => {
+        Ok(ImageResponse::Refusal { status: 404, .. }) => {
             return Err(Trouble::Misconfigured(format!("{name} is not there")));
         }
-        Ok(Answer::Refusal { status, .. }) => {
+        Ok(ImageResponse::Refusal { status, .. }) => {
             let why = format!("{name}: its registry answered {status}");
             return Err(Trouble::Unreachable(why));
         }
-        Ok(Answer::Same) => return Err(Trouble::Unreachable(format!("{name} was not read"))),
-        Ok(Answer::Failed(why)) => return Err(Trouble::Unreachable(format!("{name}: {why}"))),
+        Ok(ImageResponse::Same) => {
+            return Err(Trouble::Unreachable(format!("{name} was not read")));
+        }
+        Ok(ImageResponse::Failed(why)) => {
+            return Err(Trouble::Unreachable(format!("{name}: {why}")));
+        }
         Err(failure) => return Err(Trouble::Unreachable(format!("{name}: {failure}"))),
     };
     match &runner.version {
@@ -209,13 +213,13 @@ impl Source for Charts {
         Ok(releases.map(|release| release.spelled.clone()).collect())
     }
 
-    async fn look(&self, image: &ImageName, known: Option<&str>) -> Answer {
+    async fn look(&self, image: &ImageName, known: Option<&str>) -> ImageResponse {
         let ImageName { repository, track } = image;
         let missing = |is_there: bool, what: &str| {
             if self.index.is_whole {
-                Answer::not_listed(is_there, format!("the index has no {what}"))
+                ImageResponse::not_listed(is_there, format!("the index has no {what}"))
             } else {
-                Answer::Failed(format!("the index, as far as it goes, has no {what}"))
+                ImageResponse::Failed(format!("the index, as far as it goes, has no {what}"))
             }
         };
         let Some(chart) = self.index.charts.get(repository) else {
@@ -230,7 +234,7 @@ impl Source for Charts {
         let Some(release) = release else {
             if is_default {
                 let why = format!("no version of chart {repository} can be compared with others");
-                return Answer::Failed(why);
+                return ImageResponse::Failed(why);
             }
             return missing(true, &format!("version {track} of chart {repository}"));
         };
@@ -245,12 +249,12 @@ impl Source for Charts {
         let description = offer.description().to_string();
         let state = Digest::of(format!("{}\n{description}", self.runner_digest).as_bytes());
         if known == Some(state.as_str()) {
-            return Answer::Same;
+            return ImageResponse::Same;
         }
         let mut labels = self.runner.labels.clone();
         labels.retain(|label, _| !DESCRIPTIONS.contains(&label.as_str()));
         labels.insert(DESCRIPTIONS[0].to_owned(), STANDARD.encode(description));
-        Answer::Image(Seen {
+        ImageResponse::Image(Seen {
             state_digest: Some(state.to_string()),
             labels,
             ..self.runner.clone()

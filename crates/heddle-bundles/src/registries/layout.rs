@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::KeepError;
 use super::address::{is_repository, is_tag};
-use super::evidence::Answer;
+use super::evidence::ImageResponse;
 use super::source::{Listing, Source, Step, seen, step};
 use crate::images::manifest::{self, DOCUMENT_BYTES_MAX, Descriptor, LISTING_BYTES_MAX};
 use crate::images::{Digest, tree};
@@ -77,7 +77,7 @@ impl Layout {
         Ok(read.into())
     }
 
-    async fn read(&self, top: &Descriptor) -> Result<Answer, String> {
+    async fn read(&self, top: &Descriptor) -> Result<ImageResponse, String> {
         let document = |descriptor: Descriptor| async move {
             let read = self.document(&descriptor.digest).await;
             let bytes =
@@ -87,12 +87,17 @@ impl Layout {
         let (mut unfit, mut found) = (None, document(top.clone()).await?);
         for _ in 0..2 {
             match step(found, &top.digest)? {
-                Step::Done(seen) => return Ok(Answer::Image(seen)),
+                Step::Done(seen) => return Ok(ImageResponse::Image(seen)),
                 Step::Config(image) => {
                     let config = self.document(&image.config.digest).await;
                     let config = config
                         .map_err(|error| format!("cannot read the configuration: {error}"))?;
-                    return Ok(Answer::Image(seen(&top.digest, &image, &config, unfit)?));
+                    return Ok(ImageResponse::Image(seen(
+                        &top.digest,
+                        &image,
+                        &config,
+                        unfit,
+                    )?));
                 }
                 Step::Manifest(descriptor, why) => {
                     unfit = why;
@@ -149,16 +154,18 @@ impl Source for Layout {
         Ok(tags.map(str::to_owned).collect())
     }
 
-    async fn look(&self, image: &ImageName, known: Option<&str>) -> Answer {
+    async fn look(&self, image: &ImageName, known: Option<&str>) -> ImageResponse {
         let Some(descriptor) = self.images.get(image) else {
             let repository_is_there = self.tags_of(&image.repository).next().is_some();
             let message = format!("the index does not name {image}");
-            return Answer::not_listed(repository_is_there, message);
+            return ImageResponse::not_listed(repository_is_there, message);
         };
         if Some(descriptor.digest.as_str()) == known {
-            return Answer::Same;
+            return ImageResponse::Same;
         }
-        self.read(descriptor).await.unwrap_or_else(Answer::Failed)
+        self.read(descriptor)
+            .await
+            .unwrap_or_else(ImageResponse::Failed)
     }
 
     async fn manifest(&self, _repository: &str, digest: &Digest) -> Result<Bytes, KeepError> {

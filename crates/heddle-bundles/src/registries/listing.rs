@@ -8,7 +8,7 @@ use http::Method;
 use serde::Deserialize;
 
 use super::address::{Address, is_repository};
-use super::ask::{Answer, Ask, Failure};
+use super::ask::{Failure, RegistryRequest, RegistryResponse};
 use super::client::Client;
 use super::evidence;
 use super::source::Listing;
@@ -175,7 +175,7 @@ impl Lister {
         } else {
             ""
         };
-        let mut ask = Ask::get(address.clone(), scope);
+        let mut ask = RegistryRequest::get(address.clone(), scope);
         ask.bytes_max = PAGE_BYTES_MAX;
         ask.accept = Some("application/json");
         let answer = client.ask(&ask).await.map_err(Stopped::Failed)?;
@@ -200,7 +200,7 @@ impl Lister {
     }
 
     /// Takes a page apart.
-    fn read(&self, answer: &Answer) -> Result<Page, String> {
+    fn read(&self, answer: &RegistryResponse) -> Result<Page, String> {
         match self.kind {
             Kind::Catalog => read_catalog(answer, self.page),
             Kind::DockerHub => read_hub(&answer.body, self.org.as_deref()),
@@ -226,7 +226,7 @@ pub(super) async fn tags(
     let mut address = first.clone().with("n", &TAGS_PAGE.to_string());
     let mut found = Vec::new();
     for _ in 0..TAGS_PAGES_MAX {
-        let mut ask = Ask::get(address.clone(), scope);
+        let mut ask = RegistryRequest::get(address.clone(), scope);
         ask.bytes_max = PAGE_BYTES_MAX;
         ask.accept = Some("application/json");
         let answer = client.ask(&ask).await.map_err(Stopped::Failed)?;
@@ -270,7 +270,7 @@ fn json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| format!("the page cannot be read: {error}"))
 }
 
-fn read_catalog(answer: &Answer, size: usize) -> Result<Page, String> {
+fn read_catalog(answer: &RegistryResponse, size: usize) -> Result<Page, String> {
     #[derive(Deserialize)]
     struct Catalog {
         repositories: Option<Vec<String>>,
@@ -379,7 +379,7 @@ pub(super) async fn open_hub(
     struct Session {
         token: String,
     }
-    let mut ask = Ask::new(Method::POST, base.below("/v2/users/login"), "");
+    let mut ask = RegistryRequest::new(Method::POST, base.below("/v2/users/login"), "");
     ask.content_type = Some("application/json".to_owned());
     ask.body = serde_json::json!({"username": username, "password": password})
         .to_string()

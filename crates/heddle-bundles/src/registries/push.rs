@@ -9,13 +9,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use heddle_api::evidence::{ImageName, Verdict};
+use heddle_api::evidence::{ImageEvidence, ImageName};
 use heddle_rt::Vfs;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::address::{is_repository, is_tag};
-use super::evidence::{Answer, Circumstances, classify};
+use super::evidence::{Circumstances, ImageResponse, classify};
 use super::layout::{REF_NAME, blob_path, image_name};
 use super::source::seen;
 use crate::images::manifest::{self, Descriptor, Document, LISTING_BYTES_MAX, LISTING_ENTRIES_MAX};
@@ -41,9 +41,9 @@ fn doing(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io { what, source }
 }
 
-/// What was pushed. Cheap to clone; clones are the same shelf.
+/// What was pushed. Cheap to clone; clones are the same store.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct PushStore {
     inner: Arc<Inner>,
 }
 
@@ -55,7 +55,7 @@ struct Inner {
     writing: Mutex<()>,
 }
 
-impl Shelf {
+impl PushStore {
     /// Opens the directory, and makes it an empty layout if it is none.
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Self, Error> {
         let opening = || -> io::Result<()> {
@@ -244,7 +244,7 @@ pub(super) fn check(name: &ImageName, image: &Image) -> Result<(), String> {
             "the manifest does not describe the configuration and layers it came with".to_owned(),
         );
     }
-    let answer = Answer::Image(seen(
+    let answer = ImageResponse::Image(seen(
         &Digest::of(&image.manifest),
         &document,
         &image.config,
@@ -257,11 +257,11 @@ pub(super) fn check(name: &ImageName, image: &Image) -> Result<(), String> {
         listed: None,
     };
     match classify(answer, circumstances) {
-        Verdict::Present(_) => Ok(()),
-        Verdict::Rejected { why, .. } | Verdict::Absent { why, .. } | Verdict::Unknown { why } => {
-            Err(why)
-        }
-        Verdict::Unchanged => Err("nothing was known of it".to_owned()),
+        ImageEvidence::Present(_) => Ok(()),
+        ImageEvidence::Rejected { why, .. }
+        | ImageEvidence::Absent { why, .. }
+        | ImageEvidence::Unknown { why } => Err(why),
+        ImageEvidence::Unchanged => Err("nothing was known of it".to_owned()),
     }
 }
 

@@ -7,7 +7,7 @@ use heddle_api::evidence::{ImageName, Trouble};
 use tokio::sync::mpsc;
 
 use super::KeepError;
-use super::evidence::{Answer, Seen};
+use super::evidence::{ImageResponse, Seen};
 use crate::images::manifest::{self, Descriptor, Document, Manifest};
 use crate::images::{Config, Digest};
 
@@ -20,7 +20,11 @@ pub(super) trait Source: Sync {
     fn tags(&self, repository: &str) -> impl Future<Output = Result<Vec<String>, String>> + Send;
 
     /// What there is to say about one image. `known` is the digest that was seen last.
-    fn look(&self, image: &ImageName, known: Option<&str>) -> impl Future<Output = Answer> + Send;
+    fn look(
+        &self,
+        image: &ImageName,
+        known: Option<&str>,
+    ) -> impl Future<Output = ImageResponse> + Send;
 
     /// A manifest by its digest, verified.
     fn manifest(

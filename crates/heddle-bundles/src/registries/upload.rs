@@ -5,7 +5,7 @@ use heddle_api::evidence::ImageName;
 use http::{Method, StatusCode};
 
 use super::address::Address;
-use super::ask::{Answer, Ask, Failure};
+use super::ask::{Failure, RegistryRequest, RegistryResponse};
 use super::client::Client;
 use super::{evidence, push};
 use crate::images::manifest::OCI_MANIFEST;
@@ -51,7 +51,7 @@ pub(super) async fn upload(
     }
     let digest = Digest::of(&image.manifest);
     let address = base.below(&format!("/v2/{repository}/manifests/{}", name.track));
-    let mut ask = Ask::new(Method::PUT, address, &upload.scope);
+    let mut ask = RegistryRequest::new(Method::PUT, address, &upload.scope);
     ask.content_type = Some(OCI_MANIFEST.to_owned());
     ask.body = image.manifest.clone();
     expect(&client.ask(&ask).await?, StatusCode::CREATED)?;
@@ -72,7 +72,7 @@ impl Upload<'_> {
         let there = self.base.below(&format!("/v2/{repository}/blobs/{digest}"));
         let head = self
             .client
-            .ask(&Ask::new(Method::HEAD, there, &self.scope))
+            .ask(&RegistryRequest::new(Method::HEAD, there, &self.scope))
             .await?;
         if head.status == StatusCode::OK {
             return Ok(());
@@ -80,12 +80,16 @@ impl Upload<'_> {
         let start = self.base.below(&format!("/v2/{repository}/blobs/uploads/"));
         let started = self
             .client
-            .ask(&Ask::new(Method::POST, start.clone(), &self.scope))
+            .ask(&RegistryRequest::new(
+                Method::POST,
+                start.clone(),
+                &self.scope,
+            ))
             .await?;
         expect(&started, StatusCode::ACCEPTED)?;
         let location = started.header("location").unwrap_or_default();
         let place = start.follow(location).map_err(PushError::Refused)?;
-        let mut ask = Ask::new(
+        let mut ask = RegistryRequest::new(
             Method::PUT,
             place.with("digest", digest.as_str()),
             &self.scope,
@@ -96,7 +100,7 @@ impl Upload<'_> {
     }
 }
 
-fn expect(answer: &Answer, status: StatusCode) -> Result<(), PushError> {
+fn expect(answer: &RegistryResponse, status: StatusCode) -> Result<(), PushError> {
     if answer.status == status {
         return Ok(());
     }

@@ -36,7 +36,7 @@ pub(super) struct RunFiles {
 
 /// What the files of a run prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum RunFilesState {
     /// Nothing of it was executed.
     Fresh,
     Running,
@@ -85,20 +85,20 @@ impl RunFiles {
     }
 
     /// The order of questions matters: a run that ends while they are asked is seen as one that ended.
-    pub(super) fn standing(&self) -> io::Result<Standing> {
+    pub(super) fn standing(&self) -> io::Result<RunFilesState> {
         if self.ended().try_exists()? {
-            return Ok(Standing::Ended);
+            return Ok(RunFilesState::Ended);
         }
         if is_locked(&self.lock())? {
-            return Ok(Standing::Running);
+            return Ok(RunFilesState::Running);
         }
         if self.ended().try_exists()? {
-            return Ok(Standing::Ended);
+            return Ok(RunFilesState::Ended);
         }
         Ok(if self.started().try_exists()? {
-            Standing::Abandoned
+            RunFilesState::Abandoned
         } else {
-            Standing::Fresh
+            RunFilesState::Fresh
         })
     }
 

@@ -24,11 +24,11 @@ use nix::unistd::{Gid, Uid, chown, geteuid};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use super::files::{self, RunFiles, Standing};
+use super::files::{self, RunFiles, RunFilesState};
 use super::log::end_of;
 use super::order::{Order, VARIABLES_BYTES_MAX};
 use super::shim::{KNOWN, MINE, PROBE, Probed, read_answer};
-use super::{Capabilities, Options, Program, Refusal, cgroup};
+use super::{Capabilities, Options, Program, SandboxError, cgroup};
 use watch::Watch;
 
 /// What is told with the end of a run that nobody ended.
@@ -56,19 +56,21 @@ pub struct Runner {
 
 impl Runner {
     /// Opens a directory of runs, with those that are under way in it.
-    pub fn open(mut options: Options, clock: Clock, chance: Chance) -> Result<Self, Refusal> {
+    pub fn open(mut options: Options, clock: Clock, chance: Chance) -> Result<Self, SandboxError> {
         let directory = options.directory.clone();
         if options.shim.is_empty() {
-            return Err(Refusal::Invalid("there is no command for shims".to_owned()));
+            return Err(SandboxError::Invalid(
+                "there is no command for shims".to_owned(),
+            ));
         }
         for name in ["runs", "data", "archives", "logs", "trash", "probe"] {
-            files::make_private(&directory.join(name)).map_err(Refusal::io(format!(
+            files::make_private(&directory.join(name)).map_err(SandboxError::io(format!(
                 "make {name} in {}",
                 directory.display()
             )))?;
         }
         options.directory = std::path::absolute(&directory)
-            .map_err(Refusal::io(format!("find {}", directory.display())))?;
+            .map_err(SandboxError::io(format!("find {}", directory.display())))?;
         let runner = Self {
             options,
             clock,
@@ -79,10 +81,10 @@ impl Runner {
         let rules = &runner.options.network;
         rules
             .write(&runner.place(NETWORK_RULES))
-            .map_err(Refusal::io("write the rules of the network"))?;
+            .map_err(SandboxError::io("write the rules of the network"))?;
         runner.empty_trash();
         runner.bound_archives();
-        for id in files::names(&runner.place("runs")).map_err(Refusal::io("list runs"))? {
+        for id in files::names(&runner.place("runs")).map_err(SandboxError::io("list runs"))? {
             // One that cannot be read keeps nobody from the others; whoever looks at it is told.
             if let Err(error) = runner.look(&id) {
                 tracing::warn!(run = id, %error, "a run cannot be read");
@@ -92,14 +94,16 @@ impl Runner {
     }
 
     /// Finds out whether sandboxes can be made here.
-    pub fn check(&self) -> Result<Capabilities, Refusal> {
+    pub fn check(&self) -> Result<Capabilities, SandboxError> {
         let mut able = self.able.lock();
         if let Some(capabilities) = *able {
             return Ok(capabilities);
         }
         let mut command = self.shim(&self.place("probe"));
         command.env(PROBE, self.options.user.to_string());
-        let output = command.output().map_err(Refusal::io("start the shim"))?;
+        let output = command
+            .output()
+            .map_err(SandboxError::io("start the shim"))?;
         let is_root = geteuid().is_root();
         let line = String::from_utf8_lossy(&output.stdout);
         match read_answer(&line) {
@@ -113,7 +117,7 @@ impl Runner {
                 *able = Some(found);
                 Ok(found)
             }
-            Probed::Refused(why) => Err(Refusal::Unable {
+            Probed::Refused(why) => Err(SandboxError::Unable {
                 why,
                 remedy: remedy(is_root),
             }),
@@ -122,11 +126,11 @@ impl Runner {
 
     /// Starts a run, unless it was started before. Once this has answered well the run is under way or over; after an error
     /// nothing ran.
-    pub fn start(&self, run: &Run, root: &Path, program: &Program) -> Result<(), Refusal> {
+    pub fn start(&self, run: &Run, root: &Path, program: &Program) -> Result<(), SandboxError> {
         let run_files = self.files(&run.id)?;
         let what = || format!("start run {}", run.id);
         check_run(run)?;
-        if run_files.standing().map_err(Refusal::io(what()))? != Standing::Fresh {
+        if run_files.standing().map_err(SandboxError::io(what()))? != RunFilesState::Fresh {
             return Ok(());
         }
         self.check()?;
@@ -142,7 +146,7 @@ impl Runner {
         };
         files::make_private(&run_files.directory)
             .and_then(|()| self.launch(&run_files, &order))
-            .map_err(Refusal::io(what()))?;
+            .map_err(SandboxError::io(what()))?;
         self.watch.follow(&run.id, &run.instance, run_files);
         Ok(())
     }
@@ -187,31 +191,33 @@ impl Runner {
     }
 
     /// How a run stands.
-    pub fn look(&self, id: &str) -> Result<RunState, Refusal> {
+    pub fn look(&self, id: &str) -> Result<RunState, SandboxError> {
         let run_files = self.files(id)?;
         let what = || format!("look at run {id}");
-        Ok(match run_files.standing().map_err(Refusal::io(what()))? {
-            Standing::Fresh => RunState::Unheard,
-            Standing::Running => {
-                self.follow(id, &run_files);
-                RunState::Running {
-                    progress: run_files.read_progress(),
+        Ok(
+            match run_files.standing().map_err(SandboxError::io(what()))? {
+                RunFilesState::Fresh => RunState::Unheard,
+                RunFilesState::Running => {
+                    self.follow(id, &run_files);
+                    RunState::Running {
+                        progress: run_files.read_progress(),
+                    }
                 }
-            }
-            Standing::Ended => {
-                let end = run_files.read_ended().map_err(Refusal::io(what()))?;
-                RunState::Ended(Box::new(end))
-            }
-            Standing::Abandoned => {
-                self.clean_up(&run_files);
-                let log = self.log(id)?;
-                RunState::Ended(Box::new(RunEnd {
-                    outcome: Outcome::Interrupted,
-                    dashboard_url: None,
-                    log_tail: end_of(&log, TAIL_BYTES_MAX).to_owned(),
-                }))
-            }
-        })
+                RunFilesState::Ended => {
+                    let end = run_files.read_ended().map_err(SandboxError::io(what()))?;
+                    RunState::Ended(Box::new(end))
+                }
+                RunFilesState::Abandoned => {
+                    self.clean_up(&run_files);
+                    let log = self.log(id)?;
+                    RunState::Ended(Box::new(RunEnd {
+                        outcome: Outcome::Interrupted,
+                        dashboard_url: None,
+                        log_tail: end_of(&log, TAIL_BYTES_MAX).to_owned(),
+                    }))
+                }
+            },
+        )
     }
 
     /// Follows a run that somebody else started, an earlier server as a rule.
@@ -237,32 +243,34 @@ impl Runner {
     }
 
     /// The credentials that a run which succeeded handed out, if it did.
-    pub fn credentials(&self, id: &str) -> Result<Option<Map<String, Value>>, Refusal> {
+    pub fn credentials(&self, id: &str) -> Result<Option<Map<String, Value>>, SandboxError> {
         let run_files = self.files(id)?;
         let what = || format!("read the credentials of run {id}");
-        if self.standing(id)? != Standing::Ended {
+        if self.standing(id)? != RunFilesState::Ended {
             return Ok(None);
         }
-        run_files.read_credentials().map_err(Refusal::io(what()))
+        run_files
+            .read_credentials()
+            .map_err(SandboxError::io(what()))
     }
 
     /// Has a run killed with all its processes, soon. It ends as cancelled unless it ended before.
-    pub fn cancel(&self, id: &str) -> Result<(), Refusal> {
+    pub fn cancel(&self, id: &str) -> Result<(), SandboxError> {
         let run_files = self.files(id)?;
         if !run_files.directory.exists() {
             return Ok(());
         }
         files::write_whole(&run_files.cancelled(), b"")
-            .map_err(Refusal::io(format!("cancel run {id}")))
+            .map_err(SandboxError::io(format!("cancel run {id}")))
     }
 
     /// Forgets a run that ended: its secrets, its outcome. Its log stays for a while.
-    pub fn forget(&self, id: &str) -> Result<(), Refusal> {
+    pub fn forget(&self, id: &str) -> Result<(), SandboxError> {
         let run_files = self.files(id)?;
         match self.standing(id)? {
-            Standing::Running => return Err(Refusal::Busy(id.to_owned())),
-            Standing::Abandoned | Standing::Fresh => self.clean_up(&run_files),
-            Standing::Ended => {}
+            RunFilesState::Running => return Err(SandboxError::Busy(id.to_owned())),
+            RunFilesState::Abandoned | RunFilesState::Fresh => self.clean_up(&run_files),
+            RunFilesState::Ended => {}
         }
         self.watch.leave(id);
         self.keep_log(id, &run_files)?;
@@ -270,10 +278,10 @@ impl Runner {
     }
 
     /// Removes what an instance kept from action to action. What it put into `archive` is kept among the archives.
-    pub fn forget_instance(&self, instance: &str) -> Result<(), Refusal> {
+    pub fn forget_instance(&self, instance: &str) -> Result<(), SandboxError> {
         check_name(instance)?;
         if let Some(id) = self.watch.under_way(instance) {
-            return Err(Refusal::Busy(id));
+            return Err(SandboxError::Busy(id));
         }
         let data = self.place("data").join(instance);
         self.keep_archive(instance, &data)?;
@@ -281,14 +289,16 @@ impl Runner {
     }
 
     /// What a run printed, within bounds and without secrets as far as they are known. Empty when nothing is kept.
-    pub fn log(&self, id: &str) -> Result<String, Refusal> {
+    pub fn log(&self, id: &str) -> Result<String, SandboxError> {
         let run_files = self.files(id)?;
         let kept = self.place("logs").join(id);
         for path in [run_files.log(), kept] {
             match files::read_bounded(&path, LOG_BYTES_MAX) {
                 Ok(bytes) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(Refusal::io(format!("read the log of run {id}"))(error)),
+                Err(error) => {
+                    return Err(SandboxError::io(format!("read the log of run {id}"))(error));
+                }
             }
         }
         Ok(String::new())
@@ -303,20 +313,20 @@ impl Runner {
         self.options.directory.join(name)
     }
 
-    fn files(&self, id: &str) -> Result<RunFiles, Refusal> {
+    fn files(&self, id: &str) -> Result<RunFiles, SandboxError> {
         check_name(id)?;
         Ok(RunFiles {
             directory: self.place("runs").join(id),
         })
     }
 
-    fn standing(&self, id: &str) -> Result<Standing, Refusal> {
+    fn standing(&self, id: &str) -> Result<RunFilesState, SandboxError> {
         let standing = self.files(id)?.standing();
-        standing.map_err(Refusal::io(format!("look at run {id}")))
+        standing.map_err(SandboxError::io(format!("look at run {id}")))
     }
 
     /// The directory that is the instance's own, and its program's.
-    fn make_data(&self, instance: &str) -> Result<PathBuf, Refusal> {
+    fn make_data(&self, instance: &str) -> Result<PathBuf, SandboxError> {
         let data = self.place("data").join(instance);
         let (uid, gid) = (
             Uid::from_raw(self.options.user),
@@ -329,19 +339,19 @@ impl Runner {
                 }
                 Ok(())
             })
-            .map_err(Refusal::io(format!(
+            .map_err(SandboxError::io(format!(
                 "make the directory of instance {instance}"
             )))?;
         Ok(data)
     }
 }
 
-fn check_run(run: &Run) -> Result<(), Refusal> {
+fn check_run(run: &Run) -> Result<(), SandboxError> {
     check_name(&run.instance)?;
     let limits = run.limits;
     let disk = limits.disk_bytes.min(limits.disk_files);
     if limits.memory_bytes == 0 || limits.processes == 0 || limits.seconds == 0 || disk == 0 {
-        return Err(Refusal::Invalid(format!(
+        return Err(SandboxError::Invalid(format!(
             "run {} may use nothing at all",
             run.id
         )));
@@ -352,19 +362,19 @@ fn check_run(run: &Run) -> Result<(), Refusal> {
             "run {} is told {variables} bytes, of at most {VARIABLES_BYTES_MAX}",
             run.id
         );
-        return Err(Refusal::Invalid(text));
+        return Err(SandboxError::Invalid(text));
     }
     Ok(())
 }
 
 /// Names become names of files: nothing in them leads elsewhere.
-fn check_name(name: &str) -> Result<(), Refusal> {
+fn check_name(name: &str) -> Result<(), SandboxError> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if (1..=63).contains(&name.len()) && name.bytes().all(plain) {
         return Ok(());
     }
     let text = format!("{name:?} is not made of 1 to 63 lower-case letters, digits and dashes");
-    Err(Refusal::Invalid(text))
+    Err(SandboxError::Invalid(text))
 }
 
 fn remedy(is_root: bool) -> &'static str {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heddle_api::evidence::{Credentials, Found, Reading, Trouble, Verdict};
+use heddle_api::evidence::{Credentials, Found, ImageEvidence, Reading, Trouble};
 use heddle_bundles::registries::Fetch;
 use heddle_rt::Tasks;
 use serde_json::{Map, Value, json};
@@ -92,7 +92,7 @@ fn found(reading: &Reading, image: &str) -> Found {
     let mut sightings = reading.sightings.iter();
     let sighting = sightings.find(|it| it.image.to_string() == image).unwrap();
     match &sighting.verdict {
-        Verdict::Present(found) => (**found).clone(),
+        ImageEvidence::Present(found) => (**found).clone(),
         other => panic!("{image}: {other:?}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heddle_api::evidence::{Reading, Verdict};
+use heddle_api::evidence::{ImageEvidence, Reading};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -103,7 +103,7 @@ async fn keeps_the_contract(mut subject: Subject) {
     );
     let mut pinned = None;
     for sighting in &reading.sightings {
-        if let Verdict::Present(found) = &sighting.verdict {
+        if let ImageEvidence::Present(found) = &sighting.verdict {
             let name = found.description["name"].as_str().unwrap();
             assert_eq!(subject.path(name), sighting.image.repository);
             assert_eq!(found.runtime, 1);

@@ -1,6 +1,6 @@
 //! Every row of the evidence table, against the real registry.
 
-use heddle_api::evidence::{Trouble, Verdict};
+use heddle_api::evidence::{ImageEvidence, Trouble};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ async fn four_kinds_of_images_are_present_and_then_unchanged_for_one_question_ea
         present.map(|name| format!("{name}:latest present 1.0.0"))
     );
     for sighting in &first.sightings {
-        let Verdict::Present(found) = &sighting.verdict else {
+        let ImageEvidence::Present(found) = &sighting.verdict else {
             panic!("{sighting:?}")
         };
         assert_eq!(
@@ -219,7 +219,7 @@ async fn an_image_that_is_no_bundle_any_more_is_absent_and_a_bad_description_is_
             .find(|it| it.image.repository == "org/other")
             .unwrap();
         assert!(
-            matches!(&other.verdict, Verdict::Rejected { digest, .. } if *digest == bad.digest()),
+            matches!(&other.verdict, ImageEvidence::Rejected { digest, .. } if *digest == bad.digest()),
             "{other:?}"
         );
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
-use heddle_api::evidence::{Credentials, ImageName, Known, Reading, Verdict};
+use heddle_api::evidence::{Credentials, ImageEvidence, ImageName, Known, Reading};
 use heddle_api::registry::RegistrySpec;
 use heddle_bundles::images::{self, Store};
-use heddle_bundles::registries::{Options, Patience, Registries, Request, push::Shelf};
+use heddle_bundles::registries::{Options, Patience, Registries, Request, push::PushStore};
 use heddle_rt::net::dial::Network;
 use heddle_rt::net::egress::Egress;
 use heddle_rt::{Chance, Clock, DiskVfs, OnError, Tasks};
@@ -477,7 +477,7 @@ impl Reader {
         let tasks = Tasks::new("test");
         let clock = Clock::system();
         let store = Store::open(&dir.path().join("images"), images::Limits::default()).unwrap();
-        let shelf = Shelf::open(Arc::new(DiskVfs), &dir.path().join("pushed")).unwrap();
+        let shelf = PushStore::open(Arc::new(DiskVfs), &dir.path().join("pushed")).unwrap();
         let registries = Registries::new(Options {
             tasks: tasks.clone(),
             connect: Arc::new(Network::new(clock.clone(), Egress::default())),
@@ -550,18 +550,18 @@ pub(crate) fn known(text: &str, digest: &str) -> Known {
 
 /// What a reading found, in words and in order.
 pub(crate) fn words(reading: &Reading) -> Vec<String> {
-    let word = |verdict: &Verdict| match verdict {
-        Verdict::Unchanged => "unchanged".to_owned(),
-        Verdict::Present(found) => {
+    let word = |verdict: &ImageEvidence| match verdict {
+        ImageEvidence::Unchanged => "unchanged".to_owned(),
+        ImageEvidence::Present(found) => {
             let version = found
                 .version
                 .as_ref()
                 .map_or("-", |(version, _)| version.as_str());
             format!("present {version}")
         }
-        Verdict::Rejected { .. } => "rejected".to_owned(),
-        Verdict::Absent { reason, .. } => format!("absent {reason:?}"),
-        Verdict::Unknown { .. } => "unknown".to_owned(),
+        ImageEvidence::Rejected { .. } => "rejected".to_owned(),
+        ImageEvidence::Absent { reason, .. } => format!("absent {reason:?}"),
+        ImageEvidence::Unknown { .. } => "unknown".to_owned(),
     };
     let mut words: Vec<String> = reading
         .sightings
@@ -574,8 +574,8 @@ pub(crate) fn words(reading: &Reading) -> Vec<String> {
 
 /// What a reading makes known.
 pub(crate) fn learned(reading: &Reading) -> Vec<Known> {
-    let learn = |sighting: &heddle_api::evidence::Sighting| match &sighting.verdict {
-        Verdict::Present(found) => Some(Known {
+    let learn = |sighting: &heddle_api::evidence::ImageSighting| match &sighting.verdict {
+        ImageEvidence::Present(found) => Some(Known {
             image: sighting.image.clone(),
             digest: Some(found.digest().to_owned()),
         }),

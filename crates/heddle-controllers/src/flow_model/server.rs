@@ -56,7 +56,7 @@ pub(crate) struct Server {
 #[derive(Debug)]
 pub(crate) struct Moved;
 
-type Answer = Result<Option<DynamicObject>, Moved>;
+type WriteResult = Result<Option<DynamicObject>, Moved>;
 
 impl Server {
     /// An object as a user creates it.
@@ -114,7 +114,7 @@ impl Server {
     }
 
     /// Carries a step out as a server would.
-    pub(crate) fn carry_out(&mut self, step: Step, planted: Planted) -> Answer {
+    pub(crate) fn carry_out(&mut self, step: Step, planted: Planted) -> WriteResult {
         let step = careless(step, planted);
         let resource = match &step {
             Step::Apply { resource, .. }
@@ -330,7 +330,7 @@ fn careless(mut step: Step, planted: Planted) -> Step {
     step
 }
 
-fn write<K>(kept: &mut Kept<K>, numbers: &mut u64, step: Step) -> Answer
+fn write<K>(kept: &mut Kept<K>, numbers: &mut u64, step: Step) -> WriteResult
 where
     K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone,
 {

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use heddle_api::Bundle;
 use heddle_api::bundle::{Absence, BundleSpec, MarkReason, Seen};
 use heddle_api::bundle_revision::BundleRevisionSpec;
-use heddle_api::evidence::{Found, ImageName, Known, Reading, Verdict};
+use heddle_api::evidence::{Found, ImageEvidence, ImageName, Known, Reading};
 
 use heddle_api::names;
 use heddle_api::registry::{IdScheme, RegistrySpec, Suspicion};
@@ -136,17 +136,19 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn take_in(&mut self, image: &ImageName, verdict: &Verdict) {
+    fn take_in(&mut self, image: &ImageName, verdict: &ImageEvidence) {
         let bundle = self.known.get(image).copied();
         match (verdict, bundle) {
-            (Verdict::Unchanged, Some(bundle)) => {
+            (ImageEvidence::Unchanged, Some(bundle)) => {
                 let seen = seen_of(bundle);
                 self.see(bundle, seen);
             }
-            (Verdict::Unchanged, None) => self.judged.counts.unknown += 1,
-            (Verdict::Present(found), _) => self.present(image, bundle, found),
-            (Verdict::Rejected { digest, why }, _) => self.rejected(image, bundle, digest, why),
-            (Verdict::Absent { reason, why }, Some(bundle)) => {
+            (ImageEvidence::Unchanged, None) => self.judged.counts.unknown += 1,
+            (ImageEvidence::Present(found), _) => self.present(image, bundle, found),
+            (ImageEvidence::Rejected { digest, why }, _) => {
+                self.rejected(image, bundle, digest, why)
+            }
+            (ImageEvidence::Absent { reason, why }, Some(bundle)) => {
                 if self.case.reading.trouble.is_some() {
                     self.unknown(image, &format!("not believed of a reading in part: {why}"));
                 } else {
@@ -155,11 +157,11 @@ impl<'a> Judge<'a> {
                 }
             }
             // Such as a tag that somebody asked for by name.
-            (Verdict::Absent { why, .. }, None) => {
+            (ImageEvidence::Absent { why, .. }, None) => {
                 self.judged.counts.absent += 1;
                 self.error(image, why);
             }
-            (Verdict::Unknown { why }, _) => self.unknown(image, why),
+            (ImageEvidence::Unknown { why }, _) => self.unknown(image, why),
         }
     }
 

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use heddle_api::application::{Application, ENTRY_API, Entry, Service};
-use heddle_api::offer::{self, Mode, Register, Standing};
+use heddle_api::offer::{self, Mode, OfferState, Register};
 use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
 
@@ -63,12 +63,12 @@ pub(super) fn offerings<'a>(
         let standings = register.standings(application);
         let services = application.spec.services.iter().zip(standings);
         // What means somebody else's service is not known here at all.
-        let kept = services.filter(|(_, lifecycle)| *lifecycle != Standing::Displaced);
+        let kept = services.filter(|(_, lifecycle)| *lifecycle != OfferState::Displaced);
         let leaving = application.metadata.deletion_timestamp.is_some();
         let kept = kept.map(|(service, lifecycle)| Kept {
             application,
             service,
-            withdrawn: leaving || lifecycle != Standing::Offered,
+            withdrawn: leaving || lifecycle != OfferState::Offered,
         });
         match rules.mode {
             Mode::PerService => offerings.extend(kept.map(|kept| of_service(&kept, rules))),

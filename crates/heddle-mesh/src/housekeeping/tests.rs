@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn stretches(count: u64) -> Vec<Stretch> {
+fn segments(count: u64) -> Vec<SegmentInfo> {
     (0..count)
-        .map(|number| Stretch {
+        .map(|number| SegmentInfo {
             first: number * 10 + 1,
             next: number * 10 + 11,
             last_at: Timestamp::from_second(i64::try_from(number).unwrap() * 3600).unwrap(),
@@ -24,7 +24,7 @@ fn check(age_hours: u64, bytes_max: u64, single: &[Offset], from: Offset, expect
         from,
     };
     let now = Timestamp::from_second(10 * 3600).unwrap();
-    assert_eq!(removable(&stretches(5), &retention, &needed, now), expected);
+    assert_eq!(removable(&segments(5), &retention, &needed, now), expected);
 }
 
 #[test]

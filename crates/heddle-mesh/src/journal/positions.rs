@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::line::{ConsumerId, Dead, Line, Marked, Routed};
+use super::record::{ConsumerCheckpoint, ConsumerId, Dead, JournalRecord, Routed};
 use super::reply::ReplyFault;
 use crate::log::Offset;
 pub use doubt::Doubt;
@@ -30,7 +30,7 @@ pub struct Positions {
     pub scanned: Offset,
     pub consumers: BTreeMap<ConsumerId, Position>,
     /// Dead letters by name.
-    pub dead: BTreeMap<u64, Rest>,
+    pub dead: BTreeMap<u64, DeadLetterEntry>,
     /// The highest name given to a dead letter so far.
     pub dead_name_last: u64,
     /// The highest id given to a consumer so far.
@@ -62,7 +62,7 @@ pub struct Position {
     pub retrying: BTreeMap<Offset, Retry>,
     /// While it catches up by itself, events below this are counted.
     pub counted_to: Option<Offset>,
-    pub tally: Tally,
+    pub tally: Counters,
     /// Why nothing is sent.
     pub held: Option<String>,
     /// What was known for sure before records were lost.
@@ -110,7 +110,7 @@ impl Retry {
 
 /// What became of a consumer's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct Counters {
     pub matched: u64,
     pub delivered: u64,
     pub dead: u64,
@@ -120,7 +120,7 @@ pub struct Tally {
     pub lost: u64,
 }
 
-impl Tally {
+impl Counters {
     /// What has neither ended nor rests.
     #[must_use]
     pub fn pending(&self) -> u64 {
@@ -136,7 +136,7 @@ impl Tally {
 
 /// A dead letter, without its bytes. Its texts are [`short`]: whole ones are in its record.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rest {
+pub struct DeadLetterEntry {
     pub consumer: ConsumerId,
     pub offset: Offset,
     /// The record of the journal that holds the event.
@@ -170,23 +170,23 @@ pub enum Sink {
 
 impl Positions {
     /// Takes in the lines of one record, in order. `journal` is the record's own offset.
-    pub fn apply(&mut self, journal: Offset, line: &Line) {
+    pub fn apply(&mut self, journal: Offset, line: &JournalRecord) {
         match line {
-            Line::Routed(routed) => self.routed(routed),
-            Line::Mark(mark) => {
+            JournalRecord::Routed(routed) => self.routed(routed),
+            JournalRecord::Checkpoint(mark) => {
                 self.scanned = self.scanned.max(mark.scanned);
                 for marked in &mark.consumers {
                     self.marked(marked);
                 }
             }
-            Line::Redriven {
+            JournalRecord::Redriven {
                 consumer,
                 name,
                 at,
                 offset,
                 ..
             } => self.redriven(*consumer, *name, *offset, *at),
-            Line::Discarded {
+            JournalRecord::Discarded {
                 consumer,
                 name,
                 offset,
@@ -196,7 +196,7 @@ impl Positions {
                 true => drop(self.dead.remove(name)),
                 false => self.discarded(*consumer, *name, *offset),
             },
-            Line::Sunk {
+            JournalRecord::Sunk {
                 name,
                 status,
                 error,
@@ -216,7 +216,7 @@ impl Positions {
         }
     }
 
-    fn about_consumer(&mut self, journal: Offset, line: &Line) {
+    fn about_consumer(&mut self, journal: Offset, line: &JournalRecord) {
         let id = line.consumer().unwrap_or_default();
         self.introduce(id);
         if let Some(offset) = line.offset() {
@@ -227,13 +227,13 @@ impl Positions {
             return;
         };
         match line {
-            Line::Unrouted { at, when, .. } => {
+            JournalRecord::Unrouted { at, when, .. } => {
                 position.unrouted = Some((*at, *when));
                 if let Some(revision) = position.revisions.last_mut() {
                     revision.until = Some(*at);
                 }
             }
-            Line::Forgotten { .. } => {
+            JournalRecord::Forgotten { .. } => {
                 position.tally.removed += position.tally.pending();
                 let left: Vec<u64> = position
                     .retrying
@@ -253,7 +253,7 @@ impl Positions {
                     self.consumers.remove(&id);
                 }
             }
-            Line::Failed {
+            JournalRecord::Failed {
                 attempted,
                 next_at,
                 excused,
@@ -271,38 +271,39 @@ impl Positions {
                 };
                 position.retrying.insert(attempted.offset, retry);
             }
-            Line::Delivered(attempted) => {
+            JournalRecord::Delivered(attempted) => {
                 position.tally.delivered += 1;
                 let left = position.end(attempted.offset);
                 self.forget_record(left);
             }
-            Line::Expired { offset, .. } => {
+            JournalRecord::Expired { offset, .. } => {
                 position.tally.expired += 1;
                 let left = position.end(*offset);
                 self.forget_record(left);
             }
-            Line::Removed { offset, .. } => {
+            JournalRecord::Removed { offset, .. } => {
                 position.tally.removed += 1;
                 let left = position.end(*offset);
                 self.forget_record(left);
             }
-            Line::Dead(dead) if dead.reply.is_some() => self.reply(journal, dead),
-            Line::Dead(dead) => {
+            JournalRecord::Dead(dead) if dead.reply.is_some() => self.reply(journal, dead),
+            JournalRecord::Dead(dead) => {
                 position.tally.dead += 1;
                 let left = position.end(dead.attempted.offset);
                 self.forget_record(left);
                 self.dead_name_last = self.dead_name_last.max(dead.name);
-                self.dead.insert(dead.name, Rest::new(journal, dead));
+                self.dead
+                    .insert(dead.name, DeadLetterEntry::new(journal, dead));
             }
-            Line::Lost { events, .. } => position.tally.lost += events,
-            Line::Held { reason, .. } => {
+            JournalRecord::Lost { events, .. } => position.tally.lost += events,
+            JournalRecord::Held { reason, .. } => {
                 position.held = (!reason.is_empty()).then(|| reason.to_string());
             }
-            Line::Routed(_)
-            | Line::Redriven { .. }
-            | Line::Discarded { .. }
-            | Line::Sunk { .. }
-            | Line::Mark(_) => unreachable!("taken care of before"),
+            JournalRecord::Routed(_)
+            | JournalRecord::Redriven { .. }
+            | JournalRecord::Discarded { .. }
+            | JournalRecord::Sunk { .. }
+            | JournalRecord::Checkpoint(_) => unreachable!("taken care of before"),
         }
     }
 
@@ -339,7 +340,7 @@ impl Positions {
         }
     }
 
-    fn marked(&mut self, marked: &Marked) {
+    fn marked(&mut self, marked: &ConsumerCheckpoint) {
         self.introduce(marked.consumer);
         let Some(position) = self.consumers.get_mut(&marked.consumer) else {
             self.strays += 1;
@@ -387,7 +388,8 @@ impl Positions {
     fn reply(&mut self, journal: Offset, dead: &Dead) {
         if dead.is_kept() {
             self.dead_name_last = self.dead_name_last.max(dead.name);
-            self.dead.insert(dead.name, Rest::new(journal, dead));
+            self.dead
+                .insert(dead.name, DeadLetterEntry::new(journal, dead));
         }
     }
 
@@ -441,7 +443,7 @@ impl Position {
     }
 }
 
-impl Rest {
+impl DeadLetterEntry {
     pub(crate) fn new(journal: Offset, dead: &Dead) -> Self {
         let event = crate::envelope::entry_and_event(&dead.record).ok();
         let part = |of: fn(&crate::event::Event) -> &str| {

@@ -85,7 +85,7 @@ impl BadReply {
     }
 }
 
-/// What marks a dead letter as that of a reply.
+/// What checkpoints a dead letter as that of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadReply {
     pub fault: ReplyFault,

@@ -8,8 +8,10 @@
 
 use jiff::Timestamp;
 
-use super::line::ConsumerId;
-use super::positions::{Position, Positions, Rest, Retry, Revision, Sink, Tally, short};
+use super::positions::{
+    Counters, DeadLetterEntry, Position, Positions, Retry, Revision, Sink, short,
+};
+use super::record::ConsumerId;
 use super::reply::ReplyFault;
 use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
@@ -210,7 +212,7 @@ fn take_position(take: &mut Take<'_>, layout: u32) -> Result<(ConsumerId, Positi
         position.retrying.insert(offset, retry);
     }
     position.counted_to = Some(take.u64()?).filter(|offset| *offset > 0);
-    position.tally = Tally {
+    position.tally = Counters {
         matched: take.u64()?,
         delivered: take.u64()?,
         dead: take.u64()?,
@@ -271,7 +273,7 @@ fn take_revision(take: &mut Take<'_>) -> Result<Revision, Unreadable> {
     Ok(revision)
 }
 
-fn put_rest(out: &mut Vec<u8>, name: u64, rest: &Rest) {
+fn put_rest(out: &mut Vec<u8>, name: u64, rest: &DeadLetterEntry) {
     out.u64(name);
     out.u32(rest.consumer);
     out.u64(rest.offset);
@@ -296,9 +298,9 @@ fn put_rest(out: &mut Vec<u8>, name: u64, rest: &Rest) {
     out.u8(rest.reply.map_or(NO_REPLY, ReplyFault::code));
 }
 
-fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, Rest), Unreadable> {
+fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, DeadLetterEntry), Unreadable> {
     let name = take.u64()?;
-    let mut rest = Rest {
+    let mut rest = DeadLetterEntry {
         consumer: take.u32()?,
         offset: take.u64()?,
         journal: take.u64()?,

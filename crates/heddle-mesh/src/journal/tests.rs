@@ -44,8 +44,8 @@ pub(crate) fn payload(id: &str) -> bytes::Bytes {
         .into()
 }
 
-fn dead(offset: Offset, name: u64) -> Line {
-    Line::Dead(Box::new(Dead {
+fn dead(offset: Offset, name: u64) -> JournalRecord {
+    JournalRecord::Dead(Box::new(Dead {
         attempted: attempted(offset, 3, 500),
         name,
         redrives: 0,
@@ -60,8 +60,8 @@ fn dead(offset: Offset, name: u64) -> Line {
 }
 
 /// A reply to an event that was delivered; without a name there was no room for it.
-fn dead_reply(offset: Offset, name: u64, fault: ReplyFault) -> Line {
-    Line::Dead(Box::new(Dead {
+fn dead_reply(offset: Offset, name: u64, fault: ReplyFault) -> JournalRecord {
+    JournalRecord::Dead(Box::new(Dead {
         attempted: attempted(offset, 1, 200),
         name,
         redrives: 0,
@@ -78,8 +78,8 @@ fn dead_reply(offset: Offset, name: u64, fault: ReplyFault) -> Line {
     }))
 }
 
-fn discarded(offset: Offset, name: u64, reply: bool) -> Line {
-    Line::Discarded {
+fn discarded(offset: Offset, name: u64, reply: bool) -> JournalRecord {
+    JournalRecord::Discarded {
         consumer: 1,
         offset,
         name,
@@ -89,8 +89,8 @@ fn discarded(offset: Offset, name: u64, reply: bool) -> Line {
     }
 }
 
-fn routed(from: Offset, backfill_to: Offset) -> Line {
-    Line::Routed(Box::new(Routed {
+fn routed(from: Offset, backfill_to: Offset) -> JournalRecord {
+    JournalRecord::Routed(Box::new(Routed {
         consumer: 1,
         key: "trigger/ns/t".to_owned(),
         uid: "u".to_owned(),
@@ -106,8 +106,8 @@ fn routed(from: Offset, backfill_to: Offset) -> Line {
     }))
 }
 
-fn failed(offset: Offset, number: u32) -> Line {
-    Line::Failed {
+fn failed(offset: Offset, number: u32) -> JournalRecord {
+    JournalRecord::Failed {
         attempted: attempted(offset, number, 503),
         error: "busy".into(),
         next_at: at(200),
@@ -115,8 +115,8 @@ fn failed(offset: Offset, number: u32) -> Line {
     }
 }
 
-fn excused(offset: Offset, number: u32) -> Line {
-    Line::Failed {
+fn excused(offset: Offset, number: u32) -> JournalRecord {
+    JournalRecord::Failed {
         attempted: attempted(offset, number, 0),
         error: "no room".into(),
         next_at: at(200),
@@ -124,10 +124,10 @@ fn excused(offset: Offset, number: u32) -> Line {
     }
 }
 
-fn mark(scanned: Offset, matched: u64, floor: Offset) -> Line {
-    Line::Mark(Mark {
+fn mark(scanned: Offset, matched: u64, floor: Offset) -> JournalRecord {
+    JournalRecord::Checkpoint(Checkpoint {
         scanned,
-        consumers: vec![Marked {
+        consumers: vec![ConsumerCheckpoint {
             consumer: 1,
             matched,
             floor,
@@ -136,8 +136,8 @@ fn mark(scanned: Offset, matched: u64, floor: Offset) -> Line {
     })
 }
 
-fn redriven(offset: Offset, name: u64) -> Line {
-    Line::Redriven {
+fn redriven(offset: Offset, name: u64) -> JournalRecord {
+    JournalRecord::Redriven {
         consumer: 1,
         offset,
         name,
@@ -147,13 +147,13 @@ fn redriven(offset: Offset, name: u64) -> Line {
 }
 
 /// One of every kind.
-fn every_line() -> Vec<Line> {
+fn every_line() -> Vec<JournalRecord> {
     vec![
         routed(5, 9),
         failed(6, 1),
-        Line::Delivered(attempted(7, 1, 202)),
+        JournalRecord::Delivered(attempted(7, 1, 202)),
         dead(8, 1),
-        Line::Expired {
+        JournalRecord::Expired {
             consumer: 1,
             offset: 9,
             at: at(5),
@@ -164,13 +164,13 @@ fn every_line() -> Vec<Line> {
         dead_reply(7, 2, ReplyFault::Refused),
         dead_reply(7, Dead::UNKEPT, ReplyFault::TooLarge),
         discarded(7, 2, true),
-        Line::Removed {
+        JournalRecord::Removed {
             consumer: 1,
             offset: 10,
             at: at(7),
             by: "the deprovisioning of i-1".into(),
         },
-        Line::Sunk {
+        JournalRecord::Sunk {
             consumer: 1,
             offset: 8,
             name: 1,
@@ -178,16 +178,16 @@ fn every_line() -> Vec<Line> {
             status: 0,
             error: "refused".into(),
         },
-        Line::Held {
+        JournalRecord::Held {
             consumer: 1,
             reason: "gone".into(),
         },
-        Line::Unrouted {
+        JournalRecord::Unrouted {
             consumer: 1,
             at: 12,
             when: at(8),
         },
-        Line::Forgotten {
+        JournalRecord::Forgotten {
             consumer: 1,
             when: at(9),
         },
@@ -232,7 +232,7 @@ fn no_cut_off_record_is_read_as_something_else() {
     }
 }
 
-fn fold(lines: &[Line]) -> Positions {
+fn fold(lines: &[JournalRecord]) -> Positions {
     let mut positions = Positions::default();
     for (index, line) in lines.iter().enumerate() {
         positions.apply(index as Offset + 1, line);
@@ -246,8 +246,8 @@ fn an_event_ends_in_one_way_and_the_tally_says_so() {
         routed(1, 1),
         failed(2, 1),
         mark(10, 4, 3),
-        Line::Delivered(attempted(2, 2, 200)),
-        Line::Delivered(attempted(4, 1, 200)),
+        JournalRecord::Delivered(attempted(2, 2, 200)),
+        JournalRecord::Delivered(attempted(4, 1, 200)),
         dead(5, 1),
     ]);
     let position = &positions.consumers[&1];
@@ -274,9 +274,9 @@ fn a_reply_rests_and_leaves_the_account_alone() {
     let mut lines = vec![
         routed(1, 1),
         mark(10, 2, 3),
-        Line::Delivered(attempted(4, 1, 200)),
+        JournalRecord::Delivered(attempted(4, 1, 200)),
         dead_reply(4, 1, ReplyFault::NotAnEvent),
-        Line::Delivered(attempted(5, 1, 200)),
+        JournalRecord::Delivered(attempted(5, 1, 200)),
         dead_reply(5, Dead::UNKEPT, ReplyFault::TooLarge),
     ];
     let expected = fold(&lines[..3]).consumers[&1].tally;
@@ -344,7 +344,7 @@ fn a_redriven_dead_letter_keeps_its_record_until_it_has_ended() {
         Some(1),
         "also over a failed attempt"
     );
-    lines.push(Line::Delivered(attempted(5, 2, 200)));
+    lines.push(JournalRecord::Delivered(attempted(5, 2, 200)));
     let positions = fold(&lines);
     assert!(positions.dead.is_empty());
     assert_eq!(positions.consumers[&1].tally.pending(), 0);
@@ -356,7 +356,7 @@ fn a_forgotten_place_counts_its_backlog_as_removed() {
         routed(1, 1),
         failed(3, 1),
         mark(10, 4, 3),
-        Line::Unrouted {
+        JournalRecord::Unrouted {
             consumer: 1,
             at: 10,
             when: at(1),
@@ -365,7 +365,7 @@ fn a_forgotten_place_counts_its_backlog_as_removed() {
     let mut positions = fold(&lines);
     positions.apply(
         9,
-        &Line::Forgotten {
+        &JournalRecord::Forgotten {
             consumer: 1,
             when: at(2),
         },
@@ -374,7 +374,7 @@ fn a_forgotten_place_counts_its_backlog_as_removed() {
     let mut positions = fold(&[&lines[..], &[dead(3, 1)]].concat());
     positions.apply(
         9,
-        &Line::Forgotten {
+        &JournalRecord::Forgotten {
             consumer: 1,
             when: at(2),
         },
@@ -395,7 +395,7 @@ fn a_forgotten_place_counts_its_backlog_as_removed() {
 fn a_revision_decides_from_its_offset_until_the_consumer_left() {
     let positions = fold(&[
         routed(5, 5),
-        Line::Unrouted {
+        JournalRecord::Unrouted {
             consumer: 1,
             at: 9,
             when: at(1),
@@ -407,7 +407,7 @@ fn a_revision_decides_from_its_offset_until_the_consumer_left() {
     assert!(position.revision_at(9).is_none());
     let positions = fold(&[
         routed(5, 5),
-        Line::Unrouted {
+        JournalRecord::Unrouted {
             consumer: 1,
             at: 9,
             when: at(1),
@@ -428,7 +428,7 @@ fn a_snapshot_is_the_state_and_damage_to_it_is_noticed() {
             failed(2, 1),
             mark(10, 4, 3),
             dead(5, 1),
-            Line::Held {
+            JournalRecord::Held {
                 consumer: 1,
                 reason: "gone".into(),
             },

@@ -11,11 +11,11 @@ use heddle_store::Health;
 use jiff::Timestamp;
 
 use super::trace::held;
-use crate::journal::line::ConsumerId;
-use crate::log::{Offset, Stretch};
+use crate::consumer::{Consumer, ReadMode, Revision, State, is_own};
+use crate::journal::record::ConsumerId;
+use crate::log::{Offset, SegmentInfo};
 use crate::mesh::Mesh;
 use crate::metrics::{self, Answers};
-use crate::path::delivery::consumer::{Consumer, Reading, Revision, State, is_own};
 
 /// A backlog no longer than this is counted event by event.
 const COUNTED_MAX: u64 = 100_000;
@@ -115,23 +115,23 @@ impl Mesh {
     }
 
     fn accounts_of(&self, all: &[Arc<Consumer>], resting: &AllResting, depth: Depth) -> Accounts {
-        let stretches = self.shared.log.stretches();
+        let segments = self.shared.log.segments();
         let account = |consumer: &Arc<Consumer>| {
             let own = resting.get(&consumer.id);
             Account {
                 dead_letters: own.map_or(0, |own| own.events.values().sum()),
                 dead_replies: own.map_or(0, |own| own.replies),
-                ..self.account(consumer, &stretches, depth)
+                ..self.account(consumer, &segments, depth)
             }
         };
         Accounts {
-            log: self.log_facts(&stretches),
+            log: self.log_facts(&segments),
             matched_up_to: self.shared.scanned(),
             consumers: all.iter().map(account).collect(),
         }
     }
 
-    fn log_facts(&self, stretches: &[Stretch]) -> LogFacts {
+    fn log_facts(&self, segments: &[SegmentInfo]) -> LogFacts {
         let log = &self.shared.log;
         let bounds = log.bounds();
         let room = log.room().borrow().clone();
@@ -139,9 +139,9 @@ impl Mesh {
         LogFacts {
             first: bounds.start,
             next: bounds.end,
-            events: held_events(stretches),
-            bytes: stretches.iter().map(|stretch| stretch.bytes).sum(),
-            segments: stretches.len() as u64,
+            events: held_events(segments),
+            bytes: segments.iter().map(|segment| segment.bytes).sum(),
+            segments: segments.len() as u64,
             health: match log.health() {
                 Health::Serving if room.low => format!("too little room: {room}"),
                 Health::Serving => SERVING.to_owned(),
@@ -156,14 +156,14 @@ impl Mesh {
     }
 
     /// Without what rests.
-    fn account(&self, consumer: &Arc<Consumer>, stretches: &[Stretch], depth: Depth) -> Account {
+    fn account(&self, consumer: &Arc<Consumer>, segments: &[SegmentInfo], depth: Depth) -> Account {
         let scanned = self.shared.scanned();
         let state = consumer.lock();
         let tally = state.tally;
         let oldest = oldest(&state, scanned);
         let unread = unread(&state, scanned, depth);
         let pending = match (state.reading, &unread) {
-            (Reading::Behind { .. }, None) => tally.pending(),
+            (ReadMode::CatchUp { .. }, None) => tally.pending(),
             _ => state.at_hand(),
         };
         let mut account = Account {
@@ -185,7 +185,7 @@ impl Mesh {
             destination: state.plan.destination.clone(),
             kept_bytes: match pending.max(tally.pending()) {
                 0 => 0,
-                _ => kept_bytes(stretches, state.oldest(scanned)),
+                _ => kept_bytes(segments, state.oldest(scanned)),
             },
             over_quota: state.over_quota(),
         };
@@ -238,7 +238,7 @@ impl Mesh {
 
 /// What has to be counted in the log, if it is to be and can be.
 fn unread(state: &State, scanned: Offset, depth: Depth) -> Option<Unread> {
-    let Reading::Behind { next, .. } = state.reading else {
+    let ReadMode::CatchUp { next, .. } = state.reading else {
         return None;
     };
     let counts = match depth {
@@ -259,17 +259,17 @@ fn unread(state: &State, scanned: Offset, depth: Depth) -> Option<Unread> {
     })
 }
 
-/// Places that are in the log. What lies between its first and its last need not be: stretches go from anywhere, and a
+/// Places that are in the log. What lies between its first and its last need not be: segments go from anywhere, and a
 /// repair goes on far above what was used.
-fn held_events(stretches: &[Stretch]) -> u64 {
-    let spans = stretches.iter();
-    spans.map(|stretch| stretch.next - stretch.first).sum()
+fn held_events(segments: &[SegmentInfo]) -> u64 {
+    let spans = segments.iter();
+    spans.map(|segment| segment.next - segment.first).sum()
 }
 
 /// Of the log, from an offset on; segments are kept whole.
-fn kept_bytes(stretches: &[Stretch], from: Offset) -> u64 {
-    let kept = stretches.iter().filter(|stretch| stretch.next > from);
-    kept.map(|stretch| stretch.bytes).sum()
+fn kept_bytes(segments: &[SegmentInfo], from: Offset) -> u64 {
+    let kept = segments.iter().filter(|segment| segment.next > from);
+    kept.map(|segment| segment.bytes).sum()
 }
 
 /// The oldest event that is not done.

@@ -6,7 +6,7 @@ use heddle_api::ledger::{
 
 use super::Error;
 use crate::envelope;
-use crate::journal::positions::{Rest, Sink};
+use crate::journal::positions::{DeadLetterEntry, Sink};
 use crate::mesh::Mesh;
 use crate::path::dead_letter::{self, Act, Taken};
 
@@ -107,7 +107,7 @@ impl From<Taken> for DeadLettersTaken {
     }
 }
 
-fn shown(name: u64, rest: &Rest, key: &str) -> DeadLetter {
+fn shown(name: u64, rest: &DeadLetterEntry, key: &str) -> DeadLetter {
     DeadLetter {
         name: name.to_string(),
         consumer: key.to_owned(),

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use heddle_api::ledger::{Attempt, BadReply, Cause, EventState, Trace, TracedEvent, Verdict};
+use heddle_api::ledger::{Attempt, BadReply, Cause, ConsumerTrace, EventState, Trace, TracedEvent};
 use jiff::Timestamp;
 
 use super::Error;
 use super::look_back::{LOOK_BYTES_MAX, Look};
 use super::losses::Asked;
+use crate::consumer::{Consumer, ReadMode, Revision, State};
 use crate::envelope::{self, Envelope};
 use crate::event::{Event, key_of};
-use crate::journal::line::ConsumerId;
-use crate::journal::{self, Attempted, Dead, Line};
+use crate::journal::record::ConsumerId;
+use crate::journal::{self, Attempted, Dead, JournalRecord};
 use crate::log::{Lookup, Offset, Record};
 use crate::mesh::Mesh;
-use crate::path::delivery::consumer::{Consumer, Reading, Revision, State};
 use crate::path::delivery::plan::Target;
 
 /// Events with the same source and id that are shown, and after how many with the same id no older ones are looked for.
@@ -153,9 +153,9 @@ impl Mesh {
     }
 
     /// What the journal says about one event, per consumer. Lines that are not safe yet are made so first by the caller.
-    fn histories(&self, offset: Offset) -> Result<BTreeMap<ConsumerId, Vec<Line>>, Error> {
+    fn histories(&self, offset: Offset) -> Result<BTreeMap<ConsumerId, Vec<JournalRecord>>, Error> {
         let journal = self.shared.log.journal();
-        let mut histories: BTreeMap<ConsumerId, Vec<Line>> = BTreeMap::new();
+        let mut histories: BTreeMap<ConsumerId, Vec<JournalRecord>> = BTreeMap::new();
         for at in journal.find(journal::bucket_of(offset), usize::MAX)? {
             let Some(record) = journal.get(at)?.found() else {
                 continue;
@@ -227,10 +227,10 @@ fn verdict(
     via: &[String],
     record: &Record,
     envelope: &Envelope,
-    history: Option<&Vec<Line>>,
+    history: Option<&Vec<JournalRecord>>,
     scanned: Offset,
-) -> Verdict {
-    let mut verdict = Verdict {
+) -> ConsumerTrace {
+    let mut verdict = ConsumerTrace {
         consumer: consumer.key.to_string(),
         via: via.to_vec(),
         state: EventState::Pending,
@@ -258,7 +258,7 @@ fn verdict(
 }
 
 /// Takes in one line of the event's history.
-fn recount(verdict: &mut Verdict, line: &Line) {
+fn recount(verdict: &mut ConsumerTrace, line: &JournalRecord) {
     let mut end = |state, at: Timestamp, reason: String| {
         verdict.state = state;
         verdict.ended_at = Some(at);
@@ -266,7 +266,7 @@ fn recount(verdict: &mut Verdict, line: &Line) {
         verdict.reason = reason;
     };
     match line {
-        Line::Failed {
+        JournalRecord::Failed {
             attempted,
             error,
             next_at,
@@ -280,7 +280,7 @@ fn recount(verdict: &mut Verdict, line: &Line) {
             verdict.next_attempt_at = Some(*next_at);
             verdict.ended_at = None;
         }
-        Line::Delivered(attempted) => {
+        JournalRecord::Delivered(attempted) => {
             end(
                 EventState::Delivered,
                 attempted.at,
@@ -288,8 +288,8 @@ fn recount(verdict: &mut Verdict, line: &Line) {
             );
             verdict.attempts.push(attempt(attempted, None));
         }
-        Line::Dead(dead) if dead.reply.is_some() => replied(verdict, dead),
-        Line::Dead(dead) => {
+        JournalRecord::Dead(dead) if dead.reply.is_some() => replied(verdict, dead),
+        JournalRecord::Dead(dead) => {
             end(
                 EventState::DeadLettered,
                 dead.attempted.at,
@@ -301,25 +301,27 @@ fn recount(verdict: &mut Verdict, line: &Line) {
                     .push(attempt(&dead.attempted, Some(dead.reason.clone())));
             }
         }
-        Line::Expired { at, reason, .. } => end(EventState::Expired, *at, reason.to_string()),
-        Line::Discarded {
+        JournalRecord::Expired { at, reason, .. } => {
+            end(EventState::Expired, *at, reason.to_string())
+        }
+        JournalRecord::Discarded {
             name,
             by,
             reply: true,
             ..
         } => reply_discarded(verdict, *name, by),
-        Line::Discarded { at, by, .. } => {
+        JournalRecord::Discarded { at, by, .. } => {
             end(EventState::Removed, *at, format!("thrown away by {by}"))
         }
-        Line::Removed { at, by, .. } => {
+        JournalRecord::Removed { at, by, .. } => {
             end(EventState::Removed, *at, format!("removed: {by}"));
         }
-        Line::Redriven { by, .. } => {
+        JournalRecord::Redriven { by, .. } => {
             verdict.state = EventState::Pending;
             verdict.ended_at = None;
             verdict.reason = format!("sent on its way again by {by}");
         }
-        Line::Sunk {
+        JournalRecord::Sunk {
             at, status, error, ..
         } => verdict.attempts.push(Attempt {
             number: 1,
@@ -330,17 +332,17 @@ fn recount(verdict: &mut Verdict, line: &Line) {
             to_dead_letter_sink: true,
             bad_reply: None,
         }),
-        Line::Routed(_)
-        | Line::Unrouted { .. }
-        | Line::Forgotten { .. }
-        | Line::Held { .. }
-        | Line::Lost { .. }
-        | Line::Mark(_) => {}
+        JournalRecord::Routed(_)
+        | JournalRecord::Unrouted { .. }
+        | JournalRecord::Forgotten { .. }
+        | JournalRecord::Held { .. }
+        | JournalRecord::Lost { .. }
+        | JournalRecord::Checkpoint(_) => {}
     }
 }
 
 /// What came back for an attempt could not go on. When the line of the delivery itself is lost, this one tells of it.
-fn replied(verdict: &mut Verdict, dead: &Dead) {
+fn replied(verdict: &mut ConsumerTrace, dead: &Dead) {
     let Some(fault) = dead.reply.as_ref().map(|reply| reply.fault) else {
         return;
     };
@@ -362,7 +364,7 @@ fn replied(verdict: &mut Verdict, dead: &Dead) {
     }
 }
 
-fn reply_discarded(verdict: &mut Verdict, name: u64, by: &str) {
+fn reply_discarded(verdict: &mut ConsumerTrace, name: u64, by: &str) {
     let name = name.to_string();
     let mut replies = verdict
         .attempts
@@ -386,7 +388,7 @@ fn attempt(attempted: &Attempted, error: Option<String>) -> Attempt {
 }
 
 /// Where an event is that has not ended: under way, waiting for its turn, or held back.
-fn whereabouts(verdict: &mut Verdict, state: &State, offset: Offset) {
+fn whereabouts(verdict: &mut ConsumerTrace, state: &State, offset: Offset) {
     if state.in_flight.contains_key(&(offset, false)) {
         verdict.state = EventState::Delivering;
         verdict.reason = "an attempt is under way".to_owned();
@@ -407,7 +409,7 @@ fn whereabouts(verdict: &mut Verdict, state: &State, offset: Offset) {
     }
     verdict.state = EventState::Pending;
     if verdict.reason.is_empty() {
-        let behind = matches!(state.reading, Reading::Behind { next, .. } if next <= offset);
+        let behind = matches!(state.reading, ReadMode::CatchUp { next, .. } if next <= offset);
         verdict.reason = if behind {
             "waiting in the log: the subscriber is slower than its events".to_owned()
         } else {
@@ -439,11 +441,11 @@ pub(super) fn held(state: &State) -> Option<String> {
 }
 
 /// The furthest hop that is not done with the event, in words.
-fn summary(verdicts: &[Verdict], unmatched: bool) -> String {
+fn summary(verdicts: &[ConsumerTrace], unmatched: bool) -> String {
     if unmatched {
         return "on disk, not matched yet".to_owned();
     }
-    let wanted: Vec<&Verdict> = verdicts
+    let wanted: Vec<&ConsumerTrace> = verdicts
         .iter()
         .filter(|verdict| verdict.state != EventState::Filtered)
         .collect();

@@ -167,14 +167,14 @@ async fn snapshots_come_back_newest_first_and_few(log: &dyn Log) {
     assert_eq!(kept, [(30, vec![30; 9]), (2, vec![2; 9])]);
 }
 
-/// Enough records that every engine has a sealed stretch, however large its stretches are.
+/// Enough records that every engine has a sealed segment, however large its segments are.
 async fn fill_stretches(log: &dyn Log) {
     let text = "x".repeat(4000);
     let mut appended = 0;
     while log
-        .stretches()
+        .segments()
         .iter()
-        .filter(|stretch| stretch.sealed)
+        .filter(|segment| segment.sealed)
         .count()
         < 2
     {
@@ -189,8 +189,8 @@ async fn fill_stretches(log: &dyn Log) {
 
 async fn trimming_forgets_a_stretch_and_nothing_else(log: &dyn Log) {
     fill_stretches(log).await;
-    let stretches = log.stretches();
-    let (gone, kept) = (stretches[0], stretches[1]);
+    let segments = log.segments();
+    let (gone, kept) = (segments[0], segments[1]);
     log.trim(gone.first)
         .await
         .expect("a sealed stretch can be trimmed");

@@ -30,8 +30,8 @@ pub use open::{Mismatch, OpenError};
 pub use repair::{RepairError, Repaired, repair, skip_offsets};
 
 use super::{
-    Answer, Batch, Draft, Journal, Log, Lookup, Offset, Record, Refused, Reserve, Room, Stretch,
-    Unavailable,
+    AppendRefused, Batch, Draft, Journal, Log, LogFuture, Lookup, Offset, Record, Reserve, Room,
+    SegmentInfo, Unavailable,
 };
 
 /// How to open it.
@@ -75,7 +75,7 @@ impl EmbeddedLog {
     }
 }
 
-fn append(log: &EventLog, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+fn append(log: &EventLog, drafts: &[Draft<'_>]) -> LogFuture<Range<Offset>, AppendRefused> {
     // One event is the common case and needs no list.
     let appending = match drafts {
         [one] => log.append(&[draft(one)]),
@@ -92,16 +92,16 @@ fn draft<'a>(draft: &Draft<'a>) -> events::Draft<'a> {
     }
 }
 
-fn refused(error: AppendError) -> Refused {
+fn refused(error: AppendError) -> AppendRefused {
     match error {
-        AppendError::TooLarge { bytes, bytes_max } => Refused::TooLarge {
+        AppendError::TooLarge { bytes, bytes_max } => AppendRefused::TooLarge {
             bytes,
             max: bytes_max,
         },
-        AppendError::Busy => Refused::Busy,
-        AppendError::Full => Refused::Full,
-        AppendError::Exhausted(reason) => Refused::Exhausted(reason.to_string()),
-        other => Refused::Broken(other.to_string()),
+        AppendError::Busy => AppendRefused::Busy,
+        AppendError::Full => AppendRefused::Full,
+        AppendError::Exhausted(reason) => AppendRefused::Exhausted(reason.to_string()),
+        other => AppendRefused::Broken(other.to_string()),
     }
 }
 
@@ -134,10 +134,10 @@ fn get(log: &EventLog, offset: Offset) -> Result<Lookup, Unavailable> {
     })
 }
 
-fn stretches(log: &EventLog) -> Vec<Stretch> {
+fn segments(log: &EventLog) -> Vec<SegmentInfo> {
     let segments = log.segments().into_iter();
     segments
-        .map(|segment| Stretch {
+        .map(|segment| SegmentInfo {
             first: segment.first,
             next: segment.next,
             // A segment without a record has nothing to keep; it is the newest, which stays anyway.
@@ -148,7 +148,7 @@ fn stretches(log: &EventLog) -> Vec<Stretch> {
         .collect()
 }
 
-fn trim(log: &EventLog, first: Offset) -> Answer<(), Unavailable> {
+fn trim(log: &EventLog, first: Offset) -> LogFuture<(), Unavailable> {
     let log = log.clone();
     async move { log.remove_segment(first).await.map_err(unavailable) }.boxed()
 }
@@ -159,13 +159,13 @@ fn unavailable(error: impl std::error::Error) -> Unavailable {
 }
 
 impl Log for EmbeddedLog {
-    fn append(&self, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+    fn append(&self, drafts: &[Draft<'_>]) -> LogFuture<Range<Offset>, AppendRefused> {
         let begun = self.events.segments_begun() + self.journal.mirrored.segments_begun();
         if let Err(room) = self.gate.pass(&*self.vfs, begun) {
-            return ready(Err(Refused::Low(Box::new(room)))).boxed();
+            return ready(Err(AppendRefused::Low(Box::new(room)))).boxed();
         }
         if self.astray.load(Ordering::Relaxed) {
-            return ready(Err(Refused::Broken(ASTRAY.to_owned()))).boxed();
+            return ready(Err(AppendRefused::Broken(ASTRAY.to_owned()))).boxed();
         }
         append(&self.events, drafts)
     }
@@ -205,15 +205,15 @@ impl Log for EmbeddedLog {
         self.events.at_time(at)
     }
 
-    fn stretches(&self) -> Vec<Stretch> {
-        stretches(&self.events)
+    fn segments(&self) -> Vec<SegmentInfo> {
+        segments(&self.events)
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
+    fn trim(&self, first: Offset) -> LogFuture<(), Unavailable> {
         trim(&self.events, first)
     }
 
-    fn acknowledge(&self, lines: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+    fn acknowledge(&self, lines: &[Draft<'_>]) -> LogFuture<Range<Offset>, AppendRefused> {
         let appending = append(&self.journal.mirrored.primary, lines);
         let grown = Arc::clone(&self.journal.mirrored.grown);
         async move {

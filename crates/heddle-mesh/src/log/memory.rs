@@ -17,10 +17,11 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
-    Answer, Batch, Draft, Journal, Log, Lookup, Offset, Record, Refused, Room, Stretch, Unavailable,
+    AppendRefused, Batch, Draft, Journal, Log, LogFuture, Lookup, Offset, Record, Room,
+    SegmentInfo, Unavailable,
 };
 
-/// Records per stretch: few, so that trimming is tried.
+/// Records per segment: few, so that trimming is tried.
 const STRETCH_RECORDS: u64 = 16;
 
 /// A log in memory. Clones are the same log.
@@ -47,7 +48,7 @@ struct Records {
 struct Kept {
     records: Vec<(u64, Record)>,
     next: Offset,
-    refuse: Option<Refused>,
+    refuse: Option<AppendRefused>,
 }
 
 impl MemoryLog {
@@ -63,7 +64,7 @@ impl MemoryLog {
         }
     }
 
-    /// Fails to read stretches of events from now on, or reads them again. Single events are still found.
+    /// Fails to read segments of events from now on, or reads them again. Single events are still found.
     pub fn refuse_reads(&self, refuse: bool) {
         self.refuse_reads.store(refuse, Ordering::Release);
     }
@@ -76,12 +77,12 @@ impl MemoryLog {
     }
 
     /// Refuses appends of events from now on, or takes them again.
-    pub fn refuse(&self, refusal: Option<Refused>) {
+    pub fn refuse(&self, refusal: Option<AppendRefused>) {
         self.events.inner.lock().refuse = refusal;
     }
 
     /// Refuses lines of the journal from now on, or takes them again.
-    pub fn refuse_lines(&self, refusal: Option<Refused>) {
+    pub fn refuse_lines(&self, refusal: Option<AppendRefused>) {
         self.journal.inner.lock().refuse = refusal;
     }
 }
@@ -98,7 +99,7 @@ impl Records {
         }
     }
 
-    fn append(&self, at: Timestamp, drafts: &[Draft<'_>]) -> Result<Range<Offset>, Refused> {
+    fn append(&self, at: Timestamp, drafts: &[Draft<'_>]) -> Result<Range<Offset>, AppendRefused> {
         let mut kept = self.inner.lock();
         if let Some(refusal) = &kept.refuse {
             return Err(refusal.clone());
@@ -165,19 +166,19 @@ impl Records {
         found.map(|(_, record)| record.offset).take(limit).collect()
     }
 
-    fn stretches(&self) -> Vec<Stretch> {
+    fn segments(&self) -> Vec<SegmentInfo> {
         let kept = self.inner.lock();
-        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut segments: Vec<SegmentInfo> = Vec::new();
         for (_, record) in &kept.records {
             let number = (record.offset - 1) / STRETCH_RECORDS;
             let bytes = record.payload.len() as u64;
-            match stretches.last_mut() {
+            match segments.last_mut() {
                 Some(last) if (last.first - 1) / STRETCH_RECORDS == number => {
                     last.next = record.offset + 1;
                     last.last_at = record.at;
                     last.bytes += bytes;
                 }
-                _ => stretches.push(Stretch {
+                _ => segments.push(SegmentInfo {
                     first: record.offset,
                     next: record.offset + 1,
                     last_at: record.at,
@@ -186,26 +187,26 @@ impl Records {
                 }),
             }
         }
-        stretches
+        segments
     }
 
     fn trim(&self, first: Offset) -> Result<(), Unavailable> {
-        let stretches = self.stretches();
-        let stretch = stretches
+        let segments = self.segments();
+        let segment = segments
             .iter()
-            .find(|stretch| stretch.first == first && stretch.sealed);
-        let Some(stretch) = stretch else {
+            .find(|segment| segment.first == first && segment.sealed);
+        let Some(segment) = segment else {
             return Err(Unavailable(format!("no sealed stretch begins at {first}")));
         };
         let mut kept = self.inner.lock();
         kept.records
-            .retain(|(_, record)| record.offset < stretch.first || record.offset >= stretch.next);
+            .retain(|(_, record)| record.offset < segment.first || record.offset >= segment.next);
         Ok(())
     }
 }
 
 impl Log for MemoryLog {
-    fn append(&self, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+    fn append(&self, drafts: &[Draft<'_>]) -> LogFuture<Range<Offset>, AppendRefused> {
         ready(self.events.append(self.clock.now(), drafts)).boxed()
     }
 
@@ -251,15 +252,15 @@ impl Log for MemoryLog {
             .map_or(kept.next, |(_, record)| record.offset)
     }
 
-    fn stretches(&self) -> Vec<Stretch> {
-        self.events.stretches()
+    fn segments(&self) -> Vec<SegmentInfo> {
+        self.events.segments()
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
+    fn trim(&self, first: Offset) -> LogFuture<(), Unavailable> {
         ready(self.events.trim(first)).boxed()
     }
 
-    fn acknowledge(&self, lines: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+    fn acknowledge(&self, lines: &[Draft<'_>]) -> LogFuture<Range<Offset>, AppendRefused> {
         ready(self.journal.append(self.clock.now(), lines)).boxed()
     }
 
@@ -270,7 +271,7 @@ impl Log for MemoryLog {
     fn health(&self) -> Health {
         match &self.events.inner.lock().refuse {
             None => Health::Serving,
-            Some(Refused::Broken(reason)) => Health::Poisoned(reason.clone()),
+            Some(AppendRefused::Broken(reason)) => Health::Poisoned(reason.clone()),
             Some(_) => Health::Full,
         }
     }
@@ -311,11 +312,11 @@ impl Journal for MemoryLog {
         Ok(self.journal.find(key, limit))
     }
 
-    fn stretches(&self) -> Vec<Stretch> {
-        self.journal.stretches()
+    fn segments(&self) -> Vec<SegmentInfo> {
+        self.journal.segments()
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
+    fn trim(&self, first: Offset) -> LogFuture<(), Unavailable> {
         ready(self.journal.trim(first)).boxed()
     }
 

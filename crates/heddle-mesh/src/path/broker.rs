@@ -18,10 +18,10 @@ use std::time::Duration;
 use futures::future::{BoxFuture, OptionFuture};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::consumer::ReadMode;
 use crate::envelope;
-use crate::journal::line::ConsumerId;
+use crate::journal::record::ConsumerId;
 use crate::log::{Batch, Offset, Unavailable};
-use crate::path::delivery::consumer::Reading;
 use crate::routes::Table;
 use crate::shared::Shared;
 
@@ -184,7 +184,7 @@ impl Scanner {
         let Some(consumer) = consumer else {
             return true;
         };
-        let Reading::Behind { next, .. } = consumer.lock().reading else {
+        let ReadMode::CatchUp { next, .. } = consumer.lock().reading else {
             return true;
         };
         let scanned = self.shared.scanned();

@@ -3,11 +3,14 @@
 use std::ops::Range;
 
 use crate::envelope::Envelope;
-use crate::log::{Draft, Offset, Refused};
+use crate::log::{AppendRefused, Draft, Offset};
 use crate::shared::Shared;
 
 /// Makes an event safe.
-pub(crate) async fn append(shared: &Shared, envelope: &Envelope) -> Result<Range<Offset>, Refused> {
+pub(crate) async fn append(
+    shared: &Shared,
+    envelope: &Envelope,
+) -> Result<Range<Offset>, AppendRefused> {
     let head = envelope.head();
     let draft = Draft {
         key: envelope.event.key(),
@@ -21,7 +24,7 @@ pub(crate) async fn append(shared: &Shared, envelope: &Envelope) -> Result<Range
 pub(crate) async fn append_all(
     shared: &Shared,
     envelopes: &[Envelope],
-) -> Result<Range<Offset>, Refused> {
+) -> Result<Range<Offset>, AppendRefused> {
     let heads: Vec<Vec<u8>> = envelopes.iter().map(Envelope::head).collect();
     let drafts: Vec<Draft<'_>> = envelopes
         .iter()

@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 use heddle_api::ledger::DeadLetterSelection;
 
-use crate::journal::line::ConsumerId;
-use crate::journal::positions::{Rest, Retry, Sink, short};
-use crate::journal::{self, Attempted, Dead, DeadReply, Line};
+use crate::consumer::{Consumer, Job, JobKind, State, note};
+use crate::journal::positions::{DeadLetterEntry, Retry, Sink, short};
+use crate::journal::record::ConsumerId;
+use crate::journal::{self, Attempted, Dead, DeadReply, JournalRecord};
 use crate::log::{Lookup, Offset, Unavailable};
-use crate::path::delivery::consumer::{Consumer, Job, JobKind, State, note};
 use crate::shared::Shared;
 
-pub(crate) use reply::{Answered, lay_reply_to_rest};
+pub(crate) use reply::{Answered, keep_reply};
 
 /// Dead letters of one consumer.
 const CONSUMER_MAX: u64 = 10_000;
@@ -30,7 +30,7 @@ const SHARE_MIN: u64 = 1_000;
 /// All dead letters, by name.
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetters {
-    rests: BTreeMap<u64, Rest>,
+    rests: BTreeMap<u64, DeadLetterEntry>,
     /// How many of each consumer rest. Those on their way again are not among them, or none could be sent to make room.
     counts: HashMap<ConsumerId, u64>,
     /// The same of replies, which are counted apart: they keep nobody from being sent events.
@@ -41,7 +41,7 @@ pub(crate) struct DeadLetters {
 }
 
 impl DeadLetters {
-    pub(crate) fn restored(rests: BTreeMap<u64, Rest>, name_last: u64) -> Self {
+    pub(crate) fn restored(rests: BTreeMap<u64, DeadLetterEntry>, name_last: u64) -> Self {
         let mut letters = Self {
             name_last,
             ..Self::default()
@@ -59,14 +59,14 @@ impl DeadLetters {
     }
 
     pub(crate) fn rest(&mut self, dead: Dead) {
-        let rest = Rest::new(0, &dead);
+        let rest = DeadLetterEntry::new(0, &dead);
         *self.count_of(&rest) += 1;
         self.rests.insert(dead.name, rest);
         self.unsaved.insert(dead.name, Arc::new(dead));
     }
 
     /// How many rest beside this one.
-    fn count_of(&mut self, rest: &Rest) -> &mut u64 {
+    fn count_of(&mut self, rest: &DeadLetterEntry) -> &mut u64 {
         let counts = match rest.reply {
             None => &mut self.counts,
             Some(_) => &mut self.reply_counts,
@@ -130,12 +130,12 @@ impl DeadLetters {
         }
     }
 
-    pub(crate) fn get(&self, name: u64) -> Option<&Rest> {
+    pub(crate) fn get(&self, name: u64) -> Option<&DeadLetterEntry> {
         self.rests.get(&name).filter(|rest| !rest.left)
     }
 
     /// What rests, oldest first.
-    pub(crate) fn resting(&self) -> impl Iterator<Item = (u64, &Rest)> {
+    pub(crate) fn resting(&self) -> impl Iterator<Item = (u64, &DeadLetterEntry)> {
         let all = self.rests.iter().map(|(name, rest)| (*name, rest));
         all.filter(|(_, rest)| !rest.left)
     }
@@ -218,13 +218,13 @@ fn from_log(shared: &Shared, name: u64) -> Result<Lookup<Arc<Dead>>, Unavailable
 fn dead_in(payload: &[u8], name: u64) -> Option<Arc<Dead>> {
     let lines = journal::decode(payload).ok()?;
     lines.into_iter().find_map(|line| match line {
-        Line::Dead(dead) if dead.name == name => Some(Arc::from(dead)),
+        JournalRecord::Dead(dead) if dead.name == name => Some(Arc::from(dead)),
         _ => None,
     })
 }
 
 /// An event of the consumer's own ends here: counted, written down, and on its way to the external sink if there is one.
-pub(crate) fn lay_to_rest(shared: &Shared, state: &mut State, dead: Dead) {
+pub(crate) fn keep(shared: &Shared, state: &mut State, dead: Dead) {
     state.tally.dead += 1;
     let full = {
         let mut letters = shared.dead.lock();
@@ -232,11 +232,11 @@ pub(crate) fn lay_to_rest(shared: &Shared, state: &mut State, dead: Dead) {
         letters.full(dead.attempted.consumer)
     };
     if full.is_some() && state.dead_full.is_none() {
-        shared.announce();
+        shared.notify_changed();
     }
     state.dead_full = full;
     if dead.sink {
-        state.again.push_back(Job {
+        state.retry_queue.push_back(Job {
             offset: dead.attempted.offset,
             attempts: 0,
             kind: JobKind::Sink(dead.name),
@@ -244,7 +244,7 @@ pub(crate) fn lay_to_rest(shared: &Shared, state: &mut State, dead: Dead) {
             lane_key: None,
         });
     }
-    note(shared, state, Line::Dead(Box::new(dead)));
+    note(shared, state, JournalRecord::Dead(Box::new(dead)));
 }
 
 /// What is to be done with dead letters.
@@ -318,13 +318,18 @@ pub(crate) fn look_for_room(shared: &Arc<Shared>) {
         if goes_on {
             consumer.wake(shared, &mut state);
             consumer.ask(shared, &mut state);
-            shared.announce();
+            shared.notify_changed();
         }
     }
 }
 
 /// Whether a selection means this dead letter.
-pub(crate) fn selects(selection: &DeadLetterSelection, name: u64, rest: &Rest, key: &str) -> bool {
+pub(crate) fn selects(
+    selection: &DeadLetterSelection,
+    name: u64,
+    rest: &DeadLetterEntry,
+    key: &str,
+) -> bool {
     let same =
         |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     // Texts of a dead letter are kept short.
@@ -385,14 +390,14 @@ fn redrive(
         redriven: Some(name),
     };
     state.retrying.insert(offset, retry);
-    state.again.push_back(Job {
+    state.retry_queue.push_back(Job {
         offset,
         attempts: 0,
         kind: JobKind::Redriven(name),
         record: None,
         lane_key: None,
     });
-    let line = Line::Redriven {
+    let line = JournalRecord::Redriven {
         consumer: consumer.id,
         offset,
         name,
@@ -400,7 +405,7 @@ fn redrive(
         by: by.into(),
     };
     note(shared, state, line);
-    consumer.touch(shared, state);
+    consumer.mark_dirty(shared, state);
     consumer.wake(shared, state);
     true
 }
@@ -420,7 +425,7 @@ fn discard(
         let (offset, is_reply) = (rest.offset, rest.reply.is_some());
         letters.forget(name);
         if is_reply && !letters.has_replies(consumer.id) {
-            shared.announce();
+            shared.notify_changed();
         }
         (offset, is_reply)
     };
@@ -428,7 +433,7 @@ fn discard(
         state.tally.dead -= 1;
         state.tally.removed += 1;
     }
-    let line = Line::Discarded {
+    let line = JournalRecord::Discarded {
         consumer: consumer.id,
         offset,
         name,
@@ -437,7 +442,7 @@ fn discard(
         reply: is_reply,
     };
     note(shared, state, line);
-    consumer.touch(shared, state);
+    consumer.mark_dirty(shared, state);
     true
 }
 

@@ -1,13 +1,12 @@
 //! Hop 6: attempt, back off, time out, respect the window.
 //!
-//! `consumer` is one consumer at work, `lane` the loop that attempts its events one after the other, [`courier`] what
+//! `lane` is the loop that attempts the events of a consumer ([`crate::consumer`]) one after the other, [`courier`] what
 //! goes over the wire. Whether a destination wants anything at all is `consent`'s to find out. When to try again is [`policy`]'s to say, and how many attempts at once [`breaker`]'s.
 
 mod address;
 pub mod answer;
 pub mod breaker;
 pub(crate) mod consent;
-pub(crate) mod consumer;
 pub mod courier;
 pub(crate) mod lane;
 pub(crate) mod plan;

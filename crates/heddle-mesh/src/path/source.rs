@@ -41,7 +41,7 @@ use crate::span::Span;
 use crate::who::{self, Who};
 use heddle_api::attributes::Attributes as _;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
-use refusal::Refusal;
+use refusal::PublishError;
 
 /// Knative's name for how many brokers an event may still pass.
 const HOPS_ATTRIBUTE: &str = "knativebrokerttl";
@@ -117,7 +117,7 @@ impl Source {
         parts: &Parts,
         body: B,
         begun: Duration,
-    ) -> Result<u64, Refusal>
+    ) -> Result<u64, PublishError>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: std::fmt::Display,
@@ -235,7 +235,7 @@ impl Source {
     }
 
     /// The entry behind a path, if it is open to them. Who may not publish there does not learn whether it exists.
-    fn entry(&self, who: &Who, door: &Path<'_>) -> Result<Arc<str>, Refusal> {
+    fn entry(&self, who: &Who, door: &Path<'_>) -> Result<Arc<str>, PublishError> {
         let in_force = self.shared.in_force.load();
         if !in_force.ready {
             return Err(refusal::starting());
@@ -249,7 +249,7 @@ impl Source {
     }
 
     /// Whether these events may be published, all of them.
-    fn admit(&self, who: &Who, entry: &str, events: &[Event]) -> Result<(), Refusal> {
+    fn admit(&self, who: &Who, entry: &str, events: &[Event]) -> Result<(), PublishError> {
         let Who::Application(_) = who else {
             return Ok(());
         };
@@ -302,7 +302,7 @@ impl Path<'_> {
     }
 
     /// The entry that it leads to, if that is there.
-    fn open(&self, in_force: &InForce) -> Result<Arc<str>, Refusal> {
+    fn open(&self, in_force: &InForce) -> Result<Arc<str>, PublishError> {
         match self {
             Self::Application(name) => match in_force.table.application(name) {
                 Some(Door::Open { entry }) => Ok(Arc::clone(entry)),
@@ -331,7 +331,7 @@ impl Path<'_> {
 pub(crate) fn place_at(in_force: &InForce, at: &str) -> Result<Arc<str>, (StatusCode, String)> {
     let door = path(at).ok_or_else(refusal::no_such_path);
     door.and_then(|door| door.open(in_force))
-        .map_err(Refusal::into_parts)
+        .map_err(PublishError::into_parts)
 }
 
 fn path(path: &str) -> Option<Path<'_>> {
@@ -362,7 +362,7 @@ fn envelope(
     trace: Option<TraceContext>,
     event: Event,
     hops: Option<i64>,
-) -> Result<Envelope, Refusal> {
+) -> Result<Envelope, PublishError> {
     let declared = event.text(HOPS_ATTRIBUTE).map(|text| {
         let hops: Result<i64, _> = text.parse();
         hops.map_err(|_| refusal::hops_unreadable(text))

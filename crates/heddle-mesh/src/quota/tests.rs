@@ -5,11 +5,11 @@ use heddle_rt::Clock;
 use super::*;
 use crate::log::memory::MemoryLog;
 
-fn stretches(bytes: &[u64]) -> Vec<Stretch> {
+fn segments(bytes: &[u64]) -> Vec<SegmentInfo> {
     let count = bytes.len() as u64;
     (0..)
         .zip(bytes)
-        .map(|(number, bytes)| Stretch {
+        .map(|(number, bytes)| SegmentInfo {
             first: number * 10 + 1,
             next: number * 10 + 11,
             last_at: Timestamp::UNIX_EPOCH,
@@ -21,7 +21,7 @@ fn stretches(bytes: &[u64]) -> Vec<Stretch> {
 
 #[test]
 fn whole_segments_are_kept_and_the_newest_always() {
-    let log = stretches(&[100, 100, 100, 40]);
+    let log = segments(&[100, 100, 100, 40]);
     for (bytes, cut) in [
         (1000, 1),
         (340, 1),
@@ -38,7 +38,7 @@ fn whole_segments_are_kept_and_the_newest_always() {
 fn limit(quota: Quota) -> Option<Limit> {
     let log = MemoryLog::new(Clock::system());
     let now = Timestamp::from_second(100_000).unwrap();
-    quota.limit(&log, &stretches(&[1 << 20, 1 << 20, 1 << 20, 1]), now)
+    quota.limit(&log, &segments(&[1 << 20, 1 << 20, 1 << 20, 1]), now)
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::fingerprint;
 use super::grants::Grants;
 use super::index::{Index, Posting};
 use super::topology::{Topology, name_of, primary, stays};
-use super::{Consumer, Entry, Feed, Rejected, Reply, Resources, Settings, Table, Target};
+use super::{ConsumerSpec, Entry, Feed, Rejected, Reply, Resources, Settings, Table, Target};
 use crate::path::trigger::Predicate;
 
 /// The table that these resources describe.
@@ -90,7 +90,7 @@ struct Compiler<'a> {
     brokers: BTreeMap<String, &'a Broker>,
     channels: BTreeMap<String, &'a Channel>,
     before: &'a Table,
-    consumers: BTreeMap<Arc<str>, (u32, Arc<Consumer>)>,
+    consumers: BTreeMap<Arc<str>, (u32, Arc<ConsumerSpec>)>,
     /// Those whose filters cost something, and since when they are there.
     costly: Vec<(Option<Timestamp>, Arc<str>, Arc<Predicate>)>,
     links: HashMap<String, (String, i64)>,
@@ -138,7 +138,7 @@ impl Compiler<'_> {
         let resolved_certs = status.and_then(|status| status.subscriber_ca_certs.clone());
         let destination = self.topology.target(&namespace, subscriber, subscriber_url);
         let sink = self.sink(&namespace, delivery, sink_url);
-        let consumer = Consumer {
+        let consumer = ConsumerSpec {
             destination: self.admitted_or_rejected(&key, place, destination),
             reply: Reply::Entry(self.topology.names()[place as usize].clone()),
             dead_letter_sink: sink.map(|sink| self.admitted(&key, place, sink)),
@@ -206,7 +206,7 @@ impl Compiler<'_> {
             };
         let sink = self.sink(&namespace, delivery, sink_url);
         let everything = Arc::new(Predicate::everything());
-        let consumer = Consumer {
+        let consumer = ConsumerSpec {
             // It would be a link if it led to a place.
             destination: self.topology.target(&namespace, destination, url),
             reply,
@@ -254,7 +254,7 @@ impl Compiler<'_> {
         place: u32,
         predicate: Arc<Predicate>,
         filters: FilterSource,
-    ) -> Consumer {
+    ) -> ConsumerSpec {
         let faults = &mut self.faults;
         let settings = Settings::read(object.meta().annotations.as_ref(), |reason| {
             faults.push(Rejected {
@@ -263,7 +263,7 @@ impl Compiler<'_> {
             });
         });
         let place = place as usize;
-        Consumer {
+        ConsumerSpec {
             key,
             uid: object.uid().unwrap_or_default(),
             generation: object.meta().generation.unwrap_or_default(),
@@ -315,7 +315,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn add(&mut self, place: u32, consumer: Consumer) {
+    fn add(&mut self, place: u32, consumer: ConsumerSpec) {
         self.consumers
             .insert(consumer.key.clone(), (place, Arc::new(consumer)));
     }

@@ -39,13 +39,13 @@ pub(super) struct Index {
 }
 
 /// Texts of one attribute and who is filed under each.
-type Shelf<'a> = BTreeMap<&'a str, Vec<Posting>>;
+type PostingLists<'a> = BTreeMap<&'a str, Vec<Posting>>;
 
 impl Index {
     pub(super) fn new<'a>(consumers: impl Iterator<Item = (Posting, &'a Predicate)>) -> Self {
-        let mut exact: BTreeMap<&str, Shelf<'_>> = BTreeMap::new();
-        let mut prefixes: BTreeMap<&str, Shelf<'_>> = BTreeMap::new();
-        let mut suffixes: BTreeMap<&str, Shelf<'_>> = BTreeMap::new();
+        let mut exact: BTreeMap<&str, PostingLists<'_>> = BTreeMap::new();
+        let mut prefixes: BTreeMap<&str, PostingLists<'_>> = BTreeMap::new();
+        let mut suffixes: BTreeMap<&str, PostingLists<'_>> = BTreeMap::new();
         let mut rest = Vec::new();
         for (posting, predicate) in consumers {
             let Some(clause) = predicate.demand() else {
@@ -62,8 +62,8 @@ impl Index {
                 shelf.entry(text).or_default().push(posting);
             }
         }
-        let affixes = |shelves: BTreeMap<&str, Shelf<'_>>, text: fn(&str) -> Box<[u8]>| {
-            let one = |(attribute, shelf): (&str, Shelf<'_>)| {
+        let affixes = |shelves: BTreeMap<&str, PostingLists<'_>>, text: fn(&str) -> Box<[u8]>| {
+            let one = |(attribute, shelf): (&str, PostingLists<'_>)| {
                 let texts = shelf.into_iter().map(|(key, of)| (text(key), sorted(of)));
                 (attribute.into(), Affixes::new(texts.collect()))
             };

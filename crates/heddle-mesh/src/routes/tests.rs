@@ -102,14 +102,14 @@ fn feeds(table: &Table) -> Vec<String> {
         [] => feed.entry.to_string(),
         via => format!("{} via {}", feed.entry, via.join(" ")),
     };
-    let line = |consumer: &Arc<Consumer>| {
+    let line = |consumer: &Arc<ConsumerSpec>| {
         let feeds: Vec<String> = consumer.feeds.iter().map(feed).collect();
         format!("{} <- {}", consumer.key, feeds.join(", "))
     };
     table.consumers().iter().map(line).collect()
 }
 
-fn consumer(table: &Table, key: &str) -> Consumer {
+fn consumer(table: &Table, key: &str) -> ConsumerSpec {
     let (number, consumer) = table.consumer(key).unwrap_or_else(|| panic!("no {key}"));
     assert_eq!(table.consumers()[number as usize].key, consumer.key);
     (**consumer).clone()

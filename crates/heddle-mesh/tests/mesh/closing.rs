@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use heddle_mesh::log::Refused;
+use heddle_mesh::log::AppendRefused;
 use serde_json::json;
 
 use crate::world::{Manner, World};
@@ -59,7 +59,7 @@ async fn nothing_is_sent_while_outcomes_cannot_be_written() {
     world.broker("ns", "default");
     world.trigger("t", "a", json!({}));
     world.route().await;
-    log.refuse_lines(Some(Refused::Full));
+    log.refuse_lines(Some(AppendRefused::Full));
     world.publish("1", &[]).await;
     world
         .until("sent", |world| world.received("a").len() == 1)
@@ -101,7 +101,7 @@ async fn a_journal_that_recovers_is_noticed_even_if_nothing_happens() {
         .until("tried", |world| world.account("t").retrying == 1)
         .await;
     world.mesh.settled().await;
-    log.refuse_lines(Some(Refused::Busy));
+    log.refuse_lines(Some(AppendRefused::Busy));
     // Somebody asks, there is nothing to write, and still the journal turns out to refuse.
     let settled = world.mesh.settled();
     let waited = world.clock.timeout(Duration::from_secs(1), settled).await;

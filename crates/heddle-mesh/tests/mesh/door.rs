@@ -1,6 +1,6 @@
 //! What publishers are told.
 
-use heddle_mesh::log::Refused;
+use heddle_mesh::log::AppendRefused;
 use heddle_mesh::who::Who;
 use http_body_util::BodyExt as _;
 use serde_json::json;
@@ -14,15 +14,20 @@ async fn an_event_that_cannot_be_kept_is_refused_with_what_to_do() {
     world.trigger("t", "a", json!({}));
     world.route().await;
     let refusals = [
-        (Refused::Full, 507, Some("10"), "storage-full"),
-        (Refused::Busy, 429, Some("1"), "busy"),
+        (AppendRefused::Full, 507, Some("10"), "storage-full"),
+        (AppendRefused::Busy, 429, Some("1"), "busy"),
         (
-            Refused::Exhausted("too many open files".to_owned()),
+            AppendRefused::Exhausted("too many open files".to_owned()),
             503,
             Some("1"),
             "log-exhausted",
         ),
-        (Refused::Broken("torn".to_owned()), 503, None, "log-broken"),
+        (
+            AppendRefused::Broken("torn".to_owned()),
+            503,
+            None,
+            "log-broken",
+        ),
     ];
     for (refusal, status, pause, code) in refusals {
         log.refuse(Some(refusal));
@@ -78,7 +83,7 @@ async fn a_batch_is_taken_whole_or_not_at_all() {
         .post_batch(&json!([event("1"), bad, event("3")]))
         .await;
     assert_eq!((status, &body["index"]), (400, &json!(1)), "{body}");
-    log.refuse(Some(Refused::Full));
+    log.refuse(Some(AppendRefused::Full));
     let batch = json!([event("1"), event("2"), event("3")]);
     assert_eq!(world.post_batch(&batch).await.0, 507);
     world.pass(10).await;

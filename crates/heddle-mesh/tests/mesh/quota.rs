@@ -67,7 +67,7 @@ async fn a_dead_subscriber_keeps_its_quota_of_the_log_and_its_neighbour_gets_eve
         );
         assert!(account.pending > 0 && account.expired > 500, "{account:?}");
         assert_eq!(account.dead_lettered, 0);
-        let log: u64 = world.log.stretches().iter().map(|one| one.bytes).sum();
+        let log: u64 = world.log.segments().iter().map(|one| one.bytes).sum();
         assert!(log <= QUOTA_BYTES + SEGMENT_BYTES, "{log} bytes are left");
         assert_eq!(world.account("well").delivered, 1000);
         assert_eq!(world.account("well").expired, 0);

@@ -1,7 +1,7 @@
 //! What a delivery brings forth: replies, hops to other brokers, and dead letters for a sink outside.
 
 use heddle_api::ledger::DeadLetterSelection;
-use heddle_mesh::log::Refused;
+use heddle_mesh::log::AppendRefused;
 use serde_json::{Value, json};
 
 use crate::world::{Manner, World};
@@ -51,7 +51,7 @@ async fn a_reply_that_cannot_be_kept_is_a_failed_attempt() {
     world.manner("a", Manner::Reply("order.checked"));
     world.route().await;
     world.publish("1", &[]).await;
-    log.refuse(Some(Refused::Full));
+    log.refuse(Some(AppendRefused::Full));
     world
         .until("tried", |world| world.account("asks").retrying == 1)
         .await;

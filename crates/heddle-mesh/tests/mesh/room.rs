@@ -1,7 +1,7 @@
 //! A disk that fills up: events are refused in time, and everything else goes on.
 
-use heddle_mesh::journal::{self, Line};
-use heddle_mesh::log::{Refused, Reserve};
+use heddle_mesh::journal::{self, JournalRecord};
+use heddle_mesh::log::{AppendRefused, Reserve};
 use heddle_mesh::{Held, Retention};
 use serde_json::json;
 
@@ -113,7 +113,7 @@ async fn finished_events_make_room_for_new_ones_before_their_time() {
         .until("room", |world| world.mesh.health().is_ok())
         .await;
     assert!(world.log.bounds().start > first);
-    let bytes: u64 = world.log.stretches().iter().map(|one| one.bytes).sum();
+    let bytes: u64 = world.log.segments().iter().map(|one| one.bytes).sum();
     assert!(bytes > 0, "no more than needed went");
     assert_eq!(world.post("/broker/ns/default").await.0, 202);
     world.crash().await;
@@ -127,7 +127,11 @@ async fn finished_events_make_room_for_new_ones_before_their_time() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_on_its_way_to_another_broker_waits_for_room_as_long_as_it_takes() {
-    for refused in [Refused::Full, Refused::Low(Box::default()), Refused::Busy] {
+    for refused in [
+        AppendRefused::Full,
+        AppendRefused::Low(Box::default()),
+        AppendRefused::Busy,
+    ] {
         let (mut world, log) = World::in_memory_that_refuses();
         world.bridge(json!({"spec": {"delivery": {"retry": 0}}}));
         world.route().await;
@@ -172,11 +176,11 @@ async fn replies_wait_for_room_and_cost_no_attempt() {
     assert!(why.contains("too little room"), "{why}");
     let written = world.log.journal().bounds().end;
     world.pass(60).await;
-    // Housekeeping leaves a mark now and then; waiting leaves no line, and moves nobody's place.
+    // Housekeeping leaves a checkpoint now and then; waiting leaves no line, and moves nobody's place.
     let since = world.log.journal().read(written, usize::MAX).unwrap();
     for record in &since.records {
         for line in journal::decode(&record.payload).unwrap() {
-            let Line::Mark(mark) = &line else {
+            let JournalRecord::Checkpoint(mark) = &line else {
                 panic!("waiting wrote {line:?}");
             };
             assert!(mark.consumers.is_empty(), "{mark:?}");
@@ -211,7 +215,7 @@ async fn after_waiting_for_room_an_event_has_all_its_attempts() {
     asks_and_hears(&mut world, &delivery);
     world.route().await;
     world.publish("1", &[]).await;
-    log.refuse(Some(Refused::Full));
+    log.refuse(Some(AppendRefused::Full));
     world.pass(600).await;
     let calls = world.received("a").len();
     assert!(
@@ -235,7 +239,7 @@ async fn a_log_that_failed_makes_no_dead_letters() {
     world.bridge(json!({"spec": {"delivery": {"retry": 0}}}));
     world.route().await;
     world.publish("1", &[]).await;
-    log.refuse(Some(Refused::Broken("torn".to_owned())));
+    log.refuse(Some(AppendRefused::Broken("torn".to_owned())));
     world.pass(60).await;
     let account = world.account("bridge");
     assert_eq!((account.retrying, account.dead_lettered), (1, 0));

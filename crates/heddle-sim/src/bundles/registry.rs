@@ -14,7 +14,7 @@ use heddle_api::action::{Run, RunState};
 use heddle_api::bundle::MarkReason;
 use heddle_api::bundle_revision::VersionSource;
 use heddle_api::evidence::{
-    Credentials, Found, ImageName, Known, Reading, Sighting, Trouble, Verdict,
+    Credentials, Found, ImageEvidence, ImageName, ImageSighting, Known, Reading, Trouble,
 };
 use heddle_api::registry::RegistrySpec;
 use heddle_controllers::{Bundles, Fetch, FetchTrouble, ReadRequest};
@@ -34,7 +34,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    shelves: BTreeMap<String, Shelf>,
+    shelves: BTreeMap<String, FakeRegistry>,
     kept: BTreeSet<String>,
     readings: BTreeMap<String, usize>,
     under_way: BTreeMap<String, usize>,
@@ -46,7 +46,7 @@ struct State {
 
 /// One registry.
 #[derive(Debug, Clone, Default)]
-struct Shelf {
+struct FakeRegistry {
     /// By repository and tag.
     images: BTreeMap<(String, String), Image>,
     /// Digests that can still be fetched.
@@ -199,7 +199,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-impl Shelf {
+impl FakeRegistry {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Push {
@@ -265,9 +265,9 @@ impl Shelf {
         let spec = &*request.spec;
         if let Some(trouble) = self.trouble(&request.credentials) {
             let why = trouble.message().to_owned();
-            let unknown = |known: &Known| Sighting {
+            let unknown = |known: &Known| ImageSighting {
                 image: known.image.clone(),
-                verdict: Verdict::Unknown { why: why.clone() },
+                verdict: ImageEvidence::Unknown { why: why.clone() },
             };
             let reading = Reading {
                 sightings: request.known.iter().map(unknown).collect(),
@@ -290,11 +290,11 @@ impl Shelf {
             let verdict = self.verdict(spec, &image, known);
             looks += usize::from(matches!(
                 verdict,
-                Verdict::Present(_) | Verdict::Rejected { .. }
+                ImageEvidence::Present(_) | ImageEvidence::Rejected { .. }
             ));
-            Sighting { image, verdict }
+            ImageSighting { image, verdict }
         });
-        let sightings: Vec<Sighting> = sightings.collect();
+        let sightings: Vec<ImageSighting> = sightings.collect();
         let reading = Reading {
             requests: 1 + sightings.len() as u64,
             sightings,
@@ -303,22 +303,27 @@ impl Shelf {
         (reading, looks)
     }
 
-    fn verdict(&self, spec: &RegistrySpec, image: &ImageName, known: Option<&str>) -> Verdict {
+    fn verdict(
+        &self,
+        spec: &RegistrySpec,
+        image: &ImageName,
+        known: Option<&str>,
+    ) -> ImageEvidence {
         if !is_wanted(spec, image) {
-            return Verdict::Absent {
+            return ImageEvidence::Absent {
                 reason: MarkReason::Filtered,
                 why: "the registry's settings do not admit it".to_owned(),
             };
         }
         if self.muddled.contains(&image.repository) {
-            return Verdict::Unknown {
+            return ImageEvidence::Unknown {
                 why: "503 Service Unavailable".to_owned(),
             };
         }
         let key = (image.repository.clone(), image.track.clone());
         let Some(found) = self.images.get(&key) else {
             let has_others = self.images.keys().any(|(name, _)| *name == key.0);
-            return Verdict::Absent {
+            return ImageEvidence::Absent {
                 reason: if has_others {
                     MarkReason::TagRemoved
                 } else {
@@ -328,14 +333,14 @@ impl Shelf {
             };
         };
         if known == Some(&found.digest) {
-            return Verdict::Unchanged;
+            return ImageEvidence::Unchanged;
         }
         match &found.fault {
-            Some(why) => Verdict::Rejected {
+            Some(why) => ImageEvidence::Rejected {
                 digest: found.digest.clone(),
                 why: why.clone(),
             },
-            None => Verdict::Present(Box::new(found.found(image))),
+            None => ImageEvidence::Present(Box::new(found.found(image))),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_api::action::{Action, Outcome, Run, RunEnd, RunState};
-use heddle_api::evidence::{Reading, Sighting, Verdict};
+use heddle_api::evidence::{ImageEvidence, ImageSighting, Reading};
 use heddle_controllers::{Bundles, Fetch, FetchTrouble, ReadRequest};
 use heddle_rt::Clock;
 use parking_lot::Mutex;
@@ -317,9 +317,9 @@ impl Inner {
 /// Every bundle that is known is there as it was known; every image is kept unless a test says otherwise.
 impl Bundles for ScriptedRuns {
     fn read(&self, request: ReadRequest) -> BoxFuture<'static, Reading> {
-        let sightings = request.known.into_iter().map(|known| Sighting {
+        let sightings = request.known.into_iter().map(|known| ImageSighting {
             image: known.image,
-            verdict: Verdict::Unchanged,
+            verdict: ImageEvidence::Unchanged,
         });
         let reading = Reading {
             sightings: sightings.collect(),

@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::subject::triggers;
-use super::wire::{APPLY, Answer, patch};
+use super::wire::{APPLY, WireResponse, patch};
 use super::{Check, Scope};
 
 pub(super) fn checks() -> Vec<Check> {
@@ -21,7 +21,7 @@ pub(super) async fn apply(
     scope: &Scope,
     manager: &str,
     object: &Value,
-) -> Result<Answer> {
+) -> Result<WireResponse> {
     let name = object["metadata"]["name"].as_str().context("no name")?;
     let path = format!("{}/{name}?fieldManager={manager}", triggers(scope));
     patch(client, &path, APPLY, object).await

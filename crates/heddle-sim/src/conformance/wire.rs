@@ -27,14 +27,14 @@ pub(super) const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 /// An answer, whatever its code.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct WireResponse {
     pub(super) code: u16,
     pub(super) headers: HeaderMap,
     /// The body, or a string of it where it is no JSON.
     pub(super) body: Value,
 }
 
-impl Answer {
+impl WireResponse {
     /// The body, if the code is this one.
     pub(super) fn accepted(self, code: u16) -> Result<Value> {
         ensure!(
@@ -110,7 +110,7 @@ pub(super) async fn call(
     path: &str,
     headers: &[(http::HeaderName, &str)],
     body: impl Into<Vec<u8>>,
-) -> Result<Answer> {
+) -> Result<WireResponse> {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(name, *value);
@@ -123,7 +123,7 @@ pub(super) async fn call(
     let (parts, bytes) = answer
         .await
         .with_context(|| format!("no answer from {path}"))??;
-    Ok(Answer {
+    Ok(WireResponse {
         code: parts.status.as_u16(),
         headers: parts.headers,
         body: serde_json::from_slice(&bytes)
@@ -131,23 +131,23 @@ pub(super) async fn call(
     })
 }
 
-pub(super) async fn get(client: &Client, path: &str) -> Result<Answer> {
+pub(super) async fn get(client: &Client, path: &str) -> Result<WireResponse> {
     call(client, Method::GET, path, &[], "").await
 }
 
-pub(super) async fn get_as(client: &Client, path: &str, accept: &str) -> Result<Answer> {
+pub(super) async fn get_as(client: &Client, path: &str, accept: &str) -> Result<WireResponse> {
     call(client, Method::GET, path, &[(ACCEPT, accept)], "").await
 }
 
-pub(super) async fn post(client: &Client, path: &str, body: &Value) -> Result<Answer> {
+pub(super) async fn post(client: &Client, path: &str, body: &Value) -> Result<WireResponse> {
     write(client, Method::POST, path, "application/json", body).await
 }
 
-pub(super) async fn put(client: &Client, path: &str, body: &Value) -> Result<Answer> {
+pub(super) async fn put(client: &Client, path: &str, body: &Value) -> Result<WireResponse> {
     write(client, Method::PUT, path, "application/json", body).await
 }
 
-pub(super) async fn delete(client: &Client, path: &str, options: &Value) -> Result<Answer> {
+pub(super) async fn delete(client: &Client, path: &str, options: &Value) -> Result<WireResponse> {
     write(client, Method::DELETE, path, "application/json", options).await
 }
 
@@ -156,7 +156,7 @@ pub(super) async fn patch(
     path: &str,
     content_type: &str,
     body: &Value,
-) -> Result<Answer> {
+) -> Result<WireResponse> {
     write(client, Method::PATCH, path, content_type, body).await
 }
 
@@ -166,7 +166,7 @@ async fn write(
     path: &str,
     content_type: &str,
     body: &Value,
-) -> Result<Answer> {
+) -> Result<WireResponse> {
     let headers = [(CONTENT_TYPE, content_type)];
     call(client, method, path, &headers, body.to_string()).await
 }

@@ -7,7 +7,7 @@ use heddle_api::ledger::DeadLetterSelection;
 use heddle_mesh::who::Who;
 use heddle_rt::vfs::Fault;
 
-use super::book::Answer;
+use super::book::PublishResult;
 use super::opening;
 use super::subscriber::Manner;
 use super::wish::{TYPES, Wish};
@@ -182,14 +182,14 @@ impl World {
             .status()
             .as_u16();
         let answer = match status {
-            202 => Answer::Accepted,
-            429 | 507 => Answer::Refused,
-            _ => Answer::Unknown,
+            202 => PublishResult::Accepted,
+            429 | 507 => PublishResult::Refused,
+            _ => PublishResult::Unknown,
         };
         self.publish_answered(number, answer);
     }
 
-    fn publish_answered(&mut self, number: usize, answer: Answer) {
+    fn publish_answered(&mut self, number: usize, answer: PublishResult) {
         let mut book = self.book.lock();
         if !book.answered(number, answer) {
             return;

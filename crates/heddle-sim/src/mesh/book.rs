@@ -11,7 +11,7 @@ use super::wish::Wish;
 
 /// What the publisher was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum PublishResult {
     Accepted,
     /// For good: nobody may ever see it.
     Refused,
@@ -25,7 +25,7 @@ pub(super) struct Published {
     pub(super) type_: &'static str,
     pub(super) key: u64,
     pub(super) data: Bytes,
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<PublishResult>,
     /// How often it was sent. Each may be kept, and is then delivered as an event of its own.
     copies: usize,
 }
@@ -97,24 +97,26 @@ impl Book {
     pub(super) fn send(&mut self, number: usize) {
         let published = &mut self.published[number];
         published.copies += 1;
-        published.answer = published.answer.filter(|answer| *answer != Answer::Refused);
+        published.answer = published
+            .answer
+            .filter(|answer| *answer != PublishResult::Refused);
     }
 
     /// Its publisher was told something. Gives whether it is known only now to be kept.
-    pub(super) fn answered(&mut self, number: usize, answer: Answer) -> bool {
+    pub(super) fn answered(&mut self, number: usize, answer: PublishResult) -> bool {
         let published = &mut self.published[number];
         let before = published.answer;
         // One copy that is kept is enough, and one that may be kept cannot be called back.
         let stays = match before {
-            Some(Answer::Accepted) => true,
-            Some(Answer::Unknown) => answer == Answer::Refused,
-            Some(Answer::Refused) | None => false,
+            Some(PublishResult::Accepted) => true,
+            Some(PublishResult::Unknown) => answer == PublishResult::Refused,
+            Some(PublishResult::Refused) | None => false,
         };
         if stays {
             return false;
         }
         published.answer = Some(answer);
-        let accepted = answer == Answer::Accepted;
+        let accepted = answer == PublishResult::Accepted;
         self.figures.published += u64::from(accepted);
         accepted
     }
@@ -128,7 +130,7 @@ impl Book {
     pub(super) fn unknown(&self) -> impl Iterator<Item = usize> {
         let published = self.published.iter().enumerate();
         published
-            .filter(|(_, published)| published.answer == Some(Answer::Unknown))
+            .filter(|(_, published)| published.answer == Some(PublishResult::Unknown))
             .map(|(number, _)| number)
     }
 
@@ -156,7 +158,7 @@ impl Book {
         let number = *self.numbers.get(id).ok_or("nobody published it")?;
         let published = &self.published[number];
         self.seen.insert((trigger.to_owned(), number));
-        if published.answer == Some(Answer::Refused) {
+        if published.answer == Some(PublishResult::Refused) {
             return Err("its publisher was told that it was refused");
         }
         if published.copies == 0 {
@@ -167,7 +169,7 @@ impl Book {
         }
         let owed = self.owed.get(trigger);
         let owed = owed.is_some_and(|owed| owed.contains(&number));
-        if published.answer == Some(Answer::Accepted) && !owed {
+        if published.answer == Some(PublishResult::Accepted) && !owed {
             return Err("it is none of its own");
         }
         Ok(number)
@@ -215,9 +217,9 @@ impl Book {
             let owed = self.owed.get(trigger);
             let owed = owed.is_some_and(|owed| owed.contains(event));
             let right = match published.answer {
-                Some(Answer::Accepted) => owed,
-                Some(Answer::Refused) => false,
-                Some(Answer::Unknown) | None => true,
+                Some(PublishResult::Accepted) => owed,
+                Some(PublishResult::Refused) => false,
+                Some(PublishResult::Unknown) | None => true,
             };
             if !right {
                 let (id, answer) = (&published.id, published.answer);

@@ -29,7 +29,7 @@ const SEGMENT_BYTES: u64 = 8 << 10;
 
 /// What a life of the mesh is given.
 #[derive(Debug)]
-pub(super) struct Means {
+pub(super) struct OpenDeps {
     pub(super) clock: Clock,
     pub(super) chance: Chance,
     pub(super) disk: MemoryVfs,
@@ -38,15 +38,15 @@ pub(super) struct Means {
     pub(super) planted: Planted,
 }
 
-pub(super) fn open(means: Means) -> Result<Mesh, String> {
-    let Means {
+pub(super) fn open(deps: OpenDeps) -> Result<Mesh, String> {
+    let OpenDeps {
         clock,
         chance,
         disk,
         tasks,
         connect,
         planted,
-    } = means;
+    } = deps;
     let log = EmbeddedLog::open(embedded::Options {
         vfs: planted.disk(disk.shared()),
         dir: "/mesh".into(),

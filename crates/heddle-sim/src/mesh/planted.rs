@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_mesh::journal::{self, Line, Mark};
+use heddle_mesh::journal::{self, Checkpoint, JournalRecord};
 use heddle_mesh::log::{
-    Answer, Batch, Draft, Journal, Log, Lookup, Offset, Refused, Room, Stretch, Unavailable,
+    AppendRefused, Batch, Draft, Journal, Log, LogFuture, Lookup, Offset, Room, SegmentInfo,
+    Unavailable,
 };
 use heddle_rt::vfs::{Lock, Open, Space, Vfs, VfsFile};
 use heddle_store::Health;
@@ -134,25 +135,27 @@ impl VfsFile for LazyFile {
 #[derive(Debug)]
 struct Wrong {
     log: Arc<dyn Log>,
-    rewrite: fn(Vec<Line>) -> Vec<Line>,
+    rewrite: fn(Vec<JournalRecord>) -> Vec<JournalRecord>,
     gives_up: bool,
 }
 
-fn hasty(lines: Vec<Line>) -> Vec<Line> {
+fn hasty(lines: Vec<JournalRecord>) -> Vec<JournalRecord> {
     let done = |line| match line {
-        Line::Failed { attempted, .. } => Line::Delivered(attempted),
+        JournalRecord::Failed { attempted, .. } => JournalRecord::Delivered(attempted),
         line => line,
     };
     lines.into_iter().map(done).collect()
 }
 
-fn lossy(lines: Vec<Line>) -> Vec<Line> {
-    let lost = |line: &Line| matches!(line, Line::Dead(_) | Line::Failed { .. });
+fn lossy(lines: Vec<JournalRecord>) -> Vec<JournalRecord> {
+    let lost = |line: &JournalRecord| {
+        matches!(line, JournalRecord::Dead(_) | JournalRecord::Failed { .. })
+    };
     lines.into_iter().filter(|line| !lost(line)).collect()
 }
 
 impl Log for Wrong {
-    fn append(&self, drafts: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+    fn append(&self, drafts: &[Draft<'_>]) -> LogFuture<Range<Offset>, AppendRefused> {
         self.log.append(drafts)
     }
 
@@ -187,15 +190,15 @@ impl Log for Wrong {
         self.log.at_time(at)
     }
 
-    fn stretches(&self) -> Vec<Stretch> {
-        self.log.stretches()
+    fn segments(&self) -> Vec<SegmentInfo> {
+        self.log.segments()
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
+    fn trim(&self, first: Offset) -> LogFuture<(), Unavailable> {
         self.log.trim(first)
     }
 
-    fn acknowledge(&self, lines: &[Draft<'_>]) -> Answer<Range<Offset>, Refused> {
+    fn acknowledge(&self, lines: &[Draft<'_>]) -> LogFuture<Range<Offset>, AppendRefused> {
         let rewritten: Vec<Vec<u8>> = lines.iter().map(|draft| self.payload(draft)).collect();
         let drafts: Vec<Draft<'_>> = lines
             .iter()
@@ -244,7 +247,7 @@ impl Wrong {
         let lines = journal::decode(&draft.parts.concat()).expect("the mesh wrote it");
         let mut lines = (self.rewrite)(lines);
         if lines.is_empty() {
-            lines.push(Line::Mark(Mark::default()));
+            lines.push(JournalRecord::Checkpoint(Checkpoint::default()));
         }
         let records = journal::encode(&lines);
         records

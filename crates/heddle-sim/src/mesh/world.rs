@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::book::Book;
 use super::figures::Figures;
 use super::network::Wires;
-use super::opening::{self, Means, check_accounts, sums};
+use super::opening::{self, OpenDeps, check_accounts, sums};
 use super::planted::Planted;
 use super::subscriber::{Manners, Subscribers};
 use super::wish::{Wish, resources};
@@ -259,7 +259,7 @@ fn open(
     tasks: &Tasks,
     planted: Planted,
 ) -> Result<Mesh, String> {
-    opening::open(Means {
+    opening::open(OpenDeps {
         clock: subscribers.clock.clone(),
         chance: subscribers.chance.clone(),
         disk: disk.clone(),

@@ -171,7 +171,7 @@ pub(super) struct Layer {
     pub chaos: Arc<Chaos>,
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl<B> tower::Service<Request<B>> for Layer
 where
@@ -180,13 +180,13 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Answer {
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
         let mut inner = self.inner.clone();
         let chaos = Arc::clone(&self.chaos);
         Box::pin(async move {

@@ -21,19 +21,19 @@ pub struct Ending {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Judgement {
     Held,
     Violated(String),
 }
 
 /// The end state is the same, nothing was destroyed that the reference did not destroy, no action ran that did not run there,
 /// and it is quiet.
-pub(super) fn judge(reference: &Ending, ending: &Ending) -> Verdict {
+pub(super) fn judge(reference: &Ending, ending: &Ending) -> Judgement {
     for (key, expected) in &reference.objects {
         match ending.objects.get(key) {
-            None => return Verdict::Violated(format!("{key} is missing")),
+            None => return Judgement::Violated(format!("{key} is missing")),
             Some(found) if found != expected => {
-                return Verdict::Violated(format!(
+                return Judgement::Violated(format!(
                     "{key} differs at {}",
                     difference("", expected, found)
                 ));
@@ -46,26 +46,26 @@ pub(super) fn judge(reference: &Ending, ending: &Ending) -> Verdict {
         .keys()
         .find(|key| !reference.objects.contains_key(*key))
     {
-        return Verdict::Violated(format!("{extra} should not exist"));
+        return Judgement::Violated(format!("{extra} should not exist"));
     }
     for (key, count) in &ending.removals {
         if *count > reference.removals.get(key).copied().unwrap_or_default() {
-            return Verdict::Violated(format!("{key} was removed {count} times"));
+            return Judgement::Violated(format!("{key} was removed {count} times"));
         }
     }
     for (key, count) in &ending.runs {
         let expected = reference.runs.get(key).copied().unwrap_or_default();
         if *count > expected {
-            return Verdict::Violated(format!("{key}: {count} times instead of {expected}"));
+            return Judgement::Violated(format!("{key}: {count} times instead of {expected}"));
         }
     }
     if ending.repeated > 0 {
-        return Verdict::Violated(format!("{} runs ran again", ending.repeated));
+        return Judgement::Violated(format!("{} runs ran again", ending.repeated));
     }
     if ending.noise > 0 {
-        return Verdict::Violated(format!("{} writes at the fixpoint", ending.noise));
+        return Judgement::Violated(format!("{} writes at the fixpoint", ending.noise));
     }
-    Verdict::Held
+    Judgement::Held
 }
 
 /// The first place where two values part ways.

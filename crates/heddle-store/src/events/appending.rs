@@ -22,7 +22,7 @@ pub struct Appending(Stage);
 enum Stage {
     Refused(Option<AppendError>),
     Waiting {
-        answer: Arc<Answer>,
+        answer: Arc<AppendReply>,
         offsets: Range<u64>,
         /// Which of the wakers is ours, once there is one.
         seat: Option<usize>,
@@ -34,7 +34,7 @@ impl Appending {
         Self(Stage::Refused(Some(error)))
     }
 
-    pub(super) fn waiting(answer: Arc<Answer>, offsets: Range<u64>) -> Self {
+    pub(super) fn waiting(answer: Arc<AppendReply>, offsets: Range<u64>) -> Self {
         let seat = None;
         Self(Stage::Waiting {
             answer,
@@ -79,7 +79,7 @@ impl Future for Appending {
 
 /// What became of one write.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct AppendReply {
     state: Mutex<State>,
 }
 
@@ -91,18 +91,18 @@ struct State {
 
 /// The duty to answer.
 #[derive(Debug, Default)]
-pub(super) struct Promise(Arc<Answer>);
+pub(super) struct Promise(Arc<AppendReply>);
 
 impl Promise {
     /// An answer that is there already.
-    pub(super) fn kept() -> Arc<Answer> {
+    pub(super) fn kept() -> Arc<AppendReply> {
         let promise = Self::default();
         let answer = promise.answer();
         promise.keep(&Ok(()));
         answer
     }
 
-    pub(super) fn answer(&self) -> Arc<Answer> {
+    pub(super) fn answer(&self) -> Arc<AppendReply> {
         self.0.clone()
     }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::appending::{Answer, Promise};
+use super::appending::{AppendReply, Promise};
 use super::format::{self, Head};
 use super::{AppendError, Draft, Limits};
 
@@ -98,7 +98,7 @@ impl Pending {
         sums: &[u32],
         at: i64,
         limits: &Limits,
-    ) -> Result<(Range<u64>, Arc<Answer>), AppendError> {
+    ) -> Result<(Range<u64>, Arc<AppendReply>), AppendError> {
         if let Some(refusal) = self.intake.refusal() {
             return Err(refusal);
         }

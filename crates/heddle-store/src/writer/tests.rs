@@ -70,7 +70,7 @@ fn bench(answers: impl IntoIterator<Item = Result<(), EngineError>>) -> Bench {
 
 impl Bench {
     /// Commits the batches as one group and returns their verdicts.
-    fn group(&mut self, batches: impl IntoIterator<Item = Vec<Write>>) -> Vec<Verdict> {
+    fn group(&mut self, batches: impl IntoIterator<Item = Vec<Write>>) -> Vec<CommitResult> {
         let samples = Samples::default();
         let (requests, answers): (Vec<_>, Vec<_>) = batches
             .into_iter()
@@ -129,7 +129,7 @@ fn at(version: u64) -> Expect {
     Expect::Version(ResourceVersion::new(version))
 }
 
-fn versions(verdict: &Verdict) -> Vec<u64> {
+fn versions(verdict: &CommitResult) -> Vec<u64> {
     verdict
         .as_ref()
         .unwrap()
@@ -138,7 +138,7 @@ fn versions(verdict: &Verdict) -> Vec<u64> {
         .collect()
 }
 
-fn conflict(verdict: &Verdict) -> Option<&Arc<Object>> {
+fn conflict(verdict: &CommitResult) -> Option<&Arc<Object>> {
     match verdict {
         Err(CommitError::Conflict { actual, .. }) => actual.as_ref(),
         other => panic!("{other:?}"),

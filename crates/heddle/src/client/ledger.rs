@@ -5,14 +5,14 @@
 
 use anyhow::Context as _;
 use heddle_api::ledger::{
-    Accounts, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken,
-    ExplainRequest, Explanation, Refusal, Trace,
+    Accounts, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken, ErrorBody,
+    ExplainRequest, Explanation, Trace,
 };
 use http::{Request, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Answer, Remote};
+use super::{ClientResponse, Remote};
 use crate::failure::Failure;
 use crate::output::harmless;
 
@@ -156,7 +156,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-fn read<T: DeserializeOwned>(answer: &Answer, object: &str) -> anyhow::Result<T> {
+fn read<T: DeserializeOwned>(answer: &ClientResponse, object: &str) -> anyhow::Result<T> {
     if !answer.code.is_success() {
         return Err(refused(object, answer).into());
     }
@@ -165,7 +165,7 @@ fn read<T: DeserializeOwned>(answer: &Answer, object: &str) -> anyhow::Result<T>
 }
 
 /// What a refusal about `object` means, in the server's words.
-pub(crate) fn refused(object: &str, answer: &Answer) -> Failure {
+pub(crate) fn refused(object: &str, answer: &ClientResponse) -> Failure {
     // A door in front of the mesh (no token, no such path) answers with a Status instead.
     let Some(refusal) = refusal(answer) else {
         return answer.refusal(object);
@@ -180,12 +180,12 @@ pub(crate) fn refused(object: &str, answer: &Answer) -> Failure {
 }
 
 /// The refusal in an answer, if it is one of the mesh's.
-pub(crate) fn refusal(answer: &Answer) -> Option<Refusal> {
+pub(crate) fn refusal(answer: &ClientResponse) -> Option<ErrorBody> {
     serde_json::from_slice(&answer.body).ok()
 }
 
 /// Message first, then what a script or a search needs.
-pub(crate) fn told(refusal: &Refusal) -> String {
+pub(crate) fn told(refusal: &ErrorBody) -> String {
     let mut facts = vec![format!("code {}", refusal.code)];
     facts.extend((refusal.attribute.iter()).map(|attribute| format!("attribute {attribute}")));
     facts.extend(

@@ -12,7 +12,7 @@ use http::{Request, StatusCode};
 use serde_json::{Value, json};
 
 use super::ledger::encoded;
-use super::{Answer, Remote};
+use super::{ClientResponse, Remote};
 use crate::failure::Failure;
 use crate::output::harmless;
 
@@ -253,7 +253,7 @@ impl<'a> Osb<'a> {
         })
     }
 
-    async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<Answer> {
+    async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<ClientResponse> {
         self.remote.send(request).await
     }
 }
@@ -274,7 +274,7 @@ fn query(choice: &Choice) -> String {
     )
 }
 
-fn reply(answer: &Answer, object: &str) -> anyhow::Result<Reply> {
+fn reply(answer: &ClientResponse, object: &str) -> anyhow::Result<Reply> {
     let body = done(answer, object)?;
     Ok(match answer.code {
         StatusCode::ACCEPTED => Reply::Accepted(body["operation"].as_str().map(str::to_owned)),
@@ -282,7 +282,7 @@ fn reply(answer: &Answer, object: &str) -> anyhow::Result<Reply> {
     })
 }
 
-fn done(answer: &Answer, object: &str) -> anyhow::Result<Value> {
+fn done(answer: &ClientResponse, object: &str) -> anyhow::Result<Value> {
     let body = serde_json::from_slice::<Value>(&answer.body);
     if answer.code.is_success() {
         return body.with_context(|| format!("{object}: the answer is not JSON"));

@@ -5,9 +5,9 @@
 
 mod delete;
 mod list;
+pub(super) mod listing;
 mod make;
 mod push;
-pub(super) mod shelf;
 mod withdraw;
 
 use crate::client::{ClientArgs, Remote};

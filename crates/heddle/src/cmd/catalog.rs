@@ -6,7 +6,7 @@ mod parameters;
 use serde_json::Value;
 
 use super::NamespaceArgs;
-use super::bundle::shelf;
+use super::bundle::listing;
 use super::osb::check_namespace;
 use crate::client::osb::Osb;
 use crate::client::{ClientArgs, Remote};
@@ -90,7 +90,7 @@ async fn show(args: &Args, remote: &Remote, terminal: &mut Terminal) -> anyhow::
 
 /// Bundles that should be here and are not, each with the reason; as many as somebody reads.
 async fn left_out(remote: &Remote) -> anyhow::Result<Vec<String>> {
-    let standings = shelf::standings(remote).await?;
+    let standings = listing::standings(remote).await?;
     let why = standings.iter().filter_map(|(bundle, standing)| {
         let (name, why) = (standing.name.as_deref(), standing.left_out.as_deref()?);
         Some(format!(

@@ -72,7 +72,7 @@ pub(super) struct Args {
 
 /// How one promise fared.
 #[derive(Debug)]
-enum Verdict {
+enum CheckResult {
     Kept,
     Broken(String),
     /// The catalog has no plan to try it on.
@@ -126,11 +126,12 @@ async fn judge(args: &Args, lab: &Lab, terminal: &mut Terminal) -> anyhow::Resul
         terminal.out.write_all(text.as_bytes())?;
         terminal.out.flush()?;
     }
-    let number =
-        |of: fn(&Verdict) -> bool| results.iter().filter(|(_, verdict)| of(verdict)).count() as u64;
-    let kept = number(|verdict| matches!(verdict, Verdict::Kept));
-    let broken = number(|verdict| matches!(verdict, Verdict::Broken(_)));
-    let idle = number(|verdict| matches!(verdict, Verdict::NotApplicable(_)));
+    let number = |of: fn(&CheckResult) -> bool| {
+        results.iter().filter(|(_, verdict)| of(verdict)).count() as u64
+    };
+    let kept = number(|verdict| matches!(verdict, CheckResult::Kept));
+    let broken = number(|verdict| matches!(verdict, CheckResult::Broken(_)));
+    let idle = number(|verdict| matches!(verdict, CheckResult::NotApplicable(_)));
     terminal.note(&format!(
         "{} kept, {broken} broken, {idle} without a plan to try them on",
         count(kept, "promise")
@@ -142,35 +143,35 @@ async fn judge(args: &Args, lab: &Lab, terminal: &mut Terminal) -> anyhow::Resul
     }
 }
 
-async fn ask(check: &Check, lab: &Lab) -> Verdict {
+async fn ask(check: &Check, lab: &Lab) -> CheckResult {
     if let Some(missing) = lab.lacks(check.needs) {
-        return Verdict::NotApplicable(missing);
+        return CheckResult::NotApplicable(missing);
     }
     match (check.run)(lab).await {
-        Ok(()) => Verdict::Kept,
-        Err(error) => Verdict::Broken(format!("{error:#}")),
+        Ok(()) => CheckResult::Kept,
+        Err(error) => CheckResult::Broken(format!("{error:#}")),
     }
 }
 
-fn line(check: &Check, verdict: &Verdict, colour: bool) -> String {
+fn line(check: &Check, verdict: &CheckResult, colour: bool) -> String {
     let (tone, word, more) = match verdict {
-        Verdict::Kept => (Tone::Good, "kept  ", String::new()),
-        Verdict::Broken(why) => (
+        CheckResult::Kept => (Tone::Good, "kept  ", String::new()),
+        CheckResult::Broken(why) => (
             Tone::Bad,
             "BROKEN",
             format!("\n          {}", harmless(why)),
         ),
-        Verdict::NotApplicable(what) => (Tone::Quiet, "n/a   ", format!(" (no plan {what})")),
+        CheckResult::NotApplicable(what) => (Tone::Quiet, "n/a   ", format!(" (no plan {what})")),
     };
     let word = paint(colour, tone, word);
     format!("{word}  {}: {}{more}", check.group, check.promise)
 }
 
-fn to_json(check: &Check, verdict: &Verdict) -> serde_json::Value {
+fn to_json(check: &Check, verdict: &CheckResult) -> serde_json::Value {
     let (word, why) = match verdict {
-        Verdict::Kept => ("kept", None),
-        Verdict::Broken(why) => ("broken", Some(why.as_str())),
-        Verdict::NotApplicable(what) => ("notApplicable", Some(*what)),
+        CheckResult::Kept => ("kept", None),
+        CheckResult::Broken(why) => ("broken", Some(why.as_str())),
+        CheckResult::NotApplicable(what) => ("notApplicable", Some(*what)),
     };
     json!({"group": check.group, "promise": check.promise, "verdict": word, "why": why})
 }

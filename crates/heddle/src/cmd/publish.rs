@@ -17,7 +17,7 @@ use self::many::Pace;
 use self::message::{Content, Identity, Message};
 use crate::client::events::EventsArgs;
 use crate::client::target::{self, Qualified};
-use crate::client::{Answer, ClientArgs, Remote, ledger};
+use crate::client::{ClientArgs, ClientResponse, Remote, ledger};
 use crate::failure::Failure;
 use crate::output::{ReportFormat, count, harmless};
 use crate::terminal::Terminal;
@@ -161,7 +161,7 @@ pub(super) struct EventDoor {
 
 impl EventDoor {
     /// Sends a message and waits for the answer, whatever it is.
-    pub(super) async fn post(&self, message: &Message) -> anyhow::Result<Answer> {
+    pub(super) async fn post(&self, message: &Message) -> anyhow::Result<ClientResponse> {
         let mut request = Request::post(self.path.as_str()).body(message.body.clone())?;
         *request.headers_mut() = message.headers.clone();
         self.remote.send(request).await

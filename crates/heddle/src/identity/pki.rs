@@ -23,7 +23,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 
-use super::{Means, PUBLIC, SECRET, read};
+use super::{IdentityDeps, PUBLIC, SECRET, read};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The authority outlives the installation; clients hold it in their kubeconfig.
@@ -42,10 +42,10 @@ pub(super) struct Authority {
 
 impl Authority {
     /// Reads the authority from `dir`, or makes it when one of its files is missing.
-    pub(super) fn open(means: &Means, dir: &Path) -> anyhow::Result<Self> {
+    pub(super) fn open(deps: &IdentityDeps, dir: &Path) -> anyhow::Result<Self> {
         let (key_path, certificate_path) = (dir.join("ca.key"), dir.join("ca.crt"));
         if let (Some(key), Some(certificate_pem)) =
-            (read(means, &key_path)?, read(means, &certificate_path)?)
+            (read(deps, &key_path)?, read(deps, &certificate_path)?)
         {
             let key = KeyPair::from_pem(&key)
                 .with_context(|| format!("cannot use {}", key_path.display()))?;
@@ -56,19 +56,17 @@ impl Authority {
             });
         }
         let key = KeyPair::generate().context("cannot make a key")?;
-        let params = authority_params(&key, means.clock.now())?;
+        let params = authority_params(&key, deps.clock.now())?;
         let certificate_pem = params
             .self_signed(&key)
             .context("cannot sign the authority's certificate")?
             .pem();
-        means
-            .vfs
+        deps.vfs
             .create_dir_all(dir)
             .with_context(|| format!("cannot create {}", dir.display()))?;
         // The key first: a certificate without its key is useless, a key without one is replaced.
         let write = |path: &Path, text: &str, mode| {
-            means
-                .vfs
+            deps.vfs
                 .write_atomic(path, text.as_bytes(), mode)
                 .with_context(|| format!("cannot write {}", path.display()))
         };
@@ -246,12 +244,12 @@ mod tests {
     use super::*;
 
     fn renewing(clock: &Clock) -> Renewing {
-        let means = Means {
+        let deps = IdentityDeps {
             vfs: Arc::new(MemoryVfs::new()),
             clock: clock.clone(),
             chance: Chance::seeded(1),
         };
-        let authority = Arc::new(Authority::open(&means, Path::new("pki")).unwrap());
+        let authority = Arc::new(Authority::open(&deps, Path::new("pki")).unwrap());
         let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
         let current = Mutex::new(Issued::new(&authority, &names, clock.now()).unwrap());
         Renewing {

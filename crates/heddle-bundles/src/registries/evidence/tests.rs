@@ -7,9 +7,9 @@ use super::*;
 
 const DIGEST: &str = "sha256:11";
 
-fn labelled(text: &str) -> Answer {
+fn labelled(text: &str) -> ImageResponse {
     let labels = [("com.redhat.apb.spec".to_owned(), STANDARD.encode(text))];
-    Answer::Image(Seen {
+    ImageResponse::Image(Seen {
         state_digest: None,
         manifest_digest: DIGEST.to_owned(),
         config_digest: "sha256:22".to_owned(),
@@ -20,19 +20,19 @@ fn labelled(text: &str) -> Answer {
 
 const SOUND: &str = "version: 1.0\nname: hello\ndescription: says hello\nplans:\n- name: default\n  description: the only one\n";
 
-fn refusal(status: u16, errors: &[(&str, &str)]) -> Answer {
+fn refusal(status: u16, errors: &[(&str, &str)]) -> ImageResponse {
     let error = |(code, message): &(&str, &str)| Refused {
         code: (*code).to_owned(),
         message: (*message).to_owned(),
     };
-    Answer::Refusal {
+    ImageResponse::Refusal {
         status,
         errors: errors.iter().map(error).collect(),
     }
 }
 
 /// A word for each verdict.
-fn verdict(answer: Answer, listing_complete: bool, listed: Option<bool>) -> String {
+fn verdict(answer: ImageResponse, listing_complete: bool, listed: Option<bool>) -> String {
     let image = ImageName {
         repository: "org/hello".to_owned(),
         track: "latest".to_owned(),
@@ -44,11 +44,13 @@ fn verdict(answer: Answer, listing_complete: bool, listed: Option<bool>) -> Stri
         listed,
     };
     match classify(answer, circumstances) {
-        Verdict::Unchanged => "unchanged".to_owned(),
-        Verdict::Present(found) => format!("present {} {}", found.manifest_digest, found.location),
-        Verdict::Rejected { digest, .. } => format!("rejected {digest}"),
-        Verdict::Absent { reason, .. } => format!("absent {reason:?}"),
-        Verdict::Unknown { .. } => "unknown".to_owned(),
+        ImageEvidence::Unchanged => "unchanged".to_owned(),
+        ImageEvidence::Present(found) => {
+            format!("present {} {}", found.manifest_digest, found.location)
+        }
+        ImageEvidence::Rejected { digest, .. } => format!("rejected {digest}"),
+        ImageEvidence::Absent { reason, .. } => format!("absent {reason:?}"),
+        ImageEvidence::Unknown { .. } => "unknown".to_owned(),
     }
 }
 
@@ -61,7 +63,7 @@ fn an_answer_proves_what_the_table_says_and_no_more() {
     );
     let accept = "OCI manifest found, but accept header does not support OCI manifests";
     let unfit = match labelled(SOUND) {
-        Answer::Image(seen) => Answer::Image(Seen {
+        ImageResponse::Image(seen) => ImageResponse::Image(Seen {
             unfit: Some("for another machine".to_owned()),
             ..seen
         }),
@@ -81,8 +83,8 @@ fn an_answer_proves_what_the_table_says_and_no_more() {
             false,
             None,
         ),
-        ("unchanged", Answer::Same, true, listed),
-        ("unchanged", Answer::Same, false, None),
+        ("unchanged", ImageResponse::Same, true, listed),
+        ("unchanged", ImageResponse::Same, false, None),
         ("absent TagRemoved", manifest.clone(), true, listed),
         (
             "absent RemovedFromRegistry",
@@ -115,13 +117,13 @@ fn an_answer_proves_what_the_table_says_and_no_more() {
         ),
         (
             "unknown",
-            Answer::Failed("timeout, TLS, DNS, truncated, digest mismatch".to_owned()),
+            ImageResponse::Failed("timeout, TLS, DNS, truncated, digest mismatch".to_owned()),
             true,
             Some(false),
         ),
         (
             "absent NotABundle",
-            Answer::Image(Seen::default()),
+            ImageResponse::Image(Seen::default()),
             true,
             listed,
         ),

@@ -5,12 +5,12 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::*;
 
-fn answer(body: &str, link: Option<&str>) -> Answer {
+fn answer(body: &str, link: Option<&str>) -> RegistryResponse {
     let mut headers = HeaderMap::new();
     if let Some(link) = link {
         headers.insert("link", HeaderValue::from_str(link).unwrap());
     }
-    Answer {
+    RegistryResponse {
         status: StatusCode::OK,
         headers,
         body: Bytes::from(body.to_owned()),

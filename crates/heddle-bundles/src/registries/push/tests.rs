@@ -23,13 +23,13 @@ fn image(version: &str) -> Image {
     }
 }
 
-fn shelf() -> (Arc<dyn Vfs>, Shelf) {
+fn shelf() -> (Arc<dyn Vfs>, PushStore) {
     let vfs: Arc<dyn Vfs> = Arc::new(MemoryVfs::default());
-    let shelf = Shelf::open(vfs.clone(), Path::new("/pushed")).unwrap();
+    let shelf = PushStore::open(vfs.clone(), Path::new("/pushed")).unwrap();
     (vfs, shelf)
 }
 
-fn named(shelf: &Shelf) -> Vec<String> {
+fn named(shelf: &PushStore) -> Vec<String> {
     shelf
         .entries()
         .unwrap()
@@ -62,7 +62,7 @@ fn a_push_replaces_what_had_the_name_and_keeps_it_for_a_while() {
         3 * (1 + REPLACED_MAX + 1),
         "the current one, those it replaced, and the other name"
     );
-    let again = Shelf::open(vfs.clone(), Path::new("/pushed")).unwrap();
+    let again = PushStore::open(vfs.clone(), Path::new("/pushed")).unwrap();
     assert!(
         again.remove("me/hello", "latest").unwrap() && !again.remove("me/hello", "latest").unwrap()
     );

@@ -13,20 +13,20 @@ fn run() -> (tempfile::TempDir, RunFiles) {
 #[test]
 fn the_files_of_a_run_tell_how_it_stands() {
     let (_directory, files) = run();
-    assert_eq!(files.standing().unwrap(), Standing::Fresh);
+    assert_eq!(files.standing().unwrap(), RunFilesState::Fresh);
     let lock = Lock::take(&files.lock()).unwrap().unwrap();
-    assert_eq!(files.standing().unwrap(), Standing::Running);
+    assert_eq!(files.standing().unwrap(), RunFilesState::Running);
     files.write_started().unwrap();
-    assert_eq!(files.standing().unwrap(), Standing::Running);
+    assert_eq!(files.standing().unwrap(), RunFilesState::Running);
     drop(lock);
-    assert_eq!(files.standing().unwrap(), Standing::Abandoned);
+    assert_eq!(files.standing().unwrap(), RunFilesState::Abandoned);
     let end = RunEnd {
         outcome: Outcome::Succeeded,
         dashboard_url: None,
         log_tail: String::new(),
     };
     files.write_ended(&end, None).unwrap();
-    assert_eq!(files.standing().unwrap(), Standing::Ended);
+    assert_eq!(files.standing().unwrap(), RunFilesState::Ended);
     assert_eq!(files.read_ended().unwrap(), end);
 }
 

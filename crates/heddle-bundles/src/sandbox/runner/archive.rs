@@ -10,17 +10,17 @@ use std::io;
 use std::path::Path;
 
 use super::super::files::{self, RunFiles};
-use super::super::{Options, Refusal, disk};
+use super::super::{Options, SandboxError, disk};
 use super::Runner;
 use crate::removal;
 
 impl Runner {
     /// Moves the log out of a run that is about to be forgotten, and lets the oldest ones go.
-    pub(super) fn keep_log(&self, id: &str, run_files: &RunFiles) -> Result<(), Refusal> {
+    pub(super) fn keep_log(&self, id: &str, run_files: &RunFiles) -> Result<(), SandboxError> {
         let logs = self.place("logs");
         match fs::rename(run_files.log(), logs.join(id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Refusal::io(format!("keep the log of run {id}"))(error));
+                return Err(SandboxError::io(format!("keep the log of run {id}"))(error));
             }
             _ => {}
         }
@@ -31,11 +31,11 @@ impl Runner {
             |log| Ok(fs::symlink_metadata(log)?.len()),
             |log| fs::remove_file(log),
         )
-        .map_err(Refusal::io("let old logs go"))
+        .map_err(SandboxError::io("let old logs go"))
     }
 
     /// Moves what an instance wants to be kept out of what is about to be removed. A name that is taken gets a suffix.
-    pub(super) fn keep_archive(&self, instance: &str, data: &Path) -> Result<(), Refusal> {
+    pub(super) fn keep_archive(&self, instance: &str, data: &Path) -> Result<(), SandboxError> {
         let archive = data.join("archive");
         let what = || format!("keep the archive of instance {instance}");
         match fs::symlink_metadata(&archive) {
@@ -43,11 +43,11 @@ impl Runner {
             _ => return Ok(()),
         }
         let mut target = self.place("archives").join(instance);
-        while target.try_exists().map_err(Refusal::io(what()))? {
+        while target.try_exists().map_err(SandboxError::io(what()))? {
             let name = format!("{instance}.{}", self.chance.suffix(6));
             target = self.place("archives").join(name);
         }
-        fs::rename(&archive, &target).map_err(Refusal::io(what()))?;
+        fs::rename(&archive, &target).map_err(SandboxError::io(what()))?;
         self.bound_archives();
         Ok(())
     }
@@ -73,14 +73,14 @@ impl Runner {
     }
 
     /// A directory leaves its place in one step; a crash while it is removed leaves nothing that could be misread.
-    pub(super) fn discard(&self, directory: &Path) -> Result<(), Refusal> {
+    pub(super) fn discard(&self, directory: &Path) -> Result<(), SandboxError> {
         let what = || format!("remove {}", directory.display());
         let trash = self.place("trash").join(self.chance.uuid());
         match files::rename(directory, &trash) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            renamed => renamed.map_err(Refusal::io(what()))?,
+            renamed => renamed.map_err(SandboxError::io(what()))?,
         }
-        removal::remove(&trash).map_err(Refusal::io(what()))
+        removal::remove(&trash).map_err(SandboxError::io(what()))
     }
 
     /// Removes what a crash left on its way out. What cannot be removed takes room and harms nobody, so the server starts.

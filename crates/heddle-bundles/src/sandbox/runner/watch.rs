@@ -11,7 +11,7 @@ use heddle_rt::Clock;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::super::files::{RunFiles, Standing};
+use super::super::files::{RunFiles, RunFilesState};
 
 /// How often runs under way are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
@@ -112,7 +112,7 @@ impl Watch {
             // What cannot be read now is looked at again.
             !matches!(
                 run.files.standing(),
-                Ok(Standing::Ended | Standing::Abandoned | Standing::Fresh)
+                Ok(RunFilesState::Ended | RunFilesState::Abandoned | RunFilesState::Fresh)
             )
         });
         let is_idle = state.runs.is_empty() && state.children.is_empty();

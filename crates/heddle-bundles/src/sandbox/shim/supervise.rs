@@ -29,7 +29,7 @@ use super::super::mask::{Masker, secrets_of_variables};
 use super::super::order::Order;
 use super::proxy::{self, Proxy};
 use super::report::{self, Report, Wanted};
-use super::verdict::{Course, Ending, Verdict, verdict};
+use super::verdict::{Course, Ending, RunReport, verdict};
 use super::weigh::weigh;
 use super::{DEDICATED, again, namespaces};
 
@@ -136,7 +136,7 @@ fn supervise(order: &Order, files: &RunFiles, lock: Lock) -> io::Result<()> {
     // Secrets are needed no more.
     let removed = remove_if_there(&files.order());
     let (course, init) = executed?;
-    let Verdict {
+    let RunReport {
         end,
         credentials,
         log,

@@ -55,14 +55,14 @@ pub(super) struct Ending {
 
 /// How it ended, and what is kept of it.
 #[derive(Debug)]
-pub(super) struct Verdict {
+pub(super) struct RunReport {
     pub(super) end: RunEnd,
     /// When it did well and handed some out.
     pub(super) credentials: Option<Map<String, Value>>,
     pub(super) log: String,
 }
 
-pub(super) fn verdict(course: Course, ending: &Ending) -> Verdict {
+pub(super) fn verdict(course: Course, ending: &Ending) -> RunReport {
     let credentials = course.outputs.credentials.as_deref().map(object);
     let mut secrets = ending.secrets.clone();
     if let Some(Ok(credentials)) = &credentials {
@@ -73,7 +73,7 @@ pub(super) fn verdict(course: Course, ending: &Ending) -> Verdict {
     let outcome = outcome(&course, ending, credentials.as_ref(), &masker, &printed);
     let log = with_notes(&course, ending, &printed);
     let did_well = matches!(outcome, Outcome::Succeeded);
-    Verdict {
+    RunReport {
         end: RunEnd {
             dashboard_url: course.outputs.dashboard_url.as_deref().and_then(address),
             log_tail: end_of(&log, TAIL_BYTES_MAX).to_owned(),

@@ -1,6 +1,6 @@
 use heddle_api::bundle::BundleStatus;
 use heddle_api::bundle_revision::VersionSource;
-use heddle_api::evidence::{Sighting, Trouble};
+use heddle_api::evidence::{ImageSighting, Trouble};
 use serde_json::json;
 
 use super::*;
@@ -53,8 +53,8 @@ fn absent_since(run: &str, readings: i32) -> impl FnOnce(&mut Seen) {
     |seen| seen.absence = Some(absence)
 }
 
-fn found(digest: &str) -> Verdict {
-    Verdict::Present(Box::new(Found {
+fn found(digest: &str) -> ImageEvidence {
+    ImageEvidence::Present(Box::new(Found {
         manifest_digest: digest.to_owned(),
         config_digest: "c".to_owned(),
         state_digest: None,
@@ -65,15 +65,15 @@ fn found(digest: &str) -> Verdict {
     }))
 }
 
-fn gone(reason: MarkReason) -> Verdict {
-    Verdict::Absent {
+fn gone(reason: MarkReason) -> ImageEvidence {
+    ImageEvidence::Absent {
         reason,
         why: "404".to_owned(),
     }
 }
 
-fn reading(sightings: &[(&str, Verdict)]) -> Reading {
-    let sightings = sightings.iter().map(|(repository, verdict)| Sighting {
+fn reading(sightings: &[(&str, ImageEvidence)]) -> Reading {
+    let sightings = sightings.iter().map(|(repository, verdict)| ImageSighting {
         image: image(repository),
         verdict: verdict.clone(),
     });
@@ -146,15 +146,15 @@ fn writes(judged: &Judged) -> Vec<String> {
 #[test]
 fn every_kind_of_evidence_about_a_known_bundle_is_written_as_the_table_says() {
     use MarkReason::{Filtered, NotABundle, RemovedFromRegistry, TagRemoved};
-    let rejected = |digest: &str| Verdict::Rejected {
+    let rejected = |digest: &str| ImageEvidence::Rejected {
         digest: digest.to_owned(),
         why: "runtime 99".to_owned(),
     };
-    let unknown = Verdict::Unknown {
+    let unknown = ImageEvidence::Unknown {
         why: "503".to_owned(),
     };
-    let cases: [(&str, Verdict, &[&str]); 11] = [
-        ("unchanged", Verdict::Unchanged, &[]),
+    let cases: [(&str, ImageEvidence, &[&str]); 11] = [
+        ("unchanged", ImageEvidence::Unchanged, &[]),
         ("the same image again", found("d1"), &[]),
         ("another image", found("d2"), &["revision d2", "seen d2"]),
         ("an unusable image", rejected("d3"), &["seen d3 rejected"]),
@@ -192,7 +192,7 @@ fn every_kind_of_evidence_about_a_known_bundle_is_written_as_the_table_says() {
 #[test]
 fn an_unusable_image_keeps_the_last_good_revision() {
     let bundles = [bundle("a", |_| {})];
-    let rejected = Verdict::Rejected {
+    let rejected = ImageEvidence::Rejected {
         digest: "d2".to_owned(),
         why: "runtime\n 99".to_owned(),
     };
@@ -209,7 +209,7 @@ fn an_unusable_image_keeps_the_last_good_revision() {
     let bundles = [bundle("a", |known| *known = seen)];
     let again = judged_again(&bundles, &reading(&[("a", rejected)]));
     assert!(again.is_empty(), "{again:?}");
-    let again = judged_again(&bundles, &reading(&[("a", Verdict::Unchanged)]));
+    let again = judged_again(&bundles, &reading(&[("a", ImageEvidence::Unchanged)]));
     assert!(again.is_empty(), "{again:?}");
 }
 
@@ -253,17 +253,17 @@ fn new_images_become_bundles_and_their_ids_follow_from_where_they_are() {
 
 #[test]
 fn what_is_new_and_useless_is_shown_where_an_id_can_be_told() {
-    let rejected = Verdict::Rejected {
+    let rejected = ImageEvidence::Rejected {
         digest: "d".to_owned(),
         why: "no plans".to_owned(),
     };
     let reading = reading(&[
         ("a", rejected),
         ("b", gone(MarkReason::TagRemoved)),
-        ("c", Verdict::Unchanged),
+        ("c", ImageEvidence::Unchanged),
         (
             "d",
-            Verdict::Unknown {
+            ImageEvidence::Unknown {
                 why: "503".to_owned(),
             },
         ),
@@ -334,7 +334,7 @@ fn absences_are_counted_up_to_what_is_asked_for_and_no_further() {
         // What nobody can tell neither counts nor starts anew.
         let unknown = reading(&[(
             "a",
-            Verdict::Unknown {
+            ImageEvidence::Unknown {
                 why: "503".to_owned(),
             },
         )]);
@@ -347,7 +347,7 @@ fn absences_are_counted_up_to_what_is_asked_for_and_no_further() {
 
 #[test]
 fn being_seen_ends_an_absence() {
-    for verdict in [Verdict::Unchanged, found("d1")] {
+    for verdict in [ImageEvidence::Unchanged, found("d1")] {
         let bundles = [bundle("a", absent_since("run-1", 1))];
         let judged = judged(&spec(json!({})), &bundles, &reading(&[("a", verdict)]));
         assert_eq!(writes(&judged), ["seen d1"]);
@@ -356,7 +356,11 @@ fn being_seen_ends_an_absence() {
     // One that was not confirmed yet ends as well, and nothing was withdrawn.
     let bundles = [bundle("a", absent_since("run-1", 1))];
     let spec = spec(json!({"removalConfirmations": 2}));
-    let judged = judged(&spec, &bundles, &reading(&[("a", Verdict::Unchanged)]));
+    let judged = judged(
+        &spec,
+        &bundles,
+        &reading(&[("a", ImageEvidence::Unchanged)]),
+    );
     assert_eq!(writes(&judged), ["seen d1"]);
     assert_eq!(judged.counts.unmarked, 0);
 }
@@ -380,10 +384,10 @@ fn all_but(gone_count: usize) -> Reading {
         if index < gone_count {
             gone(MarkReason::RemovedFromRegistry)
         } else {
-            Verdict::Unchanged
+            ImageEvidence::Unchanged
         }
     };
-    let sightings: Vec<(&str, Verdict)> = MANY
+    let sightings: Vec<(&str, ImageEvidence)> = MANY
         .iter()
         .enumerate()
         .map(|(index, name)| (*name, verdict(index)))
@@ -495,10 +499,10 @@ fn a_known_image_is_looked_at_anew_if_its_revision_is_missing() {
 #[test]
 fn what_a_run_tells_is_bounded() {
     let names: Vec<String> = (0..1_000).map(|number| format!("r{number}")).collect();
-    let unknown = || Verdict::Unknown {
+    let unknown = || ImageEvidence::Unknown {
         why: "x ".repeat(10_000),
     };
-    let mut sightings: Vec<(&str, Verdict)> = names
+    let mut sightings: Vec<(&str, ImageEvidence)> = names
         .iter()
         .take(500)
         .map(|name| (name.as_str(), found("d")))
@@ -526,11 +530,11 @@ fn what_a_run_tells_is_bounded() {
 #[test]
 fn what_is_more_than_its_image_has_a_revision_for_each_state() {
     let in_state = |state: &str| {
-        let Verdict::Present(mut found) = found("sha256:runner") else {
+        let ImageEvidence::Present(mut found) = found("sha256:runner") else {
             panic!("it is there");
         };
         found.state_digest = Some(state.to_owned());
-        reading(&[("a", Verdict::Present(found))])
+        reading(&[("a", ImageEvidence::Present(found))])
     };
     let spec = spec(json!({}));
     let one = judged(&spec, &[], &in_state("sha256:one"));

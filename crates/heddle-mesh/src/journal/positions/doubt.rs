@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use super::{Position, Positions, Retry};
-use crate::journal::line::ConsumerId;
+use crate::journal::record::ConsumerId;
 use crate::log::Offset;
 
 /// Losses that are remembered one by one; more are counted.

@@ -8,8 +8,8 @@ use heddle_rt::{Clock, Tasks, Vfs};
 
 use super::mirror::Mirrored;
 use super::snapshots::Snapshots;
-use super::{Answer, Batch, Journal, Lookup, Offset, Stretch, Unavailable, unavailable};
-use crate::journal::{self, Line, Snapshot};
+use super::{Batch, Journal, LogFuture, Lookup, Offset, SegmentInfo, Unavailable, unavailable};
+use crate::journal::{self, JournalRecord, Snapshot};
 
 /// The last records that are looked through for how far the journal is. The last one says so, unless it is damaged.
 const LAST_RECORDS: u64 = 16;
@@ -46,7 +46,7 @@ impl EmbeddedJournal {
             let lines = batch.records.iter();
             let lines = lines.filter_map(|record| journal::decode(&record.payload).ok());
             for line in lines.flatten() {
-                if let Line::Mark(mark) = line {
+                if let JournalRecord::Checkpoint(mark) = line {
                     scanned = scanned.max(mark.scanned);
                 }
             }
@@ -92,11 +92,11 @@ impl Journal for EmbeddedJournal {
         self.mirrored.find(key, limit).map_err(unavailable)
     }
 
-    fn stretches(&self) -> Vec<Stretch> {
-        super::stretches(&self.mirrored.primary)
+    fn segments(&self) -> Vec<SegmentInfo> {
+        super::segments(&self.mirrored.primary)
     }
 
-    fn trim(&self, first: Offset) -> Answer<(), Unavailable> {
+    fn trim(&self, first: Offset) -> LogFuture<(), Unavailable> {
         let journal = Arc::clone(&self.mirrored);
         async move { journal.trim(first).await.map_err(unavailable) }.boxed()
     }

@@ -26,7 +26,7 @@ pub(super) const MIRROR_DIR: &str = "journal-mirror";
 
 /// A record of the journal may hold a dead letter, which is an event and more, behind other lines.
 const JOURNAL_RECORD_BYTES_MAX: usize = 8 << 20;
-/// Only one append of the journal is under way at a time, and it cannot be divided: the mark in it counts on every line.
+/// Only one append of the journal is under way at a time, and it cannot be divided: the checkpoint in it counts on every line.
 /// What is in it came from attempts, so their number bounds it; refusing it as too much would refuse it for ever.
 const JOURNAL_PENDING_BYTES_MAX: usize = 1 << 30;
 /// The mirror is read when something is damaged, which need not be fast.

@@ -8,7 +8,7 @@ use heddle_store::events::{Draft, EventLog, Known};
 use super::journal::EmbeddedJournal;
 use super::open::{self, EVENTS_DIR, Mismatch, OpenError};
 use super::{Offset, Options};
-use crate::journal::{self, Line, Mark, Snapshot};
+use crate::journal::{self, Checkpoint, JournalRecord, Snapshot};
 use crate::log::Journal as _;
 use crate::recovery;
 
@@ -134,7 +134,7 @@ pub fn skip_offsets(options: &Options) -> Result<Offset, RepairError> {
 /// The state that was accepted, as a record of the journal and as a snapshot.
 fn write(journal: &EmbeddedJournal, snapshot: &mut Snapshot) -> Result<(), RepairError> {
     let write = |error: &dyn std::fmt::Display| RepairError::Write(error.to_string());
-    let mark = Line::Mark(Mark {
+    let mark = JournalRecord::Checkpoint(Checkpoint {
         scanned: snapshot.positions.scanned,
         consumers: Vec::new(),
     });

@@ -1,4 +1,4 @@
-//! Making outcomes safe: lines and the mark, in one append to the journal.
+//! Making outcomes safe: lines and the checkpoint, in one append to the journal.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use futures::FutureExt as _;
 
 use super::Scanner;
-use crate::journal::{self, Line, Mark};
-use crate::log::{Draft, Refused};
+use crate::journal::{self, Checkpoint, JournalRecord};
+use crate::log::{AppendRefused, Draft};
 use crate::shared::Shared;
 
 impl Scanner {
@@ -27,21 +27,21 @@ impl Scanner {
 
 /// Takes what there is now, without waiting; the answer comes when it is safe.
 ///
-/// The mark is made before the lines are taken. A line written in between speaks of something the mark does not count on
-/// yet, which is harmless; the other way round the mark would count on a line that may be lost.
+/// The checkpoint is made before the lines are taken. A line written in between speaks of something the checkpoint does not count on
+/// yet, which is harmless; the other way round the checkpoint would count on a line that may be lost.
 fn flush(shared: &Arc<Shared>) -> impl Future<Output = bool> + Send + use<> {
     let number = shared.begun.fetch_add(1, Ordering::AcqRel) + 1;
     let scanned = shared.scanned();
     let dirty = shared.take_dirty();
-    let mark = Mark {
+    let mark = Checkpoint {
         scanned,
         consumers: dirty
             .iter()
-            .map(|consumer| consumer.mark(scanned))
+            .map(|consumer| consumer.checkpoint(scanned))
             .collect(),
     };
     let mut lines = shared.take_lines();
-    lines.push(Line::Mark(mark));
+    lines.push(JournalRecord::Checkpoint(mark));
     let records = journal::encode(&lines);
     let drafts: Vec<Draft<'_>> = records
         .iter()
@@ -67,10 +67,10 @@ fn flush(shared: &Arc<Shared>) -> impl Future<Output = bool> + Send + use<> {
                 true
             }
             Err(refused) => {
-                lines.retain(|line| !matches!(line, Line::Mark(_)));
+                lines.retain(|line| !matches!(line, JournalRecord::Checkpoint(_)));
                 shared.return_lines(lines);
                 for consumer in &dirty {
-                    consumer.unmark(&shared);
+                    consumer.redo_checkpoint(&shared);
                 }
                 forget(&shared, &refused);
                 false
@@ -81,7 +81,7 @@ fn flush(shared: &Arc<Shared>) -> impl Future<Output = bool> + Send + use<> {
 
 /// Outcomes are remembered again: deliveries go on.
 fn remember(shared: &Arc<Shared>) {
-    if !shared.forgetful.swap(false, Ordering::AcqRel) {
+    if !shared.journal_stalled.swap(false, Ordering::AcqRel) {
         return;
     }
     tracing::info!("the journal takes outcomes again; deliveries go on");
@@ -90,13 +90,13 @@ fn remember(shared: &Arc<Shared>) {
         let mut state = consumer.lock();
         consumer.wake(shared, &mut state);
     }
-    shared.announce();
+    shared.notify_changed();
 }
 
 /// What is delivered now would be forgotten by a restart, and delivered again. So nothing new is begun.
-fn forget(shared: &Shared, refused: &Refused) {
-    if !shared.forgetful.swap(true, Ordering::AcqRel) {
+fn forget(shared: &Shared, refused: &AppendRefused) {
+    if !shared.journal_stalled.swap(true, Ordering::AcqRel) {
         tracing::error!(%refused, "outcomes cannot be written; deliveries wait");
-        shared.announce();
+        shared.notify_changed();
     }
 }

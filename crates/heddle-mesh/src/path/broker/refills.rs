@@ -7,7 +7,7 @@ use std::collections::{HashSet, VecDeque};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::journal::line::ConsumerId;
+use crate::journal::record::ConsumerId;
 
 #[derive(Debug, Default)]
 pub(crate) struct Refills {

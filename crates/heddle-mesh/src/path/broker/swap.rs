@@ -14,10 +14,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{READ_AGAIN, Scanner};
-use crate::journal::{Line, Routed};
+use crate::consumer::{Consumer, ReadMode, Revision, State, note};
+use crate::journal::{JournalRecord, Routed};
 use crate::log::{Offset, Unavailable};
-use crate::path::delivery::consumer::{Consumer, Reading, Revision, State, note};
-use crate::path::delivery::plan::Plan;
+use crate::path::delivery::plan::DeliveryPlan;
 use crate::routes::{self, Start, Table};
 use crate::shared::{InForce, Shared};
 
@@ -61,7 +61,7 @@ impl Scanner {
             consumer.wake(&self.shared, &mut state);
             consumer.ask(&self.shared, &mut state);
         }
-        self.shared.announce();
+        self.shared.notify_changed();
     }
 
     fn is_closing(&self) -> bool {
@@ -97,7 +97,7 @@ impl Scanner {
     }
 
     /// The consumer of this name, whoever made it.
-    fn consumer_of(&self, spec: &routes::Consumer) -> Arc<Consumer> {
+    fn consumer_of(&self, spec: &routes::ConsumerSpec) -> Arc<Consumer> {
         let mut all = self.shared.consumers.write();
         if let Some(consumer) = all.by_key.get(&spec.key) {
             return Arc::clone(consumer);
@@ -145,7 +145,7 @@ impl Scanner {
 fn update(
     shared: &Arc<Shared>,
     consumer: &Arc<Consumer>,
-    spec: &Arc<routes::Consumer>,
+    spec: &Arc<routes::ConsumerSpec>,
     at: Offset,
 ) -> Result<(), Unavailable> {
     let mut state = consumer.lock();
@@ -161,7 +161,7 @@ fn update(
         Some(begin(shared, &state, spec, at)?)
     };
     if edited && state.held.take().is_some() {
-        let line = Line::Held {
+        let line = JournalRecord::Held {
             consumer: consumer.id,
             reason: "".into(),
         };
@@ -181,14 +181,14 @@ fn update(
     }
     state.unrouted = None;
     state.forget_limit();
-    state.plan = Arc::new(Plan::new(spec, shared));
+    state.plan = Arc::new(DeliveryPlan::new(spec, shared));
     state.spec = Some(Arc::clone(spec));
     if state.plan.ordered {
         state.hold_keys_on_record(shared);
     } else {
         state.let_go_of_keys();
     }
-    consumer.touch(shared, &mut state);
+    consumer.mark_dirty(shared, &mut state);
     Ok(())
 }
 
@@ -196,7 +196,7 @@ fn update(
 fn begin(
     shared: &Shared,
     state: &State,
-    spec: &routes::Consumer,
+    spec: &routes::ConsumerSpec,
     at: Offset,
 ) -> Result<Offset, Unavailable> {
     if let Some((left, _)) = state.unrouted {
@@ -225,7 +225,7 @@ fn revise(
     shared: &Arc<Shared>,
     consumer: &Arc<Consumer>,
     state: &mut State,
-    spec: &routes::Consumer,
+    spec: &routes::ConsumerSpec,
     from: Offset,
     at: Offset,
 ) {
@@ -246,17 +246,22 @@ fn revise(
     if from < at {
         // What lies between was matched by nobody: it reads and counts that itself.
         let next = match state.reading {
-            Reading::Live => from,
-            Reading::Behind { next, .. } => next.min(from),
+            ReadMode::Live => from,
+            ReadMode::CatchUp { next, .. } => next.min(from),
         };
-        state.reading = Reading::Behind { next, asked: false };
+        state.reading = ReadMode::CatchUp { next, asked: false };
         state.counted_to = Some(state.counted_to.map_or(from, |counted| counted.min(from)));
     }
     note(shared, state, routed(consumer, spec, from, at));
 }
 
-fn routed(consumer: &Consumer, spec: &routes::Consumer, from: Offset, backfill_to: Offset) -> Line {
-    Line::Routed(Box::new(Routed {
+fn routed(
+    consumer: &Consumer,
+    spec: &routes::ConsumerSpec,
+    from: Offset,
+    backfill_to: Offset,
+) -> JournalRecord {
+    JournalRecord::Routed(Box::new(Routed {
         consumer: consumer.id,
         key: consumer.key.to_string(),
         uid: spec.uid.clone(),
@@ -269,7 +274,7 @@ fn routed(consumer: &Consumer, spec: &routes::Consumer, from: Offset, backfill_t
     }))
 }
 
-fn feeds(spec: &routes::Consumer) -> Vec<(String, Vec<String>)> {
+fn feeds(spec: &routes::ConsumerSpec) -> Vec<(String, Vec<String>)> {
     let feeds = spec.feeds.iter();
     feeds
         .map(|feed| (feed.entry.to_string(), feed.via.clone()))
@@ -292,7 +297,7 @@ fn prune(state: &mut State, at: Offset) {
 fn unroute(shared: &Shared, consumer: &Arc<Consumer>, at: Offset, when: Timestamp) {
     let mut state = consumer.lock();
     state.spec = None;
-    state.plan = Arc::new(Plan::nowhere());
+    state.plan = Arc::new(DeliveryPlan::nowhere());
     if state.unrouted.is_some() || state.revisions.is_empty() {
         return;
     }
@@ -300,18 +305,18 @@ fn unroute(shared: &Shared, consumer: &Arc<Consumer>, at: Offset, when: Timestam
     if let Some(revision) = state.revisions.last_mut() {
         revision.until = Some(at);
     }
-    let line = Line::Unrouted {
+    let line = JournalRecord::Unrouted {
         consumer: consumer.id,
         at,
         when,
     };
     note(shared, &state, line);
-    consumer.touch(shared, &mut state);
+    consumer.mark_dirty(shared, &mut state);
 }
 
 /// Whatever it had not finished was removed by whoever deleted it.
 fn forget(shared: &Shared, consumer: &Arc<Consumer>, state: &mut State, when: Timestamp) {
-    tracing::info!(consumer = %consumer.key, unfinished = state.tally.pending(), "nobody came back for its place");
+    tracing::info!(consumer = %consumer.key, unfinished = state.tally.pending(), "the cursor of a deleted trigger expired");
     state.tally.removed += state.tally.pending();
     let redriven = state.clear(shared);
     let mut letters = shared.dead.lock();
@@ -320,7 +325,7 @@ fn forget(shared: &Shared, consumer: &Arc<Consumer>, state: &mut State, when: Ti
         .resting()
         .any(|(_, rest)| rest.consumer == consumer.id);
     drop(letters);
-    let line = Line::Forgotten {
+    let line = JournalRecord::Forgotten {
         consumer: consumer.id,
         when,
     };

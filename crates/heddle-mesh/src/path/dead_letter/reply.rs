@@ -9,9 +9,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{ALL_MAX, DeadLetters};
-use crate::journal::line::ConsumerId;
-use crate::journal::{Attempted, BadReply, Dead, DeadReply, Line};
-use crate::path::delivery::consumer::{Consumer, State, note};
+use crate::consumer::{Consumer, State, note};
+use crate::journal::record::ConsumerId;
+use crate::journal::{Attempted, BadReply, Dead, DeadReply, JournalRecord};
 use crate::shared::Shared;
 
 /// Dead letters of replies of one consumer.
@@ -26,7 +26,7 @@ pub(crate) struct Answered {
 }
 
 /// A reply cannot go on: counted, written down, and kept if there is room.
-pub(crate) fn lay_reply_to_rest(
+pub(crate) fn keep_reply(
     shared: &Shared,
     consumer: &Arc<Consumer>,
     state: &mut State,
@@ -51,9 +51,9 @@ pub(crate) fn lay_reply_to_rest(
         letters.rest(dead.clone());
     }
     drop(letters);
-    note(shared, state, Line::Dead(Box::new(dead)));
+    note(shared, state, JournalRecord::Dead(Box::new(dead)));
     if first {
-        shared.announce();
+        shared.notify_changed();
     }
 }
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{ALL_MAX, CONSUMER_MAX, DeadLetters, SHARE_MIN, selects};
-use crate::journal::positions::{Rest, Sink};
+use crate::journal::positions::{DeadLetterEntry, Sink};
 use crate::journal::{Attempted, Dead};
 use heddle_api::ledger::DeadLetterSelection;
 
-fn rest(consumer: u32) -> Rest {
-    Rest {
+fn rest(consumer: u32) -> DeadLetterEntry {
+    DeadLetterEntry {
         consumer,
         offset: 1,
         journal: 1,
@@ -34,7 +34,7 @@ fn rest(consumer: u32) -> Rest {
 fn letters(counts: &[(u32, u64)]) -> DeadLetters {
     let each = counts.iter();
     let rests = each.flat_map(|(consumer, count)| (0..*count).map(|_| rest(*consumer)));
-    let rests: BTreeMap<u64, Rest> = (1..).zip(rests).collect();
+    let rests: BTreeMap<u64, DeadLetterEntry> = (1..).zip(rests).collect();
     let last = rests.len() as u64;
     DeadLetters::restored(rests, last)
 }

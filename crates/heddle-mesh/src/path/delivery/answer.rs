@@ -30,7 +30,7 @@ pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What a status means for a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DeliveryOutcome {
     Delivered { may_reply: bool },
     Refused { retry: bool },
     Gone,
@@ -38,13 +38,13 @@ pub enum Verdict {
 
 /// What this status means.
 #[must_use]
-pub fn verdict(status: u16) -> Verdict {
+pub fn verdict(status: u16) -> DeliveryOutcome {
     match status {
-        200 | 201 => Verdict::Delivered { may_reply: true },
-        202..=299 => Verdict::Delivered { may_reply: false },
-        410 => Verdict::Gone,
-        404 | 408 | 409 | 429 | 500.. => Verdict::Refused { retry: true },
-        _ => Verdict::Refused { retry: false },
+        200 | 201 => DeliveryOutcome::Delivered { may_reply: true },
+        202..=299 => DeliveryOutcome::Delivered { may_reply: false },
+        410 => DeliveryOutcome::Gone,
+        404 | 408 | 409 | 429 | 500.. => DeliveryOutcome::Refused { retry: true },
+        _ => DeliveryOutcome::Refused { retry: false },
     }
 }
 
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn every_status_has_its_meaning() {
-        let delivered = |may_reply| Verdict::Delivered { may_reply };
-        let refused = |retry| Verdict::Refused { retry };
+        let delivered = |may_reply| DeliveryOutcome::Delivered { may_reply };
+        let refused = |retry| DeliveryOutcome::Refused { retry };
         let table = [
             (200, delivered(true)),
             (201, delivered(true)),
@@ -195,7 +195,7 @@ mod tests {
             (404, refused(true)),
             (408, refused(true)),
             (409, refused(true)),
-            (410, Verdict::Gone),
+            (410, DeliveryOutcome::Gone),
             (413, refused(false)),
             (415, refused(false)),
             (422, refused(false)),

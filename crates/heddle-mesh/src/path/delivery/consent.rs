@@ -333,7 +333,7 @@ async fn seek(shared: Arc<Shared>, consent: Weak<Consent>) {
         }
         let bell = Arc::clone(&needed.bell);
         drop(needed);
-        // Time or the bell, whichever is first.
+        // Time or a notification, whichever is first.
         clock
             .timeout(next.saturating_sub(now), bell.notified())
             .await
@@ -351,5 +351,5 @@ fn tell(shared: &Arc<Shared>, consent: &Arc<Consent>) {
             consumer.wake(shared, &mut state);
         }
     }
-    shared.announce();
+    shared.notify_changed();
 }

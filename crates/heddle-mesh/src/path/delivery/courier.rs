@@ -8,7 +8,7 @@
 //!
 //! A connection that rested and turns out to be closed is replaced without a word, once, and only if nothing was heard on
 //! it. That may deliver twice what a destination took without answering, which at-least-once delivery allows.
-//! When to try, how often, and what follows is left to the dispatcher; the rules for it are in
+//! When to try, how often, and what follows is left to the broker; the rules for it are in
 //! [`policy`](super::policy).
 
 mod unfit;
@@ -31,8 +31,10 @@ use tokio::sync::SemaphorePermit;
 
 use super::address::Parsed;
 pub use super::address::{Address, BadAddress};
-use super::answer::{ANSWER_BYTES_MAX, DRAIN_TIME_MAX, End, Reader, Verdict, verdict};
-use super::pool::{self, Answer, Body, Limits, Line, Means, Outgoing, Pool, Unanswered};
+use super::answer::{ANSWER_BYTES_MAX, DRAIN_TIME_MAX, DeliveryOutcome, End, Reader, verdict};
+use super::pool::{
+    self, Body, Connection, HttpResponse, Limits, Outgoing, Pool, PoolDeps, Unanswered,
+};
 use super::retry_after::retry_after;
 use super::sending::Sending;
 use crate::event::http as ce;
@@ -73,7 +75,7 @@ pub struct Courier {
 
 #[derive(Debug)]
 struct Inner {
-    means: Means,
+    deps: PoolDeps,
     replies: ce::Limits,
     budget: Budget,
     sending: Sending,
@@ -152,7 +154,7 @@ impl Outcome {
 
 /// An answer, and the right to read it.
 struct Heard<'a> {
-    answer: Answer,
+    answer: HttpResponse,
     /// Held until the body is read.
     _turn: SemaphorePermit<'a>,
 }
@@ -162,7 +164,7 @@ impl Courier {
     #[must_use]
     pub fn new(options: CourierOptions) -> Self {
         let inner = Arc::new(Inner {
-            means: Means {
+            deps: PoolDeps {
                 tasks: options.tasks.clone(),
                 clock: options.clock.clone(),
                 connect: options.connect,
@@ -181,7 +183,7 @@ impl Courier {
                 let Some(inner) = courier.upgrade() else {
                     return;
                 };
-                inner.means.outgoing.sweep();
+                inner.deps.outgoing.sweep();
             }
         };
         options
@@ -211,7 +213,7 @@ impl Courier {
         extra: &Extra<'_>,
         timeout: Duration,
     ) -> Report {
-        let clock = &self.inner.means.clock;
+        let clock = &self.inner.deps.clock;
         let start = clock.monotonic();
         let form = form.unwrap_or_else(|| match event.form() {
             Form::Structured => DeliveryFormat::Json,
@@ -252,7 +254,7 @@ impl Courier {
             ..Extra::default()
         };
         let asking = ask(to, Say::Options, &extra);
-        let answer = match self.inner.means.clock.timeout(timeout, asking).await {
+        let answer = match self.inner.deps.clock.timeout(timeout, asking).await {
             Ok(Ok(heard)) => heard.answer,
             // We do consent to what we send ourselves.
             Ok(Err(Unsent::OwnListener)) => return Ok((200, consent_to(headers))),
@@ -308,11 +310,11 @@ async fn ask<'a>(to: &'a Address, say: Say<'_>, extra: &Extra<'_>) -> Result<Hea
     // A new connection is never stale, so this ends.
     loop {
         let answered = match line {
-            Line::Single(mut single) => {
+            Connection::Single(mut single) => {
                 let body = write(to, say, extra, single.output());
                 single.send(&body).await
             }
-            Line::Shared(sender) => pool::send_shared(sender, request(to, say, extra)).await,
+            Connection::Shared(sender) => pool::send_shared(sender, request(to, say, extra)).await,
         };
         match answered {
             Ok(answer) => {
@@ -408,7 +410,7 @@ impl Inner {
     async fn judge(
         &self,
         to: &Address,
-        answer: Answer,
+        answer: HttpResponse,
         left: Duration,
         held: &mut Option<Lease>,
     ) -> Outcome {
@@ -416,7 +418,7 @@ impl Inner {
         // The status says it all already; the rest of the answer does not get all the time there is.
         let patience = left.min(DRAIN_TIME_MAX);
         match verdict(status) {
-            Verdict::Delivered { may_reply } => {
+            DeliveryOutcome::Delivered { may_reply } => {
                 // What is no event by its head does not become one by its body.
                 let claims = || ce::reply(&answer.headers, &Bytes::new(), &self.replies);
                 if may_reply {
@@ -435,11 +437,11 @@ impl Inner {
                 let reply = Reply::None;
                 Outcome::Accepted { status, reply }
             }
-            Verdict::Gone => {
+            DeliveryOutcome::Gone => {
                 self.read(to, Reader::drain(answer.body), patience).await;
                 Outcome::Gone
             }
-            Verdict::Refused { retry } => {
+            DeliveryOutcome::Refused { retry } => {
                 let retry_after = self.retry_after(&answer);
                 let reader = Reader::beginning(answer.body, ANSWER_BYTES_MAX);
                 let kept = self.read(to, reader, patience).await;
@@ -458,7 +460,7 @@ impl Inner {
     async fn judge_reply(
         &self,
         to: &Address,
-        answer: Answer,
+        answer: HttpResponse,
         left: Duration,
         held: &mut Option<Lease>,
     ) -> Outcome {
@@ -469,7 +471,7 @@ impl Inner {
             let why = Unfit::too_large(bytes_max);
             return self.judge_unfit(to, answer, patience, why).await;
         }
-        let Answer {
+        let HttpResponse {
             status,
             headers,
             body,
@@ -504,7 +506,7 @@ impl Inner {
     async fn judge_unfit(
         &self,
         to: &Address,
-        answer: Answer,
+        answer: HttpResponse,
         patience: Duration,
         why: Unfit,
     ) -> Outcome {
@@ -529,11 +531,11 @@ impl Inner {
         if reader.is_at_end() {
             return Some(End::Whole);
         }
-        let reading = self.means.clock.timeout(patience, reader.read());
+        let reading = self.deps.clock.timeout(patience, reader.read());
         reading.await.ok()
     }
 
-    fn retry_after(&self, answer: &Answer) -> Option<Duration> {
+    fn retry_after(&self, answer: &HttpResponse) -> Option<Duration> {
         let asks = [
             StatusCode::TOO_MANY_REQUESTS,
             StatusCode::SERVICE_UNAVAILABLE,
@@ -541,12 +543,12 @@ impl Inner {
         if !asks.contains(&answer.status) {
             return None;
         }
-        retry_after(answer.headers.get(RETRY_AFTER)?, self.means.clock.now())
+        retry_after(answer.headers.get(RETRY_AFTER)?, self.deps.clock.now())
     }
 
     fn pool(&self, place: &Place) -> Arc<Pool> {
-        let make = || Pool::new(self.means.clone(), place.clone());
-        self.means.outgoing.pool(place, make)
+        let make = || Pool::new(self.deps.clone(), place.clone());
+        self.deps.outgoing.pool(place, make)
     }
 }
 

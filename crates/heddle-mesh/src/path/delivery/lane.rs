@@ -1,6 +1,6 @@
 //! A lane: takes one event after the other, attempts it, and settles what came of it, until there is no more work.
 //!
-//! Settling happens under the consumer's lock and together with its line in the journal, so that a mark made later counts
+//! Settling happens under the consumer's lock and together with its line in the journal, so that a checkpoint made later counts
 //! on nothing that is not written. Cancelling a lane drops the attempt under way: nothing is settled, the event is still
 //! the consumer's to deliver, and so shutting down is never a failed attempt.
 
@@ -22,14 +22,14 @@ use heddle_rt::OnError;
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 
-use super::consumer::{Consumer, Job, JobKind};
 use super::courier::{Extra, Outcome, Reply};
-use super::plan::{Plan, Target};
+use super::plan::{DeliveryPlan, Target};
 use super::sending::Room;
+use crate::consumer::{Consumer, Job, JobKind};
 use crate::envelope::{self, Cause, Envelope, TraceContext};
 use crate::event::Event;
 use crate::journal::{self, BadReply};
-use crate::log::{Lookup, Refused, Unavailable};
+use crate::log::{AppendRefused, Lookup, Unavailable};
 use crate::observer::{Attempted, Seen};
 use crate::path::{channel, dead_letter};
 use crate::shared::Shared;
@@ -51,7 +51,7 @@ pub(crate) fn start(shared: Arc<Shared>, consumer: Arc<Consumer>) {
             while let Some((job, plan)) = consumer.take(&shared) {
                 run(&shared, &consumer, job, &plan).await;
             }
-            if !consumer.rest(&shared).await {
+            if !consumer.park(&shared).await {
                 return;
             }
         }
@@ -68,7 +68,7 @@ enum NotTaken {
 
 /// What came of an attempt.
 #[derive(Debug)]
-enum Done {
+enum AttemptResult {
     Delivered {
         status: u16,
         /// What came back for it and could not go on.
@@ -83,7 +83,7 @@ enum Done {
         answer: Bytes,
     },
     /// This mesh cannot take what came of it: no room, too much to write, a failed disk. The subscriber is not to blame.
-    Untaken {
+    Backpressured {
         why: String,
         /// The subscriber was called for it.
         called: bool,
@@ -92,10 +92,10 @@ enum Done {
     Gone,
     Expired(String),
     /// It could not be attempted; nobody is to blame.
-    Back,
+    NotAttempted,
 }
 
-impl Done {
+impl AttemptResult {
     fn delivered(status: u16) -> Self {
         Self::Delivered {
             status,
@@ -124,19 +124,24 @@ impl Done {
     }
 }
 
-async fn run(shared: &Arc<Shared>, consumer: &Arc<Consumer>, mut job: Job, plan: &Arc<Plan>) {
+async fn run(
+    shared: &Arc<Shared>,
+    consumer: &Arc<Consumer>,
+    mut job: Job,
+    plan: &Arc<DeliveryPlan>,
+) {
     let found = load(shared, &mut job, plan).await;
     let begun = shared.clock.monotonic();
     let done = match &found {
         Err(unavailable) => Err(unavailable.clone()),
-        Ok(Lookup::Damaged) => Ok(Done::never(DAMAGED)),
-        Ok(Lookup::Gone) => Ok(Done::never("its record is gone from the log")),
+        Ok(Lookup::Damaged) => Ok(AttemptResult::never(DAMAGED)),
+        Ok(Lookup::Gone) => Ok(AttemptResult::never("its record is gone from the log")),
         Ok(Lookup::Found(loaded)) => {
             let attempt = attempt(shared, consumer, &job, plan, &loaded.payload);
             let attempt = AssertUnwindSafe(attempt);
             // A panic is a bug of ours in one attempt, and no reason to lose the event or the lane.
             let done = attempt.catch_unwind().await;
-            done.unwrap_or_else(|_| Ok(Done::again("heddle panicked while sending it")))
+            done.unwrap_or_else(|_| Ok(AttemptResult::again("heddle panicked while sending it")))
         }
     };
     let done = match done {
@@ -150,7 +155,7 @@ async fn run(shared: &Arc<Shared>, consumer: &Arc<Consumer>, mut job: Job, plan:
         Some(loaded) => (loaded.payload, loaded.accepted_at, loaded.room),
         None => (Bytes::new(), at, Room::Unneeded),
     };
-    let tried = Tried {
+    let tried = FinishedAttempt {
         job,
         payload,
         accepted_at,
@@ -165,7 +170,7 @@ async fn run(shared: &Arc<Shared>, consumer: &Arc<Consumer>, mut job: Job, plan:
 }
 
 /// An attempt that was made.
-struct Tried {
+struct FinishedAttempt {
     job: Job,
     payload: Bytes,
     accepted_at: Timestamp,
@@ -173,7 +178,7 @@ struct Tried {
     at: Timestamp,
 }
 
-impl Tried {
+impl FinishedAttempt {
     /// Where the event came in; empty when its record cannot be read.
     fn entry(&self) -> &str {
         envelope::entry(&self.payload).unwrap_or_default()
@@ -209,11 +214,11 @@ async fn attempt(
     shared: &Arc<Shared>,
     consumer: &Consumer,
     job: &Job,
-    plan: &Plan,
+    plan: &DeliveryPlan,
     payload: &Bytes,
-) -> Result<Done, Unavailable> {
+) -> Result<AttemptResult, Unavailable> {
     let Ok(envelope) = Envelope::decode(payload) else {
-        return Ok(Done::never("its record cannot be read"));
+        return Ok(AttemptResult::never("its record cannot be read"));
     };
     let hop = envelope
         .trace
@@ -229,11 +234,11 @@ async fn attempt(
     };
     if let JobKind::Sink(name) = job.kind {
         let dead = dead_letter::record(shared, name)?.found();
-        let event = obituary(plan, &envelope.event, dead.as_deref());
+        let event = sink_event(plan, &envelope.event, dead.as_deref());
         return Ok(attempt.watched(&plan.sink, &event).await);
     }
     if let Some(reason) = expired(shared, &envelope.event) {
-        return Ok(Done::Expired(reason));
+        return Ok(AttemptResult::Expired(reason));
     }
     Ok(attempt.watched(&plan.target, &envelope.event).await)
 }
@@ -251,7 +256,7 @@ struct Attempt<'a> {
     shared: &'a Arc<Shared>,
     consumer: &'a Consumer,
     job: &'a Job,
-    plan: &'a Plan,
+    plan: &'a DeliveryPlan,
     envelope: &'a Envelope,
     /// Where in its trace the attempt is. A reply goes on from here.
     hop: Option<&'a Hop>,
@@ -259,7 +264,7 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Sends, and tells whoever watches.
-    async fn watched(&self, target: &Target, event: &Event) -> Done {
+    async fn watched(&self, target: &Target, event: &Event) -> AttemptResult {
         let Some((observer, hop)) = self.shared.observer.as_ref().zip(self.hop) else {
             return self.send(target, event).await;
         };
@@ -270,11 +275,11 @@ impl Attempt<'_> {
         let begun = clock.monotonic();
         let done = self.send(target, event).await;
         let (status, error) = match &done {
-            Done::Delivered { status, .. } => (*status, None),
-            Done::Failed { status, error, .. } => (*status, Some(error.as_str())),
-            Done::Untaken { why, .. } => (0, Some(why.as_str())),
-            Done::Gone => (410, Some("the subscriber wants no more events")),
-            Done::Expired(_) | Done::Back => return done,
+            AttemptResult::Delivered { status, .. } => (*status, None),
+            AttemptResult::Failed { status, error, .. } => (*status, Some(error.as_str())),
+            AttemptResult::Backpressured { why, .. } => (0, Some(why.as_str())),
+            AttemptResult::Gone => (410, Some("the subscriber wants no more events")),
+            AttemptResult::Expired(_) | AttemptResult::NotAttempted => return done,
         };
         observer.attempted(&Attempted {
             seen: Seen {
@@ -295,9 +300,9 @@ impl Attempt<'_> {
         done
     }
 
-    async fn send(&self, target: &Target, event: &Event) -> Done {
+    async fn send(&self, target: &Target, event: &Event) -> AttemptResult {
         let address = match target {
-            Target::None | Target::Unresolved(_) => return Done::Back,
+            Target::None | Target::Unresolved(_) => return AttemptResult::NotAttempted,
             Target::Entry(entry) => return self.pass_on(entry, event).await,
             Target::Url(address) => address,
         };
@@ -319,29 +324,29 @@ impl Attempt<'_> {
         match report.outcome {
             Outcome::Accepted { status, reply } => match reply {
                 Reply::Event(reply) if wants_reply => self.send_reply(status, &reply).await,
-                Reply::Bad(bad_reply) if wants_reply => Done::Delivered {
+                Reply::Bad(bad_reply) if wants_reply => AttemptResult::Delivered {
                     status,
                     bad_reply: Some(bad_reply),
                 },
                 // Nobody asked for it.
-                Reply::None | Reply::Event(_) | Reply::Bad(_) => Done::delivered(status),
+                Reply::None | Reply::Event(_) | Reply::Bad(_) => AttemptResult::delivered(status),
             },
-            Outcome::Gone => Done::Gone,
+            Outcome::Gone => AttemptResult::Gone,
             Outcome::Refused {
                 status,
                 retry,
                 retry_after,
                 answer,
-            } => Done::Failed {
+            } => AttemptResult::Failed {
                 status,
                 again: retry,
                 retry_after,
                 error: format!("the subscriber answered {status}"),
                 answer,
             },
-            Outcome::Failed { error } => Done::again(error),
+            Outcome::Failed { error } => AttemptResult::again(error),
             Outcome::OwnListener => self.lead(address, event).await,
-            Outcome::Unsent { error } => Done::Untaken {
+            Outcome::Unsent { error } => AttemptResult::Backpressured {
                 why: error,
                 called: false,
             },
@@ -349,11 +354,11 @@ impl Attempt<'_> {
     }
 
     /// Appends to another broker or channel of this mesh.
-    async fn pass_on(&self, entry: &Arc<str>, event: &Event) -> Done {
+    async fn pass_on(&self, entry: &Arc<str>, event: &Event) -> AttemptResult {
         match self.append(entry, event).await {
-            Ok(()) => Done::delivered(202),
-            Err(NotTaken::Unfit(why)) => Done::never(why),
-            Err(NotTaken::Later(why)) => Done::Untaken { why, called: false },
+            Ok(()) => AttemptResult::delivered(202),
+            Err(NotTaken::Unfit(why)) => AttemptResult::never(why),
+            Err(NotTaken::Later(why)) => AttemptResult::Backpressured { why, called: false },
         }
     }
 
@@ -378,7 +383,9 @@ impl Attempt<'_> {
                 self.shared.metrics.passed_on();
                 Ok(())
             }
-            Err(refused @ Refused::TooLarge { .. }) => Err(NotTaken::Unfit(refused.to_string())),
+            Err(refused @ AppendRefused::TooLarge { .. }) => {
+                Err(NotTaken::Unfit(refused.to_string()))
+            }
             Err(refused) => Err(NotTaken::Later(refused.to_string())),
         }
     }
@@ -402,18 +409,21 @@ impl Attempt<'_> {
     }
 
     /// Why the subscriber is not called: what it said last time found no room here, and would find none now.
-    fn reply_has_no_room(&self) -> Option<Done> {
+    fn reply_has_no_room(&self) -> Option<AttemptResult> {
         let to_log = matches!(self.plan.reply, Target::Entry(_)) && !self.job.is_sink();
-        if !to_log || self.job.attempts == 0 || !self.consumer.lock().starves(self.job.offset) {
+        if !to_log
+            || self.job.attempts == 0
+            || !self.consumer.lock().is_backpressured(self.job.offset)
+        {
             return None;
         }
         let log = &self.shared.log;
         log.survey();
         let room = log.room().borrow().clone();
-        room.low.then(|| Done::Untaken {
+        room.low.then(|| AttemptResult::Backpressured {
             why: format!(
                 "its reply would not be accepted: {}",
-                Refused::Low(Box::new(room))
+                AppendRefused::Low(Box::new(room))
             ),
             called: false,
         })
@@ -446,7 +456,7 @@ impl Hop {
 }
 
 /// The event for the external sink, with Knative's words for what went wrong.
-fn obituary(plan: &Plan, event: &Event, dead: Option<&journal::Dead>) -> Event {
+fn sink_event(plan: &DeliveryPlan, event: &Event, dead: Option<&journal::Dead>) -> Event {
     let destination = plan.destination.as_deref().unwrap_or_default();
     let code = dead.map_or(0, |dead| i32::from(dead.attempted.status));
     let answer = dead.map(|dead| dead.answer.as_slice()).unwrap_or_default();

@@ -32,7 +32,7 @@ pub(crate) enum Target {
 
 /// How a consumer's events are delivered.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct DeliveryPlan {
     pub(crate) target: Target,
     /// The target, for people.
     pub(crate) destination: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Plan {
     pub(crate) auto_redrive: u32,
 }
 
-impl Plan {
+impl DeliveryPlan {
     /// For a consumer of which only the name is known.
     pub(crate) fn nowhere() -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Plan {
         }
     }
 
-    pub(crate) fn new(spec: &routes::Consumer, shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(spec: &routes::ConsumerSpec, shared: &Arc<Shared>) -> Self {
         let url = |url: &str, ca: Option<&str>| match shared.courier.address(url, ca) {
             Ok(address) => Target::Url(address),
             Err(error) => Target::Unresolved(error.to_string()),

@@ -5,7 +5,7 @@
 //! ```
 //! Each pause is at most [`CAP`], gets up to a tenth of itself on top so that a crowd does not come back together, and is
 //! never shorter than what the destination asked for, within bounds. Everything here is pure: when a pause begins and
-//! what happens after the last one is left to the dispatcher.
+//! what happens after the last one is left to the broker.
 
 use std::time::Duration;
 

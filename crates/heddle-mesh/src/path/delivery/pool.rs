@@ -68,7 +68,7 @@ impl Default for Limits {
 
 /// What the pools of a courier share.
 #[derive(Clone, Debug)]
-pub(super) struct Means {
+pub(super) struct PoolDeps {
     pub(super) tasks: Tasks,
     pub(super) clock: Clock,
     pub(super) connect: Arc<dyn Connect>,
@@ -79,7 +79,7 @@ pub(super) struct Means {
 /// The connections to one origin.
 #[derive(Debug)]
 pub(super) struct Pool {
-    means: Means,
+    deps: PoolDeps,
     place: Place,
     state: Mutex<State>,
     /// Held while it is unknown whether one connection will do for all.
@@ -107,14 +107,14 @@ struct Resting {
 
 /// A connection that is ready for one delivery.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum Connection {
     Single(Single),
     Shared(http2::SendRequest<Full<Bytes>>),
 }
 
 /// An answer whose body is still to be read.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Body,
@@ -136,10 +136,10 @@ pub(super) enum Unanswered {
 }
 
 impl Pool {
-    pub(super) fn new(means: Means, place: Place) -> Self {
+    pub(super) fn new(deps: PoolDeps, place: Place) -> Self {
         Self {
-            open: Semaphore::new(means.limits.open_max),
-            means,
+            open: Semaphore::new(deps.limits.open_max),
+            deps,
             place,
             state: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
@@ -159,7 +159,7 @@ impl Pool {
     }
 
     /// A connection that rests, or else a new one.
-    pub(super) async fn line(&self) -> io::Result<Line> {
+    pub(super) async fn line(&self) -> io::Result<Connection> {
         match self.rested() {
             Some(line) => Ok(line),
             None => self.open().await,
@@ -167,20 +167,20 @@ impl Pool {
     }
 
     /// A new connection, because the one that rested was stale.
-    pub(super) async fn fresh(&self) -> io::Result<Line> {
+    pub(super) async fn fresh(&self) -> io::Result<Connection> {
         self.state.lock().shared = None;
         self.open().await
     }
 
-    fn rested(&self) -> Option<Line> {
-        let now = self.means.clock.monotonic();
+    fn rested(&self) -> Option<Connection> {
+        let now = self.deps.clock.monotonic();
         let mut state = self.state.lock();
         if let Some(shared) = state.live() {
             state.shared_used = now;
-            return Some(Line::Shared(shared));
+            return Some(Connection::Shared(shared));
         }
         while let Some(Resting { mut single, since }) = state.idle.pop() {
-            if now.saturating_sub(since) >= self.means.limits.idle_timeout {
+            if now.saturating_sub(since) >= self.deps.limits.idle_timeout {
                 // The others have rested even longer.
                 state.idle.push(Resting { single, since });
                 let old = std::mem::take(&mut state.idle);
@@ -189,14 +189,14 @@ impl Pool {
                 return None;
             }
             if single.is_quiet() {
-                return Some(Line::Single(single));
+                return Some(Connection::Single(single));
             }
         }
         None
     }
 
     /// Opens a connection. While it is open whether one will do for all, only one is opened at a time.
-    async fn open(&self) -> io::Result<Line> {
+    async fn open(&self) -> io::Result<Connection> {
         let undecided = {
             let speaks = self.state.lock().speaks;
             speaks == Some(Protocol::Http2) || (speaks.is_none() && self.place.tls.is_some())
@@ -206,19 +206,19 @@ impl Pool {
             alone = Some(self.opening.lock().await);
             let mut state = self.state.lock();
             if let Some(shared) = state.live() {
-                return Ok(Line::Shared(shared));
+                return Ok(Connection::Shared(shared));
             }
             if state.speaks == Some(Protocol::Http1) {
                 alone = None;
             }
         }
-        let place = self.means.outgoing.place().await;
-        let stream = self.means.connect.connect(&self.place).await?;
+        let place = self.deps.outgoing.place().await;
+        let stream = self.deps.connect.connect(&self.place).await?;
         let protocol = stream.protocol();
         let line = match protocol {
             Protocol::Http1 => {
-                let single = Single::new(stream, self.means.limits.head_bytes_max);
-                Line::Single(single.at(place))
+                let single = Single::new(stream, self.deps.limits.head_bytes_max);
+                Connection::Single(single.at(place))
             }
             Protocol::Http2 => {
                 let line = self.speak_http2(stream, place).await;
@@ -227,9 +227,9 @@ impl Pool {
         };
         let mut state = self.state.lock();
         state.speaks = Some(protocol);
-        if let Line::Shared(sender) = &line {
+        if let Connection::Shared(sender) = &line {
             state.shared = Some(sender.clone());
-            state.shared_used = self.means.clock.monotonic();
+            state.shared_used = self.deps.clock.monotonic();
         }
         drop(state);
         drop(alone);
@@ -240,8 +240,8 @@ impl Pool {
         &self,
         stream: Box<dyn Stream>,
         place: OwnedSemaphorePermit,
-    ) -> hyper::Result<Line> {
-        let head_bytes = u32::try_from(self.means.limits.head_bytes_max).unwrap_or(u32::MAX);
+    ) -> hyper::Result<Connection> {
+        let head_bytes = u32::try_from(self.deps.limits.head_bytes_max).unwrap_or(u32::MAX);
         let streams = Streams::default();
         let (sender, connection) = http2::Builder::new(streams.clone())
             .timer(TokioTimer::new())
@@ -257,13 +257,13 @@ impl Pool {
             drop(place);
             ended
         });
-        Ok(Line::Shared(sender))
+        Ok(Connection::Shared(sender))
     }
 
     /// A connection lives until either side lets go of it. How it ended is told to whoever waits for an answer.
     fn run(&self, connection: impl Future<Output = hyper::Result<()>> + Send + 'static) {
         let name = format!("connection to {}:{}", self.place.host, self.place.port);
-        self.means.tasks.spawn(&name, OnError::Report, async move {
+        self.deps.tasks.spawn(&name, OnError::Report, async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection ended early");
             }
@@ -278,13 +278,13 @@ impl Pool {
         if !single.rest() {
             return;
         }
-        let since = self.means.clock.monotonic();
+        let since = self.deps.clock.monotonic();
         let mut state = self.state.lock();
-        if state.idle.len() < self.means.limits.idle_max {
+        if state.idle.len() < self.deps.limits.idle_max {
             state.idle.push(Resting { single, since });
         }
         drop(state);
-        if self.means.outgoing.is_wanted() {
+        if self.deps.outgoing.is_wanted() {
             self.evict();
         }
     }
@@ -316,8 +316,8 @@ impl Pool {
 
     /// Closes what has rested for too long, and what the other side has closed.
     pub(super) fn sweep(&self) {
-        let now = self.means.clock.monotonic();
-        let old = |since: Duration| now.saturating_sub(since) >= self.means.limits.idle_timeout;
+        let now = self.deps.clock.monotonic();
+        let old = |since: Duration| now.saturating_sub(since) >= self.deps.limits.idle_timeout;
         let mut state = self.state.lock();
         let ended = |rest: &mut Resting| old(rest.since) || !rest.single.is_quiet();
         let ended = state.idle.extract_if(.., ended).collect();
@@ -353,9 +353,9 @@ impl State {
 
 impl Single {
     /// Sends the head that was written and this body, and waits for the head of the answer.
-    pub(super) async fn send(mut self, body: &Bytes) -> Result<Answer, Unanswered> {
+    pub(super) async fn send(mut self, body: &Bytes) -> Result<HttpResponse, Unanswered> {
         match self.ask(body).await {
-            Ok(head) => Ok(Answer {
+            Ok(head) => Ok(HttpResponse {
                 status: head.status,
                 headers: head.headers,
                 body: Body::Single(self),
@@ -372,14 +372,14 @@ impl Single {
 pub(super) async fn send_shared(
     mut sender: http2::SendRequest<Full<Bytes>>,
     request: Sent,
-) -> Result<Answer, Unanswered> {
+) -> Result<HttpResponse, Unanswered> {
     let answered = sender.try_send_request(request).await;
     let response = answered.map_err(|failed| match failed.message() {
         Some(_) => Unanswered::Stale,
         None => Unanswered::Failed(failed.into_error().into()),
     })?;
     let (head, body) = response.into_parts();
-    Ok(Answer {
+    Ok(HttpResponse {
         status: head.status,
         headers: head.headers,
         body: Body::Shared(body),

@@ -11,26 +11,26 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::journal::line::ConsumerId;
+use crate::journal::record::ConsumerId;
 use crate::log::Offset;
 use crate::shared::Shared;
 
 /// A time for one event of one consumer, on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Due {
+pub(crate) struct TimerEntry {
     pub(crate) at: Duration,
     pub(crate) consumer: ConsumerId,
-    pub(crate) what: What,
+    pub(crate) what: TimerTask,
 }
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum What {
+pub(crate) enum TimerTask {
     Event(Offset),
     /// A dead letter for the external sink.
     Sink(u64, u32),
     /// Its turn at a destination that takes only so many.
-    Turn,
+    Throttle,
 }
 
 /// Everything that waits for its time.
@@ -43,15 +43,15 @@ pub(crate) struct Timer {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    by_time: BTreeSet<Due>,
-    times: HashMap<(ConsumerId, What), Duration>,
+    by_time: BTreeSet<TimerEntry>,
+    times: HashMap<(ConsumerId, TimerTask), Duration>,
 }
 
 impl Timer {
-    pub(crate) fn add(&self, due: Due) {
+    pub(crate) fn add(&self, due: TimerEntry) {
         let mut waiting = self.waiting.lock();
         if let Some(at) = waiting.times.insert((due.consumer, due.what), due.at) {
-            waiting.by_time.remove(&Due { at, ..due });
+            waiting.by_time.remove(&TimerEntry { at, ..due });
         }
         waiting.by_time.insert(due);
         let is_next = waiting.by_time.first() == Some(&due);
@@ -66,7 +66,7 @@ impl Timer {
         self.changed.notify_one();
     }
 
-    fn take_due(&self, now: Duration) -> Option<Due> {
+    fn take_due(&self, now: Duration) -> Option<TimerEntry> {
         let mut waiting = self.waiting.lock();
         let due = waiting
             .by_time
@@ -115,22 +115,22 @@ mod tests {
     #[test]
     fn a_thing_has_one_wake_up_however_often_it_is_scheduled() {
         let timer = Timer::default();
-        let due = |seconds, what| Due {
+        let due = |seconds, what| TimerEntry {
             at: Duration::from_secs(seconds),
             consumer: 1,
             what,
         };
         for seconds in (1..=1000).rev() {
-            timer.add(due(seconds, What::Event(7)));
-            timer.add(due(seconds, What::Turn));
+            timer.add(due(seconds, TimerTask::Event(7)));
+            timer.add(due(seconds, TimerTask::Throttle));
         }
-        timer.add(due(5, What::Event(7)));
+        timer.add(due(5, TimerTask::Event(7)));
         let waiting = timer.waiting.lock();
         assert_eq!((waiting.by_time.len(), waiting.times.len()), (2, 2));
         drop(waiting);
         let later = Duration::from_secs(10_000);
-        assert_eq!(timer.take_due(later), Some(due(1, What::Turn)));
-        assert_eq!(timer.take_due(later), Some(due(5, What::Event(7))));
+        assert_eq!(timer.take_due(later), Some(due(1, TimerTask::Throttle)));
+        assert_eq!(timer.take_due(later), Some(due(5, TimerTask::Event(7))));
         assert_eq!(timer.take_due(later), None);
         assert!(timer.waiting.lock().times.is_empty());
     }

@@ -9,7 +9,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::Full;
 
 use crate::event::http::Refused as NotAnEvent;
-use crate::log::Refused;
+use crate::log::AppendRefused;
 use crate::metrics::DoorKind;
 use crate::who::{Denied, Who};
 
@@ -20,22 +20,22 @@ const AFTER_FULL: Duration = Duration::from_secs(10);
 
 /// Why a publish was refused.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct PublishError {
     status: StatusCode,
     retry_after: Option<Duration>,
-    body: heddle_api::ledger::Refusal,
+    body: heddle_api::ledger::ErrorBody,
 }
 
-impl Refusal {
+impl PublishError {
     fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
         debug_assert!(code::is_known(code, status.as_u16()), "{status} {code}");
         Self {
             status,
             retry_after: None,
-            body: heddle_api::ledger::Refusal {
+            body: heddle_api::ledger::ErrorBody {
                 code: code.to_owned(),
                 message: message.into(),
-                ..heddle_api::ledger::Refusal::default()
+                ..heddle_api::ledger::ErrorBody::default()
             },
         }
     }
@@ -74,7 +74,7 @@ impl Refusal {
     }
 }
 
-impl From<NotAnEvent> for Refusal {
+impl From<NotAnEvent> for PublishError {
     fn from(refused: NotAnEvent) -> Self {
         let mut refusal = Self::new(refused.status, refused.code, refused.message);
         refusal.body.attribute = refused.attribute;
@@ -83,7 +83,7 @@ impl From<NotAnEvent> for Refusal {
     }
 }
 
-impl From<NotReceived> for Refusal {
+impl From<NotReceived> for PublishError {
     fn from(error: NotReceived) -> Self {
         match error {
             NotReceived::TooLarge(bytes_max) => too_large(bytes_max),
@@ -101,31 +101,31 @@ impl From<NotReceived> for Refusal {
     }
 }
 
-impl From<Refused> for Refusal {
-    fn from(refused: Refused) -> Self {
+impl From<AppendRefused> for PublishError {
+    fn from(refused: AppendRefused) -> Self {
         let message = refused.to_string();
         match refused {
-            Refused::TooLarge { .. } => Self::new(
+            AppendRefused::TooLarge { .. } => Self::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 code::EVENT_TOO_LARGE,
                 message,
             ),
-            Refused::Busy => {
+            AppendRefused::Busy => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, code::BUSY, message).after(AFTER_BUSY)
             }
-            Refused::Full => Self::new(
+            AppendRefused::Full => Self::new(
                 StatusCode::INSUFFICIENT_STORAGE,
                 code::STORAGE_FULL,
                 message,
             )
             .after(AFTER_FULL),
-            Refused::Exhausted(_) => Self::new(
+            AppendRefused::Exhausted(_) => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 code::LOG_EXHAUSTED,
                 message,
             )
             .after(AFTER_BUSY),
-            Refused::Low(room) => {
+            AppendRefused::Low(room) => {
                 let mut refusal =
                     Self::new(StatusCode::INSUFFICIENT_STORAGE, code::STORAGE_LOW, message)
                         .after(AFTER_FULL);
@@ -141,7 +141,7 @@ impl From<Refused> for Refusal {
                 .into();
                 refusal
             }
-            Refused::Broken(_) => {
+            AppendRefused::Broken(_) => {
                 let mut refusal =
                     Self::new(StatusCode::SERVICE_UNAVAILABLE, code::LOG_BROKEN, message);
                 // The write that failed may have reached the disk, and recovery keeps whatever is whole.
@@ -157,33 +157,33 @@ impl From<Refused> for Refusal {
     }
 }
 
-pub(super) fn no_such_path() -> Refusal {
+pub(super) fn no_such_path() -> PublishError {
     let message = "publish with POST to /{application}/events, /broker/{namespace}/{name} or /channel/{namespace}/{name}";
-    Refusal::new(StatusCode::NOT_FOUND, code::NO_SUCH_PATH, message)
+    PublishError::new(StatusCode::NOT_FOUND, code::NO_SUCH_PATH, message)
 }
 
-pub(super) fn method_not_allowed(method: &Method) -> Refusal {
+pub(super) fn method_not_allowed(method: &Method) -> PublishError {
     let message = format!("{method} means nothing here; publish with POST");
-    Refusal::new(
+    PublishError::new(
         StatusCode::METHOD_NOT_ALLOWED,
         code::METHOD_NOT_ALLOWED,
         message,
     )
 }
 
-pub(super) fn starting() -> Refusal {
+pub(super) fn starting() -> PublishError {
     let message = "the mesh has no routes yet; it will have them in a moment";
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, code::STARTING, message).after(AFTER_BUSY)
+    PublishError::new(StatusCode::SERVICE_UNAVAILABLE, code::STARTING, message).after(AFTER_BUSY)
 }
 
-pub(super) fn no_application(name: &str) -> Refusal {
+pub(super) fn no_application(name: &str) -> PublishError {
     let message = format!("there is no Application {name:?}; apply one first, or correct the path");
-    Refusal::new(StatusCode::NOT_FOUND, code::APPLICATION_NOT_FOUND, message)
+    PublishError::new(StatusCode::NOT_FOUND, code::APPLICATION_NOT_FOUND, message)
 }
 
-pub(super) fn application_not_ready(name: &str, reason: &str) -> Refusal {
+pub(super) fn application_not_ready(name: &str, reason: &str) -> PublishError {
     let message = format!("the Application {name:?} takes no events: {reason}");
-    Refusal::new(
+    PublishError::new(
         StatusCode::SERVICE_UNAVAILABLE,
         code::APPLICATION_NOT_READY,
         message,
@@ -191,18 +191,23 @@ pub(super) fn application_not_ready(name: &str, reason: &str) -> Refusal {
     .after(AFTER_BUSY)
 }
 
-pub(super) fn no_entry(kind: DoorKind, place: &str) -> Refusal {
+pub(super) fn no_entry(kind: DoorKind, place: &str) -> PublishError {
     let place = place.split_once('/').map_or(place, |(_, place)| place);
     let kind = match kind {
         DoorKind::Channel => "Channel",
         DoorKind::Broker | DoorKind::Application => "Broker",
     };
     let message = format!("there is no {kind} {place}; apply one first, or correct the path");
-    Refusal::new(StatusCode::NOT_FOUND, code::ENTRY_NOT_FOUND, message)
+    PublishError::new(StatusCode::NOT_FOUND, code::ENTRY_NOT_FOUND, message)
 }
 
 /// Known, and not allowed here.
-pub(super) fn forbidden(who: &Who, entry: &str, denied: Denied, index: Option<u64>) -> Refusal {
+pub(super) fn forbidden(
+    who: &Who,
+    entry: &str,
+    denied: Denied,
+    index: Option<u64>,
+) -> PublishError {
     let subject = who.subject().unwrap_or_default();
     let namespace = entry.split('/').nth(1).unwrap_or_default();
     let message = match denied {
@@ -213,35 +218,35 @@ pub(super) fn forbidden(who: &Who, entry: &str, denied: Denied, index: Option<u6
             "{subject} may not publish this event to {entry}: the filters of the EventPolicies in {namespace} do not let it pass"
         ),
     };
-    let mut refusal = Refusal::new(StatusCode::FORBIDDEN, code::FORBIDDEN, message);
+    let mut refusal = PublishError::new(StatusCode::FORBIDDEN, code::FORBIDDEN, message);
     refusal.body.index = index;
     refusal
 }
 
-fn too_large(bytes_max: usize) -> Refusal {
+fn too_large(bytes_max: usize) -> PublishError {
     let message = format!(
         "the request is larger than {bytes_max} bytes; send less at once, or refer to the data"
     );
-    Refusal::new(
+    PublishError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         code::REQUEST_TOO_LARGE,
         message,
     )
 }
 
-fn body_broken(error: &str) -> Refusal {
+fn body_broken(error: &str) -> PublishError {
     let message = format!("the body did not arrive whole: {error}");
-    Refusal::new(StatusCode::BAD_REQUEST, code::BODY_INCOMPLETE, message)
+    PublishError::new(StatusCode::BAD_REQUEST, code::BODY_INCOMPLETE, message)
 }
 
-pub(super) fn hops_unreadable(text: &str) -> Refusal {
+pub(super) fn hops_unreadable(text: &str) -> PublishError {
     let message = format!("knativebrokerttl is {text:?}, which is no number");
-    Refusal::new(StatusCode::BAD_REQUEST, code::ATTRIBUTE_INVALID, message)
+    PublishError::new(StatusCode::BAD_REQUEST, code::ATTRIBUTE_INVALID, message)
         .about("knativebrokerttl")
 }
 
-pub(super) fn loop_suspected() -> Refusal {
+pub(super) fn loop_suspected() -> PublishError {
     let message =
         "the event has passed too many brokers (knativebrokerttl is used up): look for a loop";
-    Refusal::new(StatusCode::BAD_REQUEST, code::LOOP, message).about("knativebrokerttl")
+    PublishError::new(StatusCode::BAD_REQUEST, code::LOOP, message).about("knativebrokerttl")
 }

@@ -25,7 +25,7 @@ pub(super) fn event(given: &[(&str, &str)]) -> Event {
 
 /// Who wants it, by asking everyone whom an event from this entry reaches.
 fn by_asking_everyone(table: &Table, entry: &str, event: &dyn Attributes) -> Vec<u32> {
-    let wants = |consumer: &super::Consumer| {
+    let wants = |consumer: &super::ConsumerSpec| {
         consumer.feeds.iter().any(|feed| &*feed.entry == entry) && consumer.predicate.matches(event)
     };
     (0..)

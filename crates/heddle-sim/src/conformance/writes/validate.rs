@@ -5,7 +5,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::conformance::subject::{config_maps, trigger_json, triggers};
-use crate::conformance::wire::{APPLY, Answer, MERGE, call, patch, post, put};
+use crate::conformance::wire::{APPLY, MERGE, WireResponse, call, patch, post, put};
 use crate::conformance::{Scope, ensure_eq, group};
 
 group!("writes":
@@ -173,7 +173,7 @@ async fn unknown_fields_are_refused_reported_or_dropped(
     .await?;
     let message = "strict decoding error: unknown field \"spec.colour\", unknown field \"spec.subscriber.shape\"";
     answer.refused(400, "BadRequest", message)?;
-    let dropped = |answer: Answer| -> Result<()> {
+    let dropped = |answer: WireResponse| -> Result<()> {
         let created = answer.accepted(201)?;
         ensure_eq!(created["spec"]["colour"], Value::Null);
         ensure_eq!(created["spec"]["subscriber"]["shape"], Value::Null);

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use turmoil::net::TcpListener;
 
 use super::super::book::Book;
-use super::super::opening::{self, Means};
+use super::super::opening::{self, OpenDeps};
 use super::super::planted::Planted;
 use super::super::wish::{Wish, resources};
 use super::wire::{Lines, Wires};
@@ -74,7 +74,7 @@ impl House {
         let elapsed = turmoil::sim_elapsed().unwrap_or_default();
         let start = Timestamp::from_second(1_800_000_000)?.checked_add(elapsed)?;
         let (clock, tasks) = (Clock::simulated(start), Tasks::new(NAME));
-        let mesh = opening::open(Means {
+        let mesh = opening::open(OpenDeps {
             clock: clock.clone(),
             chance: Chance::seeded(self.chance.u64()),
             disk: self.disk.lock().clone(),

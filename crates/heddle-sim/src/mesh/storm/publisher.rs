@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use turmoil::net::TcpStream;
 
-use super::super::book::{Answer, Book};
+use super::super::book::{Book, PublishResult};
 use super::super::opening;
 use super::super::wish::{TYPES, Wish};
 use super::house;
@@ -63,9 +63,9 @@ impl Publisher {
             for _ in 0..TRIES_MAX {
                 let answer = self.attempt(&mut line, number, broker).await;
                 let over = match answer {
-                    Answer::Accepted => true,
-                    Answer::Refused => broker == "nowhere",
-                    Answer::Unknown => self.chance.below(5) == 0,
+                    PublishResult::Accepted => true,
+                    PublishResult::Refused => broker == "nowhere",
+                    PublishResult::Unknown => self.chance.below(5) == 0,
                 };
                 if over {
                     break;
@@ -82,13 +82,13 @@ impl Publisher {
     }
 
     /// Sends an event once and writes down what came of it.
-    async fn attempt(&self, line: &mut Option<Line>, number: usize, broker: &str) -> Answer {
+    async fn attempt(&self, line: &mut Option<Line>, number: usize, broker: &str) -> PublishResult {
         if line.as_ref().is_none_or(|line| line.sender.is_closed()) {
             *line = self.connect().await;
         }
         let answer = match line {
             // Nothing was sent, so that nobody may see it.
-            None => Answer::Refused,
+            None => PublishResult::Refused,
             Some(open) => {
                 let request = {
                     let mut book = self.book.lock();
@@ -100,7 +100,7 @@ impl Publisher {
                     Ok(Ok((status, body))) => meaning(status, &body),
                     Ok(Err(_)) | Err(_) => {
                         *line = None;
-                        Answer::Unknown
+                        PublishResult::Unknown
                     }
                 }
             }
@@ -109,7 +109,7 @@ impl Publisher {
         answer
     }
 
-    fn tell(&self, number: usize, answer: Answer) {
+    fn tell(&self, number: usize, answer: PublishResult) {
         let elapsed = turmoil::sim_elapsed().unwrap_or_default();
         let mut book = self.book.lock();
         let event = format!("{} {answer:?} {elapsed:?}", book.published[number].id);
@@ -149,13 +149,13 @@ async fn ask(
 }
 
 /// What an answer means for the event.
-fn meaning(status: u16, body: &[u8]) -> Answer {
+fn meaning(status: u16, body: &[u8]) -> PublishResult {
     let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     match status {
-        202 => Answer::Accepted,
-        400..500 | 507 => Answer::Refused,
+        202 => PublishResult::Accepted,
+        400..500 | 507 => PublishResult::Refused,
         // Nothing is read before there is a table.
-        503 if body["code"] == "starting" => Answer::Refused,
-        _ => Answer::Unknown,
+        503 if body["code"] == "starting" => PublishResult::Refused,
+        _ => PublishResult::Unknown,
     }
 }

@@ -12,7 +12,7 @@ use kube::core::params::GetParams;
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::shelf::{Reference, Shelf, counted, image, phase, references};
+use super::listing::{BundleList, Reference, counted, image, phase, references};
 use crate::client::{ClientArgs, FIELD_MANAGER, Remote};
 use crate::failure::Failure;
 use crate::output::{ReportFormat, harmless};
@@ -63,7 +63,7 @@ pub(super) async fn delete(
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
     args.check()?;
-    let shelf = Shelf::fetch(remote).await?;
+    let shelf = BundleList::fetch(remote).await?;
     let bundle = shelf.pick(&args.word, remote).await?;
     let name = harmless(&format!("{} ({})", shelf.name(bundle), image(bundle)));
     let used = references(&bundle.spec.service_id, remote).await?;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use super::shelf::{Shelf, image, phase, reason, short};
+use super::listing::{BundleList, image, phase, reason, short};
 use crate::client::{ClientArgs, Remote};
 use crate::output::{ReportFormat, Table, age, harmless, span};
 use crate::terminal::Terminal;
@@ -55,7 +55,7 @@ pub(super) async fn list(
     world: &World,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    let shelf = Shelf::fetch(remote).await?;
+    let shelf = BundleList::fetch(remote).await?;
     let mut entries: Vec<Entry> = shelf
         .bundles
         .iter()
@@ -81,7 +81,7 @@ pub(super) async fn list(
 }
 
 impl Entry {
-    fn of(bundle: &Bundle, shelf: &Shelf) -> Self {
+    fn of(bundle: &Bundle, shelf: &BundleList) -> Self {
         let (mut reason, since) = reason(bundle);
         let left_out = shelf.left_out(bundle).map(str::to_owned);
         if reason.is_none() && left_out.is_some() {

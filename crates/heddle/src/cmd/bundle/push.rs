@@ -11,7 +11,7 @@ use heddle_api::evidence::Credentials;
 use heddle_api::well_known::SYNC_ANNOTATION;
 use heddle_api::{Bundle, Registry, names};
 use heddle_bundles::images::Image;
-use heddle_bundles::registries::{self, Destination, Means, Patience, PushError};
+use heddle_bundles::registries::{self, ClientDeps, Destination, Patience, PushError};
 use heddle_rt::Tasks;
 use heddle_rt::net::dial::Network;
 use heddle_rt::net::egress::Egress;
@@ -101,7 +101,7 @@ async fn push_out(
         None => Credentials::None,
     };
     let tasks = Tasks::new("push");
-    let means = Means {
+    let deps = ClientDeps {
         tasks: tasks.clone(),
         clock: world.clock.clone(),
         chance: world.chance.clone(),
@@ -115,7 +115,7 @@ async fn push_out(
         credentials,
         skip_verify_tls: args.skip_verify_tls,
     };
-    let pushed = registries::push_to(&means, &destination, image).await;
+    let pushed = registries::push_to(&deps, &destination, image).await;
     tasks.cancel();
     let digest = pushed.map_err(|error| match error {
         PushError::Invalid(text) => Failure::Usage(text),

@@ -6,7 +6,7 @@ use heddle_api::well_known::WITHDRAWN_ANNOTATION;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use super::shelf::{Shelf, counted, image, phase, references};
+use super::listing::{BundleList, counted, image, phase, references};
 use crate::client::{ClientArgs, Remote, objects};
 use crate::failure::Failure;
 use crate::output::{ReportFormat, harmless};
@@ -31,7 +31,7 @@ pub(super) async fn withdraw(
     remote: &Remote,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    let shelf = Shelf::fetch(remote).await?;
+    let shelf = BundleList::fetch(remote).await?;
     let bundle = shelf.pick(&args.word, remote).await?;
     if !is_withdrawn(bundle) {
         mark(bundle, Some("true"), remote).await?;
@@ -53,7 +53,7 @@ pub(super) async fn offer(
     remote: &Remote,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    let shelf = Shelf::fetch(remote).await?;
+    let shelf = BundleList::fetch(remote).await?;
     let bundle = shelf.pick(&args.word, remote).await?;
     let name = shown(bundle, &shelf);
     let mark_reason = bundle
@@ -98,7 +98,7 @@ async fn mark(bundle: &Bundle, value: Option<&str>, remote: &Remote) -> anyhow::
     Ok(())
 }
 
-fn shown(bundle: &Bundle, shelf: &Shelf) -> String {
+fn shown(bundle: &Bundle, shelf: &BundleList) -> String {
     harmless(&format!("{} ({})", shelf.name(bundle), image(bundle)))
 }
 

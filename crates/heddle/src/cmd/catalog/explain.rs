@@ -21,7 +21,7 @@ use self::fate::Fate;
 use super::parameters;
 use crate::client::osb::Osb;
 use crate::client::{ClientArgs, Remote, objects};
-use crate::cmd::bundle::shelf::{self, Reference, Shelf};
+use crate::cmd::bundle::listing::{self, BundleList, Reference};
 use crate::failure;
 use crate::output::{ReportFormat, harmless};
 use crate::terminal::Terminal;
@@ -86,7 +86,7 @@ pub(super) async fn explain(
     world: &World,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    let shelf = Shelf::fetch(remote).await?;
+    let shelf = BundleList::fetch(remote).await?;
     let now = world.clock.now();
     let colour = terminal.colour_out;
     // Why something is not offered can be told without it.
@@ -163,7 +163,7 @@ async fn buried(word: &str, remote: &Remote) -> anyhow::Result<Option<Tombstone>
 }
 
 impl Facts {
-    async fn fetch(bundle: &Bundle, shelf: &Shelf, remote: &Remote) -> anyhow::Result<Self> {
+    async fn fetch(bundle: &Bundle, shelf: &BundleList, remote: &Remote) -> anyhow::Result<Self> {
         let registry = &bundle.spec.registry;
         let mut runs: Vec<SyncRun> = objects::all(remote, None).await?;
         runs.retain(|run| run.spec.registry == *registry);
@@ -174,14 +174,14 @@ impl Facts {
             revision: shelf.current(bundle).cloned(),
             registry: objects::one(remote, None, registry).await?,
             runs,
-            references: shelf::references(&bundle.spec.service_id, remote).await?,
+            references: listing::references(&bundle.spec.service_id, remote).await?,
             left_out: shelf.left_out(bundle).map(str::to_owned),
             bundle: bundle.clone(),
         })
     }
 
     fn evidence(&self) -> Vec<Evidence> {
-        let image = shelf::image(&self.bundle);
+        let image = listing::image(&self.bundle);
         self.runs
             .iter()
             .map(|run| Evidence::of(run, &image))
@@ -197,7 +197,7 @@ impl Facts {
 
     fn to_json(&self, now: Timestamp) -> Value {
         let status = self.bundle.status.clone().unwrap_or_default();
-        let (reason, since) = shelf::reason(&self.bundle);
+        let (reason, since) = listing::reason(&self.bundle);
         let spec = self.revision.as_ref().map(|revision| &revision.spec);
         let registry = self
             .registry
@@ -209,7 +209,7 @@ impl Facts {
             "serviceID": self.bundle.spec.service_id,
             "bundle": self.bundle.name_any(),
             "registry": self.bundle.spec.registry,
-            "image": shelf::image(&self.bundle),
+            "image": listing::image(&self.bundle),
             "phase": status.phase,
             "reason": reason,
             "since": since.map(|at| at.to_string()),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heddle_api::ledger::{TracedEvent, Verdict};
+use heddle_api::ledger::{ConsumerTrace, TracedEvent};
 use http::{Request, StatusCode};
 
 use super::*;
@@ -114,7 +114,7 @@ async fn one_subscriber_takes_events_and_the_other_fails() {
 #[test]
 fn the_way_of_each_order_is_checked() {
     let way = |orders: EventState, refunds: EventState| {
-        let verdict = |trigger: &str, state: EventState| Verdict {
+        let verdict = |trigger: &str, state: EventState| ConsumerTrace {
             consumer: format!("trigger/team-a/{trigger}"),
             via: Vec::new(),
             state,

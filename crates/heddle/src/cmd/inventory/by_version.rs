@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use crate::client::Remote;
-use crate::cmd::bundle::shelf::{Shelf, image, phase};
+use crate::cmd::bundle::listing::{BundleList, image, phase};
 use crate::output::{ReportFormat, Table, harmless};
 use crate::terminal::Terminal;
 
@@ -39,7 +39,7 @@ pub(super) async fn show(
     remote: &Remote,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    let shelf = Shelf::fetch(remote).await?;
+    let shelf = BundleList::fetch(remote).await?;
     let groups = groups(instances, &shelf);
     if groups.is_empty() && output == ReportFormat::Table {
         terminal.note("no instance of a bundle");
@@ -59,7 +59,7 @@ fn in_force(instance: &ServiceInstance) -> Option<&RevisionReference> {
     applied.or(instance.spec.revision_ref.as_ref())
 }
 
-fn groups(instances: &[ServiceInstance], shelf: &Shelf) -> Vec<Group> {
+fn groups(instances: &[ServiceInstance], shelf: &BundleList) -> Vec<Group> {
     let bundles: BTreeMap<&str, &Bundle> = shelf
         .bundles
         .iter()
@@ -98,7 +98,12 @@ fn groups(instances: &[ServiceInstance], shelf: &Shelf) -> Vec<Group> {
 }
 
 impl Group {
-    fn new(service: &str, pin: &RevisionReference, bundle: Option<&Bundle>, shelf: &Shelf) -> Self {
+    fn new(
+        service: &str,
+        pin: &RevisionReference,
+        bundle: Option<&Bundle>,
+        shelf: &BundleList,
+    ) -> Self {
         let revision = shelf.revisions.get(&pin.name);
         let registry = bundle
             .map(|bundle| &bundle.spec.registry)

@@ -7,7 +7,7 @@ use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, Request};
 use serde_json::Value;
 
-use crate::client::{Answer, Remote};
+use crate::client::{ClientResponse, Remote};
 
 pub(super) const VERSION_HEADER: &str = "X-Broker-API-Version";
 pub(super) const IDENTITY_HEADER: &str = "X-Broker-API-Originating-Identity";
@@ -133,7 +133,7 @@ impl Call<'_> {
 const BODY_BYTES_MAX: u64 = 256 << 20;
 
 /// The body without its coding. Compressed bodies come only to those who asked for them.
-fn decoded(answer: &Answer) -> Result<Vec<u8>> {
+fn decoded(answer: &ClientResponse) -> Result<Vec<u8>> {
     let coding = answer.headers().get(http::header::CONTENT_ENCODING);
     match coding {
         None => Ok(answer.body().to_vec()),

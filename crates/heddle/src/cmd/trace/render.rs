@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use heddle_api::ledger::{Attempt, BadReply, EventState, Trace, TracedEvent, Verdict};
+use heddle_api::ledger::{Attempt, BadReply, ConsumerTrace, EventState, Trace, TracedEvent};
 use jiff::Timestamp;
 
 use crate::output::{Table, age, count, harmless, moment, span};
@@ -69,7 +69,7 @@ fn event_text(event: &TracedEvent, now: Timestamp, colour: bool) -> String {
 fn verdict_text(
     text: &mut String,
     event: &TracedEvent,
-    verdict: &Verdict,
+    verdict: &ConsumerTrace,
     now: Timestamp,
     colour: bool,
 ) {
@@ -198,7 +198,7 @@ pub(super) fn steps(trace: &Trace) -> Vec<String> {
     steps.iter().map(|step| harmless(step)).collect()
 }
 
-fn verdict_steps(offset: u64, verdict: &Verdict, steps: &mut Vec<String>) {
+fn verdict_steps(offset: u64, verdict: &ConsumerTrace, steps: &mut Vec<String>) {
     let consumer = &verdict.consumer;
     for attempt in &verdict.attempts {
         let answer = match (attempt.status, &attempt.error) {

@@ -1,6 +1,6 @@
 //! How a way through the mesh reads, and when following ends.
 
-use heddle_api::ledger::{Attempt, BadReply, Cause, EventState, Verdict};
+use heddle_api::ledger::{Attempt, BadReply, Cause, ConsumerTrace, EventState};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -25,8 +25,8 @@ fn attempt(number: u32, seconds: &str, status: Option<u16>, error: Option<&str>)
     }
 }
 
-fn verdict(consumer: &str, state: EventState, reason: &str) -> Verdict {
-    Verdict {
+fn verdict(consumer: &str, state: EventState, reason: &str) -> ConsumerTrace {
+    ConsumerTrace {
         consumer: consumer.to_owned(),
         via: vec![
             "subscription/kyma-integration/shop".to_owned(),
@@ -40,7 +40,7 @@ fn verdict(consumer: &str, state: EventState, reason: &str) -> Verdict {
     }
 }
 
-fn event(verdicts: Vec<Verdict>, summary: &str) -> TracedEvent {
+fn event(verdicts: Vec<ConsumerTrace>, summary: &str) -> TracedEvent {
     TracedEvent {
         offset: 42,
         source: "/shop".to_owned(),

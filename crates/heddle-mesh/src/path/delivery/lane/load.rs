@@ -9,11 +9,11 @@ use bytes::Bytes;
 use heddle_api::duck::DeliveryFormat;
 use jiff::Timestamp;
 
-use super::super::consumer::{Job, JobKind};
 use super::super::courier::Address;
-use super::super::plan::{Plan, Target};
+use super::super::plan::{DeliveryPlan, Target};
 use super::super::sending::{Key, Need, Room};
 use super::find;
+use crate::consumer::{Job, JobKind};
 use crate::envelope::Envelope;
 use crate::event::Form;
 use crate::log::{Lookup, Unavailable};
@@ -45,7 +45,7 @@ impl<'a> Loaded<'a> {
 pub(super) async fn load<'a>(
     shared: &'a Arc<Shared>,
     job: &mut Job,
-    plan: &'a Plan,
+    plan: &'a DeliveryPlan,
 ) -> Result<Lookup<Loaded<'a>>, Unavailable> {
     let found = match job.record.take() {
         Some(record) => {
@@ -81,7 +81,7 @@ pub(super) async fn load<'a>(
 }
 
 /// Where it goes, if it leaves this process.
-fn destination<'a>(plan: &'a Plan, job: &Job) -> Option<&'a Address> {
+fn destination<'a>(plan: &'a DeliveryPlan, job: &Job) -> Option<&'a Address> {
     let target = if job.is_sink() {
         &plan.sink
     } else {
@@ -93,7 +93,7 @@ fn destination<'a>(plan: &'a Plan, job: &Job) -> Option<&'a Address> {
     }
 }
 
-fn need<'a>(to: &'a Address, plan: &Plan, job: &Job, payload: &Bytes) -> Need<'a> {
+fn need<'a>(to: &'a Address, plan: &DeliveryPlan, job: &Job, payload: &Bytes) -> Need<'a> {
     let is_structured = match plan.format {
         Some(format) => format == DeliveryFormat::Json,
         None => {

@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Attempt, Done};
+use super::{Attempt, AttemptResult};
 use crate::event::Event;
-use crate::path::delivery::answer::{Verdict, verdict};
+use crate::path::delivery::answer::{DeliveryOutcome, verdict};
 use crate::path::delivery::courier::Address;
 use crate::path::source;
 
 impl Attempt<'_> {
     /// Leads an event to the place behind that path of our own listener, if policies let it.
-    pub(super) async fn lead(&self, address: &Address, event: &Event) -> Done {
+    pub(super) async fn lead(&self, address: &Address, event: &Event) -> AttemptResult {
         match self.place_behind(address.path()) {
             Ok(place) => self.pass_on(&place, event).await,
             Err(done) => done,
         }
     }
 
-    pub(super) fn place_behind(&self, path: &str) -> Result<Arc<str>, Done> {
+    pub(super) fn place_behind(&self, path: &str) -> Result<Arc<str>, AttemptResult> {
         let in_force = self.shared.in_force.load();
         let place = source::place_at(&in_force, path).map_err(|(status, message)| {
-            let again = verdict(status.as_u16()) == Verdict::Refused { retry: true };
+            let again = verdict(status.as_u16()) == DeliveryOutcome::Refused { retry: true };
             refused(status.as_u16(), again, message)
         })?;
         let allowed = in_force.table.may_lead(&self.consumer.key, &place);
@@ -35,8 +35,8 @@ impl Attempt<'_> {
 }
 
 /// What the door would have answered.
-fn refused(status: u16, again: bool, message: String) -> Done {
-    Done::Failed {
+fn refused(status: u16, again: bool, message: String) -> AttemptResult {
+    AttemptResult::Failed {
         status,
         again,
         retry_after: None,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 
-use super::{Attempt, Done, NotTaken};
+use super::{Attempt, AttemptResult, NotTaken};
 use crate::event::{Event, http as ce};
 use crate::journal::{BadReply, ReplyFault};
 use crate::path::delivery::courier::{Address, Outcome};
@@ -19,12 +19,12 @@ enum Unreplied {
     /// It never will be, for what it is.
     Bad(Box<BadReply>),
     /// What that makes of the delivery.
-    Failed(Done),
+    Failed(AttemptResult),
 }
 
 impl Attempt<'_> {
     /// What becomes of a delivery that was answered with this status and this event.
-    pub(super) async fn send_reply(&self, status: u16, reply: &Event) -> Done {
+    pub(super) async fn send_reply(&self, status: u16, reply: &Event) -> AttemptResult {
         let sent = match &self.plan.reply {
             Target::None => Ok(()),
             Target::Unresolved(why) => {
@@ -35,8 +35,8 @@ impl Attempt<'_> {
             Target::Url(address) => self.send_reply_to(address, reply).await,
         };
         match sent {
-            Ok(()) => Done::delivered(status),
-            Err(Unreplied::Bad(bad)) => Done::Delivered {
+            Ok(()) => AttemptResult::delivered(status),
+            Err(Unreplied::Bad(bad)) => AttemptResult::Delivered {
                 status,
                 bad_reply: Some(bad),
             },
@@ -48,7 +48,9 @@ impl Attempt<'_> {
         let appended = self.append(entry, reply).await;
         appended.map_err(|why| match why {
             NotTaken::Unfit(why) => refused(reply, &why),
-            NotTaken::Later(why) => Unreplied::Failed(Done::Untaken { why, called: true }),
+            NotTaken::Later(why) => {
+                Unreplied::Failed(AttemptResult::Backpressured { why, called: true })
+            }
         })
     }
 
@@ -70,13 +72,13 @@ impl Attempt<'_> {
                 if is_about_content(status) {
                     return Err(refused(reply, &why));
                 }
-                Done::again(why)
+                AttemptResult::again(why)
             }
-            Outcome::Gone => Done::never("the reply's destination is gone"),
+            Outcome::Gone => AttemptResult::never("the reply's destination is gone"),
             Outcome::Failed { error } => {
-                Done::again(format!("the reply could not be sent: {error}"))
+                AttemptResult::again(format!("the reply could not be sent: {error}"))
             }
-            Outcome::Unsent { error } => Done::Untaken {
+            Outcome::Unsent { error } => AttemptResult::Backpressured {
                 why: error,
                 called: true,
             },
@@ -91,22 +93,22 @@ fn is_about_content(status: u16) -> bool {
 }
 
 /// The delivery fails with its reply, and the subscriber was called for it.
-fn unaccepted(done: Done) -> Done {
+fn unaccepted(done: AttemptResult) -> AttemptResult {
     match done {
-        Done::Failed {
+        AttemptResult::Failed {
             status,
             again,
             retry_after,
             error,
             answer,
-        } => Done::Failed {
+        } => AttemptResult::Failed {
             status,
             again,
             retry_after,
             error: format!("its reply was not accepted: {error}"),
             answer,
         },
-        Done::Untaken { why, .. } => Done::Untaken {
+        AttemptResult::Backpressured { why, .. } => AttemptResult::Backpressured {
             why: format!("its reply was not accepted: {why}"),
             called: true,
         },

@@ -6,13 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::super::consumer::{Consumer, Job, JobKind, State, note};
-use super::super::plan::Plan;
-use super::super::timer::What;
-use super::{ANSWER_BYTES_MAX, Done, Tried};
+use super::super::plan::DeliveryPlan;
+use super::super::timer::TimerTask;
+use super::{ANSWER_BYTES_MAX, AttemptResult, FinishedAttempt};
+use crate::consumer::{Consumer, Job, JobKind, State, note};
 use crate::journal::positions::Retry;
-use crate::journal::{Attempted, Dead, Line};
-use crate::path::dead_letter::{Answered, lay_reply_to_rest, lay_to_rest};
+use crate::journal::{Attempted, Dead, JournalRecord};
+use crate::path::dead_letter::{Answered, keep, keep_reply};
 use crate::shared::Shared;
 
 /// The first and the longest pause of an event that this mesh has no room for.
@@ -22,34 +22,34 @@ const ROOM_PAUSE_MAX: Duration = Duration::from_secs(5);
 pub(super) fn settle(
     shared: &Arc<Shared>,
     consumer: &Arc<Consumer>,
-    plan: &Plan,
-    tried: Tried,
-    done: Done,
+    plan: &DeliveryPlan,
+    tried: FinishedAttempt,
+    done: AttemptResult,
 ) {
     let mut state = consumer.lock();
     let offset = tried.job.offset;
-    state.landed(&tried.job);
-    consumer.tell_landed();
+    state.attempt_finished(&tried.job);
+    consumer.notify_attempt_finished();
     state.read_succeeded(shared);
-    if !matches!(done, Done::Untaken { .. }) {
-        consumer.touch(shared, &mut state);
-        state.feed(shared, offset);
+    if !matches!(done, AttemptResult::Backpressured { .. }) {
+        consumer.mark_dirty(shared, &mut state);
+        state.end_backpressure(shared, offset);
     }
     match done {
-        Done::Delivered { status, bad_reply } => {
+        AttemptResult::Delivered { status, bad_reply } => {
             state.breaker.succeeded();
             state.tally.delivered += 1;
             end(shared, &mut state, &tried.job);
             state.answers.count(tried.entry(), status);
             let attempted = tried.attempted(consumer, status);
-            note(shared, &state, Line::Delivered(attempted));
+            note(shared, &state, JournalRecord::Delivered(attempted));
             if let Some(reply) = bad_reply {
                 let answered = Answered {
                     attempted,
                     accepted_at: tried.accepted_at,
                     record: tried.payload,
                 };
-                lay_reply_to_rest(shared, consumer, &mut state, answered, *reply);
+                keep_reply(shared, consumer, &mut state, answered, *reply);
             }
             if plan.auto_redrive > 0 && state.tally.dead > 0 {
                 crate::path::dead_letter::redrive_one_of(
@@ -60,10 +60,10 @@ pub(super) fn settle(
                 );
             }
         }
-        Done::Expired(reason) => {
+        AttemptResult::Expired(reason) => {
             state.tally.expired += 1;
             end(shared, &mut state, &tried.job);
-            let line = Line::Expired {
+            let line = JournalRecord::Expired {
                 consumer: consumer.id,
                 offset,
                 at: tried.at,
@@ -71,28 +71,28 @@ pub(super) fn settle(
             };
             note(shared, &state, line);
         }
-        Done::Gone => {
+        AttemptResult::Gone => {
             let reason =
                 "the subscriber answered 410: it wants no more events; edit the trigger to go on";
             state.held = Some(reason.to_owned());
-            let line = Line::Held {
+            let line = JournalRecord::Held {
                 consumer: consumer.id,
                 reason: reason.into(),
             };
             note(shared, &state, line);
-            state.put_back(tried.job);
+            state.return_job(tried.job);
             drop(state);
-            shared.announce();
+            shared.notify_changed();
             return;
         }
-        Done::Back => {
-            state.put_back(tried.job);
+        AttemptResult::NotAttempted => {
+            state.return_job(tried.job);
             return;
         }
-        Done::Untaken { why, called } => {
+        AttemptResult::Backpressured { why, called } => {
             wait_for_room(shared, consumer, &mut state, plan, &tried, &why, called);
         }
-        Done::Failed {
+        AttemptResult::Failed {
             status,
             again,
             retry_after,
@@ -120,21 +120,21 @@ pub(super) fn settle(
                     redriven: tried.job.redriven(),
                 };
                 state.retrying.insert(offset, retry);
-                let line = Line::Failed {
+                let line = JournalRecord::Failed {
                     attempted,
                     error: error.into(),
                     next_at,
                     excused: false,
                 };
                 note(shared, &state, line);
-                consumer.schedule(shared, What::Event(offset), pause);
+                consumer.schedule(shared, TimerTask::Event(offset), pause);
             } else {
-                let death = Death {
+                let death = DeadLetterCause {
                     attempted,
                     reason: error,
                     answer,
                 };
-                bury(shared, &mut state, plan, &tried, death);
+                dead_letter(shared, &mut state, plan, &tried, death);
             }
         }
     }
@@ -149,13 +149,13 @@ fn wait_for_room(
     shared: &Arc<Shared>,
     consumer: &Arc<Consumer>,
     state: &mut State,
-    plan: &Plan,
-    tried: &Tried,
+    plan: &DeliveryPlan,
+    tried: &FinishedAttempt,
     why: &str,
     called: bool,
 ) {
     let offset = tried.job.offset;
-    let waits = state.starve(shared, offset, why);
+    let waits = state.begin_backpressure(shared, offset, why);
     let pause = if called {
         plan.policy.pause_without_end(waits, &shared.chance)
     } else {
@@ -172,14 +172,14 @@ fn wait_for_room(
         None => {
             let attempted = tried.attempted(consumer, 0);
             state.answers.count(tried.entry(), 0);
-            let line = Line::Failed {
+            let line = JournalRecord::Failed {
                 attempted,
                 error: why.into(),
                 next_at,
                 excused: true,
             };
             note(shared, state, line);
-            consumer.touch(shared, state);
+            consumer.mark_dirty(shared, state);
             Retry {
                 attempts: attempted.number,
                 excused: before.map_or(0, |retry| retry.excused) + 1,
@@ -190,7 +190,7 @@ fn wait_for_room(
         }
     };
     state.retrying.insert(offset, retry);
-    consumer.schedule(shared, What::Event(offset), pause);
+    consumer.schedule(shared, TimerTask::Event(offset), pause);
 }
 
 /// How long to wait before looking for room again. It has nothing to do with the subscriber, so neither has its schedule.
@@ -212,14 +212,20 @@ fn end(shared: &Shared, state: &mut State, job: &Job) {
 }
 
 /// Why trying ended.
-struct Death {
+struct DeadLetterCause {
     attempted: Attempted,
     reason: String,
     answer: Bytes,
 }
 
-/// Lays an event to rest.
-fn bury(shared: &Shared, state: &mut State, plan: &Plan, tried: &Tried, death: Death) {
+/// Makes an event a dead letter.
+fn dead_letter(
+    shared: &Shared,
+    state: &mut State,
+    plan: &DeliveryPlan,
+    tried: &FinishedAttempt,
+    death: DeadLetterCause,
+) {
     let redrives = match tried.job.kind {
         JobKind::Redriven(name) => shared.dead.lock().redrives(name) + 1,
         _ => 0,
@@ -237,23 +243,23 @@ fn bury(shared: &Shared, state: &mut State, plan: &Plan, tried: &Tried, death: D
         record: tried.payload.clone(),
         reply: None,
     };
-    lay_to_rest(shared, state, dead);
+    keep(shared, state, dead);
 }
 
 pub(super) fn settle_sink(
     shared: &Arc<Shared>,
     consumer: &Arc<Consumer>,
-    plan: &Plan,
-    tried: &Tried,
+    plan: &DeliveryPlan,
+    tried: &FinishedAttempt,
     name: u64,
-    done: Done,
+    done: AttemptResult,
 ) {
     let mut state = consumer.lock();
-    state.landed(&tried.job);
+    state.attempt_finished(&tried.job);
     state.read_succeeded(shared);
     let (status, error) = match done {
-        Done::Delivered { status, .. } => (status, String::new()),
-        Done::Failed {
+        AttemptResult::Delivered { status, .. } => (status, String::new()),
+        AttemptResult::Failed {
             status,
             again,
             retry_after,
@@ -263,24 +269,24 @@ pub(super) fn settle_sink(
             let failures = tried.job.attempts + 1;
             let pause = pause(shared, plan, failures, again, retry_after);
             if let Some(pause) = pause {
-                consumer.schedule(shared, What::Sink(name, failures), pause);
+                consumer.schedule(shared, TimerTask::Sink(name, failures), pause);
                 consumer.wake(shared, &mut state);
                 return;
             }
             (status, error)
         }
-        Done::Untaken { .. } => {
+        AttemptResult::Backpressured { .. } => {
             let pause = room_pause(shared, u32::MAX);
-            consumer.schedule(shared, What::Sink(name, tried.job.attempts), pause);
+            consumer.schedule(shared, TimerTask::Sink(name, tried.job.attempts), pause);
             consumer.wake(shared, &mut state);
             return;
         }
-        Done::Gone => (410, "the sink answered 410".to_owned()),
-        Done::Expired(reason) => (0, reason),
-        Done::Back => (0, "no sink is configured any more".to_owned()),
+        AttemptResult::Gone => (410, "the sink answered 410".to_owned()),
+        AttemptResult::Expired(reason) => (0, reason),
+        AttemptResult::NotAttempted => (0, "no sink is configured any more".to_owned()),
     };
     shared.dead.lock().sunk(name, status, &error);
-    let line = Line::Sunk {
+    let line = JournalRecord::Sunk {
         consumer: consumer.id,
         offset: tried.job.offset,
         name,
@@ -295,7 +301,7 @@ pub(super) fn settle_sink(
 /// How long to wait before the next attempt; `None` gives up.
 fn pause(
     shared: &Shared,
-    plan: &Plan,
+    plan: &DeliveryPlan,
     failures: u32,
     again: bool,
     retry_after: Option<Duration>,

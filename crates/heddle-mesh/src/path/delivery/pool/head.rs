@@ -84,7 +84,7 @@ fn matters(name: &str) -> bool {
 #[derive(Debug, Default)]
 struct Said {
     length: Option<u64>,
-    /// Whether there is a transfer coding, and whether the last of them marks the end.
+    /// Whether there is a transfer coding, and whether the last of them checkpoints the end.
     coding: Option<bool>,
     stays_open: bool,
 }

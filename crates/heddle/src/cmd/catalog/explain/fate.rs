@@ -5,7 +5,7 @@ use heddle_api::registry::{RegistrySpec, StaleMode};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Facts;
-use crate::cmd::bundle::shelf::{counted, phase};
+use crate::cmd::bundle::listing::{counted, phase};
 use crate::output::{age, moment, span};
 
 /// Both halves, each for people.

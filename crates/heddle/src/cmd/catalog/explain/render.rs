@@ -9,15 +9,15 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use super::{Evidence, Facts, Fate};
-use crate::cmd::bundle::shelf::{self, Reference};
+use crate::cmd::bundle::listing::{self, Reference};
 use crate::output::{Table, age, count, harmless, moment, span};
 use crate::terminal::{Tone, paint};
 
 pub(super) fn text(facts: &Facts, now: Timestamp, colour: bool) -> String {
     let bundle = &facts.bundle;
-    let phase = shelf::phase(bundle);
+    let phase = listing::phase(bundle);
     let mut page = Page::new(&facts.name, &format!("{phase:?}"), colour);
-    let (reason, since) = shelf::reason(bundle);
+    let (reason, since) = listing::reason(bundle);
     let since = for_how_long(since, now);
     match (phase, reason) {
         (BundlePhase::Live, None) if facts.left_out.is_some() => {}
@@ -33,7 +33,7 @@ pub(super) fn text(facts: &Facts, now: Timestamp, colour: bool) -> String {
     }
     what_is_wrong(&mut page, facts);
     page.line("service", &bundle.spec.service_id);
-    let image = shelf::image(bundle);
+    let image = listing::image(bundle);
     page.line(
         "image",
         &format!("{image} of registry {}", bundle.spec.registry),

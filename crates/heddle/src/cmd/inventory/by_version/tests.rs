@@ -44,7 +44,7 @@ fn pin(name: &str, version: Option<&str>) -> Value {
 
 #[test]
 fn instances_are_counted_by_the_version_in_force_and_those_behind_are_named() {
-    let shelf = Shelf::new(
+    let shelf = BundleList::new(
         vec![
             bundle("hello", "s1", "Live", "h2", Some("1.1.0")),
             bundle("plain", "s2", "Live", "p1", None),

@@ -275,7 +275,7 @@ async fn a_connection_that_was_closed_while_it_rested_is_not_kept() {
     let address = courier.address(&server.url(), None).unwrap();
     assert_eq!(send(&courier, &address, PATIENT).await, accepted(204));
     while address.pool.resting() > 0 {
-        courier.inner.means.outgoing.sweep();
+        courier.inner.deps.outgoing.sweep();
         tokio::task::yield_now().await;
     }
 }

@@ -169,11 +169,11 @@ async fn an_http_2_connection_that_ended_is_opened_again() {
     let pair = Pair::new(limits).await;
     let courier = &pair.courier;
     let address = courier.address("https://shop.example/in", None).unwrap();
-    let tasks = &courier.inner.means.tasks;
+    let tasks = &courier.inner.deps.tasks;
     let without = tasks.running();
     assert!(send(courier, &address, PATIENT).await.answered());
     while tasks.running() > without {
-        courier.inner.means.clock.sleep(HASTY / 10).await;
+        courier.inner.deps.clock.sleep(HASTY / 10).await;
     }
     assert!(send(courier, &address, PATIENT).await.answered());
     assert_eq!(pair.connections(), 2);

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::turn::Turn;
+use super::throttle::Throttle;
 use super::{Consumer, Job, JobKind, State};
 use crate::log::{Offset, Unavailable};
-use crate::path::delivery::timer::What;
+use crate::path::delivery::timer::TimerTask;
 use crate::shared::Shared;
 
 /// The first and the longest pause before the log is asked again.
@@ -20,7 +20,7 @@ const READ_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// What a consumer could not read.
 #[derive(Debug, Default)]
-pub(super) struct Postponed {
+pub(super) struct UnreadableJobs {
     jobs: BTreeMap<Offset, Job>,
     /// How often in a row the log could not be asked.
     failures: u32,
@@ -28,7 +28,7 @@ pub(super) struct Postponed {
     why: Option<String>,
 }
 
-impl Postponed {
+impl UnreadableJobs {
     pub(super) fn len(&self) -> usize {
         self.jobs.len()
     }
@@ -53,15 +53,15 @@ impl Consumer {
     /// An event was taken and could not be read.
     pub(crate) fn postpone(self: &Arc<Self>, shared: &Arc<Shared>, job: Job, why: &Unavailable) {
         let mut state = self.lock();
-        state.landed(&job);
-        self.tell_landed();
+        state.attempt_finished(&job);
+        self.notify_attempt_finished();
         let pause = self.read_failed(shared, &mut state, why);
         let what = match job.kind {
-            JobKind::Sink(name) => What::Sink(name, job.attempts),
+            JobKind::Sink(name) => TimerTask::Sink(name, job.attempts),
             JobKind::Event | JobKind::Redriven(_) => {
                 let offset = job.offset;
                 state.postponed.jobs.insert(offset, job);
-                What::Event(offset)
+                TimerTask::Event(offset)
             }
         };
         self.schedule(shared, what, pause);
@@ -76,14 +76,14 @@ impl Consumer {
         why: &Unavailable,
     ) {
         let pause = self.read_failed(shared, state, why);
-        state.turn = Turn::Awaited;
-        self.schedule(shared, What::Turn, pause);
+        state.throttle = Throttle::Scheduled;
+        self.schedule(shared, TimerTask::Throttle, pause);
     }
 
     fn read_failed(&self, shared: &Shared, state: &mut State, why: &Unavailable) -> Duration {
         if state.postponed.why.is_none() {
             tracing::error!(consumer = %self.key, %why, "deliveries wait until their events can be read");
-            shared.announce();
+            shared.notify_changed();
         }
         let postponed = &mut state.postponed;
         postponed.why = Some(why.to_string());
@@ -96,7 +96,7 @@ impl State {
     /// The time of a postponed event has come. Gives whether it was one.
     pub(super) fn resume(&mut self, offset: Offset) -> bool {
         let job = self.postponed.jobs.remove(&offset);
-        job.map(|job| self.put_back(job)).is_some()
+        job.map(|job| self.return_job(job)).is_some()
     }
 
     /// An event was found: the log answers.
@@ -107,7 +107,7 @@ impl State {
         self.postponed.failures = 0;
         if self.postponed.jobs.is_empty() {
             self.postponed.why = None;
-            shared.announce();
+            shared.notify_changed();
         }
     }
 

@@ -12,12 +12,12 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::sync::futures::Notified;
 
-use super::{Consumer, Job, JobKind, Reading, Revision, State, note};
+use super::{Consumer, Job, JobKind, ReadMode, Revision, State, note};
 use crate::draining::{Ending, Fate};
 use crate::envelope;
-use crate::journal::{Attempted, Dead, Line};
+use crate::journal::{Attempted, Dead, JournalRecord};
 use crate::log::{Offset, Record, Unavailable};
-use crate::path::dead_letter::{self, lay_to_rest};
+use crate::path::dead_letter::{self, keep};
 use crate::shared::Shared;
 
 /// From an entry to the consumers of a broker.
@@ -72,13 +72,13 @@ impl Way<'_> {
 
 impl Consumer {
     /// An attempt is over, however it ended.
-    pub(crate) fn tell_landed(&self) {
-        self.landed.notify_waiters();
+    pub(crate) fn notify_attempt_finished(&self) {
+        self.attempt_finished.notify_waiters();
     }
 
     /// The next landing.
     pub(crate) fn landing(&self) -> Notified<'_> {
-        self.landed.notified()
+        self.attempt_finished.notified()
     }
 
     /// The part of the log in which events of that way may be unfinished. `None` when none ever came by it, or all that
@@ -239,7 +239,7 @@ impl Consumer {
             // If they cannot be read, whoever asks for work tries again.
             state.work_out_keys(shared).ok();
         }
-        self.touch(shared, state);
+        self.mark_dirty(shared, state);
         self.wake(shared, state);
         self.ask(shared, state);
     }
@@ -274,11 +274,11 @@ impl Consumer {
                     record: one.payload,
                     reply: None,
                 };
-                lay_to_rest(shared, state, dead);
+                keep(shared, state, dead);
             }
             Fate::Discard => {
                 state.tally.removed += 1;
-                let line = Line::Removed {
+                let line = JournalRecord::Removed {
                     consumer: self.id,
                     offset: one.offset,
                     at,
@@ -316,7 +316,7 @@ impl State {
         if self.in_flight.contains_key(&(offset, false)) {
             return Some(Whereabouts::Flying);
         }
-        let unread = matches!(self.reading, Reading::Behind { next, .. } if next <= offset)
+        let unread = matches!(self.reading, ReadMode::CatchUp { next, .. } if next <= offset)
             && !self.ended.contains(&offset);
         let unfinished =
             retry.is_some() || waiting.contains(&offset) || (unread && self.is_own(record));
@@ -339,8 +339,8 @@ impl State {
             stays
         };
         self.postponed.retain(stays);
-        self.fresh.retain(stays);
-        self.again.retain(stays);
+        self.queue.retain(stays);
+        self.retry_queue.retain(stays);
         for queue in self.blocked.values_mut() {
             queue.retain(stays);
         }
@@ -349,7 +349,7 @@ impl State {
         let going = self.retrying.extract_if(.., |offset, _| goes(*offset));
         let going: Vec<Offset> = going.map(|(offset, _)| offset).collect();
         for offset in going {
-            self.feed(shared, offset);
+            self.end_backpressure(shared, offset);
         }
     }
 }

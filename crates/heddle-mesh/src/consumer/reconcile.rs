@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Consumer, State, note};
-use crate::journal::Line;
+use crate::journal::JournalRecord;
 use crate::log::{Batch, Offset};
 use crate::shared::Shared;
 
@@ -28,7 +28,7 @@ impl State {
             next = next.max(range.end);
         }
         if next < read.end {
-            self.unsure_from.get_or_insert(next);
+            self.replay_from.get_or_insert(next);
         }
     }
 }
@@ -36,7 +36,7 @@ impl State {
 impl Consumer {
     /// Every event that is left was met. What should have been met besides is lost; what was met besides was its own.
     pub(super) fn reconcile(&self, shared: &Shared, state: &mut State, scanned: Offset) {
-        let Some(from) = state.unsure_from.take() else {
+        let Some(from) = state.replay_from.take() else {
             return;
         };
         let known = state.tally.ended() + state.at_hand();
@@ -50,7 +50,7 @@ impl Consumer {
             "what became of these events is not known: the journal does not say, and the log no longer has them",
         );
         state.tally.lost += events;
-        let line = Line::Lost {
+        let line = JournalRecord::Lost {
             consumer: self.id,
             from,
             to: scanned,

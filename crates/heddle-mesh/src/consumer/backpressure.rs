@@ -10,7 +10,7 @@ use crate::shared::Shared;
 
 /// What a consumer has no room for.
 #[derive(Debug, Default)]
-pub(super) struct Starved {
+pub(super) struct Backpressure {
     /// How often in a row each found none.
     waits: BTreeMap<Offset, u32>,
     /// What the last of them was told.
@@ -19,31 +19,31 @@ pub(super) struct Starved {
 
 impl State {
     /// There was no room for an event; gives how often that was so in a row.
-    pub(crate) fn starve(&mut self, shared: &Shared, offset: Offset, why: &str) -> u32 {
-        if self.starved.waits.is_empty() {
-            shared.announce();
+    pub(crate) fn begin_backpressure(&mut self, shared: &Shared, offset: Offset, why: &str) -> u32 {
+        if self.backpressure.waits.is_empty() {
+            shared.notify_changed();
         }
-        self.starved.why = why.into();
-        let waits = self.starved.waits.entry(offset).or_default();
+        self.backpressure.why = why.into();
+        let waits = self.backpressure.waits.entry(offset).or_default();
         *waits = waits.saturating_add(1);
         *waits
     }
 
     /// An attempt ended in some other way, or is not to be made any more.
-    pub(crate) fn feed(&mut self, shared: &Shared, offset: Offset) {
-        if self.starved.waits.remove(&offset).is_some() && self.starved.waits.is_empty() {
-            shared.announce();
+    pub(crate) fn end_backpressure(&mut self, shared: &Shared, offset: Offset) {
+        if self.backpressure.waits.remove(&offset).is_some() && self.backpressure.waits.is_empty() {
+            shared.notify_changed();
         }
     }
 
     /// Whether the last attempt of an event found no room.
-    pub(crate) fn starves(&self, offset: Offset) -> bool {
-        self.starved.waits.contains_key(&offset)
+    pub(crate) fn is_backpressured(&self, offset: Offset) -> bool {
+        self.backpressure.waits.contains_key(&offset)
     }
 
     /// Why events wait for room, if some do.
-    pub(crate) fn starving(&self) -> Option<String> {
-        let Starved { waits, why } = &self.starved;
+    pub(crate) fn backpressure_reason(&self) -> Option<String> {
+        let Backpressure { waits, why } = &self.backpressure;
         (!waits.is_empty())
             .then(|| format!("{why}; it is tried until there is room, at the cost of no attempt"))
     }

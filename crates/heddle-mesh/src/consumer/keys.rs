@@ -15,7 +15,7 @@ impl State {
     /// An event has ended: the next one with its key may go.
     pub(crate) fn release_key(&mut self, job: &Job) {
         let Some(key) = job.lane_key else { return };
-        self.busy.remove(&key);
+        self.keys_held.remove(&key);
         let Some(queue) = self.blocked.get_mut(&key) else {
             return;
         };
@@ -31,7 +31,7 @@ impl State {
 
     /// Order is no longer asked for: nobody waits for anybody.
     pub(crate) fn let_go_of_keys(&mut self) {
-        self.busy.clear();
+        self.keys_held.clear();
         self.blocked_count = 0;
         let mut waiting: Vec<Job> = self.blocked.drain().flat_map(|(_, queue)| queue).collect();
         waiting.sort_unstable_by_key(|job| job.offset);
@@ -60,7 +60,7 @@ impl State {
                 record: None,
                 lane_key: None,
             };
-            self.busy.insert(lane_key(shared, &job)?);
+            self.keys_held.insert(lane_key(shared, &job)?);
         }
         self.keys_unknown = false;
         Ok(())
@@ -69,9 +69,9 @@ impl State {
     /// An event that waited for its key may go, before all that came after it.
     fn let_go(&mut self, job: Job) {
         match job.kind {
-            JobKind::Event => self.back_to_fresh(job),
+            JobKind::Event => self.requeue(job),
             // It is on record, and not one of those that the floor is about.
-            JobKind::Redriven(_) | JobKind::Sink(_) => self.again.push_front(job),
+            JobKind::Redriven(_) | JobKind::Sink(_) => self.retry_queue.push_front(job),
         }
     }
 
@@ -93,7 +93,7 @@ impl State {
                 record: None,
                 lane_key: None,
             };
-            self.busy.insert(lane_key(shared, &job)?);
+            self.keys_held.insert(lane_key(shared, &job)?);
         }
         Ok(())
     }

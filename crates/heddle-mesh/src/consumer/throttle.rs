@@ -6,24 +6,24 @@
 use std::sync::Arc;
 
 use super::{Consumer, State};
-use crate::path::delivery::timer::What;
+use crate::path::delivery::timer::TimerTask;
 use crate::shared::Shared;
 
 /// How a consumer stands with its next turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Throttle {
     #[default]
-    NotAsked,
+    Unthrottled,
     /// It has a time, which is not yet.
-    Awaited,
+    Scheduled,
     /// It has come and is not used yet.
-    Come,
+    Elapsed,
 }
 
 impl Consumer {
     /// Whether something may be sent now; if not, it will be looked into when it may.
-    pub(super) fn has_turn(self: &Arc<Self>, shared: &Shared, state: &mut State) -> bool {
-        let come = std::mem::take(&mut state.turn) == Turn::Come;
+    pub(super) fn passes_throttle(self: &Arc<Self>, shared: &Shared, state: &mut State) -> bool {
+        let come = std::mem::take(&mut state.throttle) == Throttle::Elapsed;
         let (consent, rests_until) = (&state.plan.consent, state.breaker.rests_until());
         if come || (consent.is_none() && rests_until.is_none()) {
             return true;
@@ -34,16 +34,16 @@ impl Consumer {
             .map_or(now, |consent| consent.next_turn(now));
         let at = allowed.max(rests_until.unwrap_or(now));
         if at > now {
-            state.turn = Turn::Awaited;
-            self.schedule(shared, What::Turn, at - now);
+            state.throttle = Throttle::Scheduled;
+            self.schedule(shared, TimerTask::Throttle, at - now);
         }
         at <= now
     }
 
     /// The time has come.
-    pub(super) fn turn_came(self: &Arc<Self>, shared: &Arc<Shared>, state: &mut State) {
-        if state.turn == Turn::Awaited {
-            state.turn = Turn::Come;
+    pub(super) fn throttle_elapsed(self: &Arc<Self>, shared: &Arc<Shared>, state: &mut State) {
+        if state.throttle == Throttle::Scheduled {
+            state.throttle = Throttle::Elapsed;
         }
         self.wake(shared, state);
     }
@@ -51,7 +51,7 @@ impl Consumer {
 
 impl State {
     /// More than one lane would only wait where there is one turn at a time.
-    pub(super) fn lanes_per_turn(&self) -> u32 {
+    pub(super) fn lanes_throttled(&self) -> u32 {
         let consent = self.plan.consent.as_ref();
         if consent.is_some_and(|consent| consent.is_paced()) {
             1

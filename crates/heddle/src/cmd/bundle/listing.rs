@@ -26,23 +26,23 @@ const CANDIDATES_MAX: usize = 10;
 
 /// All bundles and their revisions.
 #[derive(Debug, Default)]
-pub(in crate::cmd) struct Shelf {
+pub(in crate::cmd) struct BundleList {
     pub(in crate::cmd) bundles: Vec<Bundle>,
     pub(in crate::cmd) revisions: BTreeMap<String, BundleRevision>,
     /// What the catalog makes of them, by their names; empty where there is none to ask.
-    standings: BTreeMap<String, Standing>,
+    standings: BTreeMap<String, CatalogEntry>,
 }
 
 /// What the catalog makes of a bundle.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::cmd) struct Standing {
+pub(in crate::cmd) struct CatalogEntry {
     /// The name of its offering.
     pub(in crate::cmd) name: Option<String>,
     /// Why it is not offered although it is not withdrawn.
     pub(in crate::cmd) left_out: Option<String>,
 }
 
-impl Shelf {
+impl BundleList {
     pub(in crate::cmd) async fn fetch(remote: &Remote) -> anyhow::Result<Self> {
         let bundles = objects::all(remote, None).await?;
         let revisions: Vec<BundleRevision> = objects::all(remote, None).await?;
@@ -155,7 +155,7 @@ impl Shelf {
 /// What the catalog makes of bundles. A server that cannot be asked that is no reason to show nothing.
 pub(in crate::cmd) async fn standings(
     remote: &Remote,
-) -> anyhow::Result<BTreeMap<String, Standing>> {
+) -> anyhow::Result<BTreeMap<String, CatalogEntry>> {
     let request = Request::get(format!("/heddle/v1{STANDINGS_PATH}")).body(Vec::new())?;
     let answer = remote.send(request).await?;
     if answer.code != StatusCode::OK {
@@ -164,7 +164,7 @@ pub(in crate::cmd) async fn standings(
     let told = answer.ok("catalog")?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let standing = |(bundle, told): (&String, &Value)| {
-        let standing = Standing {
+        let standing = CatalogEntry {
             name: text(&told["name"]),
             left_out: text(&told["leftOut"]),
         };

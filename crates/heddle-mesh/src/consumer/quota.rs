@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Consumer, State, note};
-use crate::journal::Line;
+use crate::journal::JournalRecord;
 use crate::log::Offset;
 use crate::quota::Limit;
 use crate::shared::Shared;
 
 /// How a consumer stands with its quota.
 #[derive(Debug, Default)]
-pub(super) struct Overflow {
+pub(super) struct QuotaState {
     /// Unread events below this expire.
     below: Offset,
     /// What the quota is, in words.
@@ -29,17 +29,17 @@ impl Consumer {
     pub(crate) fn hold_to(self: &Arc<Self>, shared: &Arc<Shared>, limit: Option<&Limit>) {
         let mut state = self.lock();
         let Some(limit) = limit else {
-            if std::mem::take(&mut state.overflow).over {
-                shared.announce();
+            if std::mem::take(&mut state.quota).over {
+                shared.notify_changed();
             }
             return;
         };
-        if state.overflow.over && state.oldest(shared.scanned()) >= limit.eased {
-            state.overflow.over = false;
-            shared.announce();
+        if state.quota.over && state.oldest(shared.scanned()) >= limit.eased {
+            state.quota.over = false;
+            shared.notify_changed();
         }
-        state.overflow.below = limit.cut;
-        state.overflow.reason = Arc::clone(&limit.reason);
+        state.quota.below = limit.cut;
+        state.quota.reason = Arc::clone(&limit.reason);
         // What cannot be written down does not happen.
         if !shared.sends() {
             return;
@@ -63,7 +63,7 @@ impl Consumer {
         state: &mut State,
         offset: Offset,
     ) -> bool {
-        let expires = offset < state.overflow.below && shared.sends();
+        let expires = offset < state.quota.below && shared.sends();
         if expires {
             self.expire(shared, state, offset);
         }
@@ -71,16 +71,16 @@ impl Consumer {
     }
 
     fn expire(self: &Arc<Self>, shared: &Shared, state: &mut State, offset: Offset) {
-        if !std::mem::replace(&mut state.overflow.over, true) {
-            tracing::warn!(consumer = %self.key, reason = %state.overflow.reason, "events expire undelivered");
-            shared.announce();
+        if !std::mem::replace(&mut state.quota.over, true) {
+            tracing::warn!(consumer = %self.key, reason = %state.quota.reason, "events expire undelivered");
+            shared.notify_changed();
         }
         state.tally.expired += 1;
-        let line = Line::Expired {
+        let line = JournalRecord::Expired {
             consumer: self.id,
             offset,
             at: shared.clock.now(),
-            reason: (&*state.overflow.reason).into(),
+            reason: (&*state.quota.reason).into(),
         };
         note(shared, state, line);
     }
@@ -89,13 +89,13 @@ impl Consumer {
 impl State {
     /// Why events end without being delivered, if they do.
     pub(crate) fn over_quota(&self) -> Option<String> {
-        let Overflow { over, reason, .. } = &self.overflow;
+        let QuotaState { over, reason, .. } = &self.quota;
         over.then(|| format!("events expire undelivered: {reason}"))
     }
 
     /// The quota may have changed; nothing expires by the old one.
     pub(crate) fn forget_limit(&mut self) {
-        self.overflow.below = 0;
+        self.quota.below = 0;
     }
 
     /// Every event of the log below `cut` that waits, in memory or on record. An attempt under way is not among them.

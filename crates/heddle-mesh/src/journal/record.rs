@@ -11,7 +11,7 @@ pub type ConsumerId = u32;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Line {
+pub enum JournalRecord {
     /// A consumer takes part from an offset on, with these feeds and filters.
     Routed(Box<Routed>),
     /// It no longer takes part; its name keeps its place for a while.
@@ -92,7 +92,7 @@ pub enum Line {
         events: u64,
         at: Timestamp,
     },
-    Mark(Mark),
+    Checkpoint(Checkpoint),
 }
 
 /// A consumer and what decides which events are its own.
@@ -149,16 +149,16 @@ pub struct Dead {
 
 /// How far everything is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct Checkpoint {
     /// Every event below was matched against the table.
     pub scanned: Offset,
-    /// The consumers for which something changed since the last mark.
-    pub consumers: Vec<Marked>,
+    /// The consumers for which something changed since the last checkpoint.
+    pub consumers: Vec<ConsumerCheckpoint>,
 }
 
 /// How far one consumer is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marked {
+pub struct ConsumerCheckpoint {
     pub consumer: ConsumerId,
     /// How many events were its own so far.
     pub matched: u64,
@@ -192,7 +192,7 @@ const DEAD_SINK: u8 = 1;
 const DEAD_GIVEN_UP: u8 = 2;
 const DEAD_REPLY: u8 = 4;
 
-impl Line {
+impl JournalRecord {
     /// The event it speaks of, if it is about one.
     #[must_use]
     pub fn offset(&self) -> Option<Offset> {
@@ -209,11 +209,11 @@ impl Line {
             | Self::Forgotten { .. }
             | Self::Held { .. }
             | Self::Lost { .. }
-            | Self::Mark(_) => None,
+            | Self::Checkpoint(_) => None,
         }
     }
 
-    /// The consumer it speaks of; a mark speaks of many.
+    /// The consumer it speaks of; a checkpoint speaks of many.
     #[must_use]
     pub fn consumer(&self) -> Option<ConsumerId> {
         match self {
@@ -229,7 +229,7 @@ impl Line {
             | Self::Forgotten { consumer, .. }
             | Self::Lost { consumer, .. }
             | Self::Held { consumer, .. } => Some(*consumer),
-            Self::Mark(_) => None,
+            Self::Checkpoint(_) => None,
         }
     }
 
@@ -334,7 +334,7 @@ impl Line {
                 out.u64(*to);
                 out.u64(*events);
             }
-            Self::Mark(mark) => mark.encode(out),
+            Self::Checkpoint(mark) => mark.encode(out),
         }
     }
 
@@ -428,7 +428,7 @@ impl Line {
                     at,
                 }
             }
-            MARK => Self::Mark(Mark::decode(take)?),
+            MARK => Self::Checkpoint(Checkpoint::decode(take)?),
             _ => return Err(Unreadable("a line of an unknown kind")),
         })
     }
@@ -519,7 +519,7 @@ impl Dead {
     }
 }
 
-impl Mark {
+impl Checkpoint {
     fn encode(&self, out: &mut Vec<u8>) {
         out.u8(MARK);
         out.u64(self.scanned);
@@ -537,7 +537,7 @@ impl Mark {
         let count = take.u32()?;
         let mut consumers = Vec::new();
         for _ in 0..count {
-            consumers.push(Marked {
+            consumers.push(ConsumerCheckpoint {
                 consumer: take.u32()?,
                 matched: take.u64()?,
                 floor: take.u64()?,

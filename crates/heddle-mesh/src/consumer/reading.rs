@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Consumer, QUEUE_MAX, Reading, State};
+use super::{Consumer, QUEUE_MAX, ReadMode, State};
 use crate::log::{Batch, Offset, Record};
 use crate::shared::Shared;
 
@@ -18,26 +18,26 @@ impl Consumer {
             return;
         }
         state.tally.matched += 1;
-        self.touch(shared, &mut state);
+        self.mark_dirty(shared, &mut state);
         match state.reading {
-            Reading::Live if state.waiting() < QUEUE_MAX => {
-                state.push_fresh(shared, record);
+            ReadMode::Live if state.waiting() < QUEUE_MAX => {
+                state.enqueue(shared, record);
                 self.wake(shared, &mut state);
             }
-            Reading::Live => {
-                state.reading = Reading::Behind {
+            ReadMode::Live => {
+                state.reading = ReadMode::CatchUp {
                     next: record.offset,
                     asked: false,
                 };
             }
-            Reading::Behind { .. } => {}
+            ReadMode::CatchUp { .. } => {}
         }
     }
 
     /// From the scanner, which alone moves `scanned`: records that the consumer asked for.
     pub(crate) fn refill(self: &Arc<Self>, shared: &Arc<Shared>, batch: &Batch, scanned: Offset) {
         let mut state = self.lock();
-        let Reading::Behind { next, .. } = state.reading else {
+        let ReadMode::CatchUp { next, .. } = state.reading else {
             return;
         };
         let counted = state.counted_to.unwrap_or(Offset::MAX);
@@ -53,7 +53,7 @@ impl Consumer {
                     && !state.retrying.contains_key(&record.offset)
                     && !self.expires(shared, &mut state, record.offset)
                 {
-                    state.push_fresh(shared, record);
+                    state.enqueue(shared, record);
                 }
             }
         }
@@ -65,12 +65,12 @@ impl Consumer {
         state.look_for_gaps(batch, read);
         state.ended = state.ended.split_off(&at);
         if at >= scanned {
-            state.reading = Reading::Live;
+            state.reading = ReadMode::Live;
             state.counted_to = None;
             self.lay_lost_to_rest(shared, &mut state);
             self.reconcile(shared, &mut state, scanned);
         } else {
-            state.reading = Reading::Behind {
+            state.reading = ReadMode::CatchUp {
                 next: at,
                 asked: false,
             };
@@ -78,7 +78,7 @@ impl Consumer {
                 *counted = (*counted).max(at);
             }
         }
-        self.touch(shared, &mut state);
+        self.mark_dirty(shared, &mut state);
         self.wake(shared, &mut state);
         self.ask(shared, &mut state);
     }
@@ -88,7 +88,7 @@ impl Consumer {
         if state.waiting() > REFILL_BELOW {
             return;
         }
-        if let Reading::Behind { asked, .. } = &mut state.reading
+        if let ReadMode::CatchUp { asked, .. } = &mut state.reading
             && !std::mem::replace(asked, true)
         {
             shared.refills.ask(self.id);

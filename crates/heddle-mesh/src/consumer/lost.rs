@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::{Consumer, State};
 use crate::journal::{Attempted, Dead};
 use crate::log::Offset;
-use crate::path::dead_letter::lay_to_rest;
+use crate::path::dead_letter::keep;
 use crate::path::delivery::lane::DAMAGED;
 use crate::shared::Shared;
 
@@ -82,9 +82,9 @@ impl Consumer {
         for offset in lost.0.into_iter().flatten().take(owed) {
             tracing::error!(consumer = %self.key, offset, "a pending event is lost: {DAMAGED}");
             let dead = self.dead_without_bytes(shared, offset, reason.clone());
-            lay_to_rest(shared, state, dead);
+            keep(shared, state, dead);
         }
-        shared.announce();
+        shared.notify_changed();
     }
 
     fn dead_without_bytes(&self, shared: &Shared, offset: Offset, reason: String) -> Dead {
