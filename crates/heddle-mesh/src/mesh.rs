@@ -337,9 +337,8 @@ impl Mesh {
 /// The same as long as any rest, however many: whoever shows it need not write again for each.
 fn bad_replies_in_words(key: &str) -> String {
     let (kind, name) = key.split_once('/').unwrap_or(("trigger", key));
-    format!(
-        "its subscriber replied what could not go on; `heddle dead-letters list --{kind} {name}` shows the replies and why"
-    )
+    let list = format!("heddle dead-letters list --{kind} {name}");
+    format!("its subscriber replied what could not go on; `{list}` shows the replies and why")
 }
 
 /// Everything on record waits for its time again.

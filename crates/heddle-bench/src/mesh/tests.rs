@@ -224,8 +224,8 @@ fn command_lines_parse_to_what_they_were_made_from() {
         data_bytes: 128,
         ..load::Args::to(([127, 0, 0, 1], 80).into(), "/broker/a/b")
     };
-    // Behind the names of the two commands come the arguments; a program's name is expected before them.
-    let parsed = Cli::parse_from(&args.command_line()[1..]).args;
+    // The name of the command stands where a program's name is expected.
+    let parsed = Cli::parse_from(args.command_line()).args;
     assert_eq!(format!("{parsed:?}"), format!("{args:?}"));
 }
 
