@@ -6,7 +6,7 @@
 //!   broker/ns/default   that links lead to           that might want the event
 //! ```
 //! A *place* is a Channel or a Broker; each is an *entry* where events come in. A Subscription from a place to a place is a
-//! *link*; everything else that receives events is a [`Consumer`] at one place. A table is made by [`compile`], which is
+//! *link*; everything else that receives events is a [`ConsumerSpec`] at one place. A table is made by [`compile`], which is
 //! pure, and never changes. It promises that a consumer gets an event once however many links lead to it, and that
 //! consumers which do not want an event cost it nothing. Swapping tables and following them are left to others.
 

@@ -79,7 +79,7 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// What is to be done about what [`Beats::reach_out`] brought. Pure, like the plan.
+    /// What is to be done about what [`Reconciler::call_out`] brought. Pure, like the plan.
     fn plan_after_call(&self, _: &Self::World) -> Vec<Step> {
         Vec::new()
     }

@@ -1,6 +1,6 @@
 //! Hop 6: attempt, back off, time out, respect the window.
 //!
-//! `lane` is the loop that attempts the events of a consumer ([`crate::consumer`]) one after the other, [`courier`] what
+//! `lane` is the loop that attempts the events of a consumer (`consumer`) one after the other, [`courier`] what
 //! goes over the wire. Whether a destination wants anything at all is `consent`'s to find out. When to try again is [`policy`]'s to say, and how many attempts at once [`breaker`]'s.
 
 mod address;

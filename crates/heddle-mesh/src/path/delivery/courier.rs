@@ -118,7 +118,7 @@ pub enum Outcome {
         retry: bool,
         /// What a 429 or 503 asked for.
         retry_after: Option<Duration>,
-        /// The beginning of the body, at most [`ANSWER_BYTES_MAX`](super::answer::ANSWER_BYTES_MAX) bytes.
+        /// The beginning of the body, at most [`ANSWER_BYTES_MAX`] bytes.
         answer: Bytes,
     },
     /// The destination wants no more events, ever (410).
