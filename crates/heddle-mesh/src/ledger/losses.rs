@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use heddle_api::counted;
 use heddle_api::ledger::TracedEvent;
 use jiff::Timestamp;
 
@@ -80,7 +81,8 @@ impl Mesh {
 
     fn lost_events(&self) -> Vec<String> {
         let lost = |(key, events): (String, u64)| {
-            format!("nobody knows what became of {events} events of {key}: the disk lost them")
+            let events = counted(events, "event");
+            format!("nobody knows what became of {events} of {key}, which the disk lost")
         };
         let all = self.shared.consumers.read().by_id.clone();
         let accounts = all

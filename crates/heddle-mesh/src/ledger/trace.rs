@@ -31,16 +31,13 @@ impl Mesh {
         // Different names may share a key.
         let is_it = |event: &Event| event.id() == id && event.source() == source;
         let (events, damaged) = self.traced_all(offsets, is_it)?;
-        let source = Some(source);
+        let asked = Asked {
+            id,
+            source: Some(source),
+            damaged,
+        };
         Ok(Trace {
-            losses: self.losses(
-                &events,
-                &Asked {
-                    id,
-                    source,
-                    damaged,
-                },
-            )?,
+            losses: self.losses(&events, &asked)?,
             events,
             ..Trace::default()
         })
@@ -53,18 +50,15 @@ impl Mesh {
         let end = self.shared.log.bounds().end;
         let stopped = self.look_back(range, LOOK_BYTES_MAX, &mut search).await?;
         let (events, damaged) = self.traced_all(search.found, |event| event.id() == id)?;
-        let source = None;
+        let asked = Asked {
+            id,
+            source: None,
+            damaged,
+        };
         Ok(Trace {
             older: search.cut.or(stopped),
             next: Some(end),
-            losses: self.losses(
-                &events,
-                &Asked {
-                    id,
-                    source,
-                    damaged,
-                },
-            )?,
+            losses: self.losses(&events, &asked)?,
             events,
         })
     }

@@ -286,18 +286,24 @@ fn account_of_subscription(world: &World) -> Account {
         .unwrap_or_default()
 }
 
+/// An event was delivered, and whoever its reply goes to answers with this status until something is a dead letter.
+async fn replied_to(status: u16) -> World {
+    let mut world = World::in_memory().await;
+    channel_with_replies(&mut world, Some("http://b/"));
+    world.manner("a", Manner::Reply("order.checked"));
+    world.manner("b", Manner::Answer(status));
+    world.route().await;
+    world.publish_at("/channel/ns/c", "1", &[]).await;
+    world
+        .until("a dead letter", |world| dead_letters(world).len() == 1)
+        .await;
+    world
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_is_refused_for_what_it_is_rests_and_its_event_is_delivered() {
     for status in [400, 413, 415, 422] {
-        let mut world = World::in_memory().await;
-        channel_with_replies(&mut world, Some("http://b/"));
-        world.manner("a", Manner::Reply("order.checked"));
-        world.manner("b", Manner::Answer(status));
-        world.route().await;
-        world.publish_at("/channel/ns/c", "1", &[]).await;
-        world
-            .until("kept", |world| dead_letters(world).len() == 1)
-            .await;
+        let world = replied_to(status).await;
         let account = account_of_subscription(&world);
         assert_eq!((account.delivered, account.dead_lettered), (1, 0));
         assert_eq!(world.received("a"), ["1"], "it is not called again");
@@ -313,15 +319,7 @@ async fn a_reply_that_is_refused_for_what_it_is_rests_and_its_event_is_delivered
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_is_refused_for_another_reason_fails_its_delivery() {
     for status in [401, 403, 404, 500] {
-        let mut world = World::in_memory().await;
-        channel_with_replies(&mut world, Some("http://b/"));
-        world.manner("a", Manner::Reply("order.checked"));
-        world.manner("b", Manner::Answer(status));
-        world.route().await;
-        world.publish_at("/channel/ns/c", "1", &[]).await;
-        world
-            .until("given up", |world| dead_letters(world).len() == 1)
-            .await;
+        let world = replied_to(status).await;
         let account = account_of_subscription(&world);
         assert_eq!((account.delivered, account.dead_lettered), (0, 1));
         assert_eq!(world.received("a"), ["1", "1"], "{status}");

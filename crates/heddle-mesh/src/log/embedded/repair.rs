@@ -3,6 +3,7 @@
 //! What is known to be lost is told, and told again by the accounts once the server runs. Offsets go on above everything
 //! that was ever given out; after a restore, too, because a backup does not know what was accepted after it.
 
+use heddle_api::{counted, counted_that};
 use heddle_store::events::{Draft, EventLog, Known};
 
 use super::journal::EmbeddedJournal;
@@ -162,8 +163,9 @@ fn without_log(snapshot: &Snapshot, used: Offset) -> Vec<String> {
         let pending = position.tally.pending().saturating_sub(kept);
         if pending > 0 {
             told.push(format!(
-                "{}: up to {pending} events that were not delivered yet are lost",
-                position.key
+                "{}: up to {} not delivered yet and now lost",
+                position.key,
+                counted(pending, "event")
             ));
         }
     }
@@ -172,7 +174,7 @@ fn without_log(snapshot: &Snapshot, used: Offset) -> Vec<String> {
         positions.scanned
     ));
     let resting = positions.dead.values().filter(|rest| !rest.left).count();
-    told.push(format!("{resting} dead letters stay"));
+    told.push(counted_that(resting as u64, "dead letter", "stays", "stay"));
     told.push(format!("new events get offsets from {used} on"));
     told
 }
@@ -181,6 +183,9 @@ fn without_journal(snapshot: &Snapshot) -> Vec<String> {
     let resting = snapshot.positions.dead.values().filter(|rest| !rest.left);
     vec![
         "what became of events is not known: each trigger gets what the log still has once more, if it matches".to_owned(),
-        format!("{} dead letters stay, all others are lost", resting.count()),
+        format!(
+            "{}, all others are lost",
+            counted_that(resting.count() as u64, "dead letter", "stays", "stay")
+        ),
     ]
 }
