@@ -89,7 +89,7 @@ codes! {
         "make room; it goes on by itself";
     STORAGE_LOW = "storage-low", 507, "less is free than is kept for what was accepted; `directory`, `freeBytes` and `neededBytes` tell how much",
         "make room, or keep less free; it goes on by itself";
-    LOG_BROKEN = "log-broken", 503, "the disk failed, and `fate` is `unknown`: this request may be in the log after the restart, or not",
+    LOG_BROKEN = "log-broken", 503, "the disk failed; where `fate` is `unknown` this request may be in the log after the restart, or not; where it is `not-stored` it is not",
         "restart once it is well, and send again with the same ids; what was stored already then arrives twice";
     LOG_EXHAUSTED = "log-exhausted", 503, "this machine had too little of something while the log went on to its next file: descriptors, memory",
         "again soon, after `Retry-After`; raise the limit of open files";

@@ -116,6 +116,9 @@ pub enum AppendRefused {
     /// After a restart, once the disk is well.
     #[error("the log cannot be written any more: {0}")]
     Broken(String),
+    /// Likewise, and this append is what it broke on: it may be found in the log after the restart.
+    #[error("the log cannot be written any more: {0}")]
+    Undetermined(String),
 }
 
 /// The log could not be asked: no descriptors, no memory, a device that does not answer. It says nothing about what is in

@@ -101,6 +101,7 @@ fn refused(error: AppendError) -> AppendRefused {
         AppendError::Busy => AppendRefused::Busy,
         AppendError::Full => AppendRefused::Full,
         AppendError::Exhausted(reason) => AppendRefused::Exhausted(reason.to_string()),
+        AppendError::Undetermined(reason) => AppendRefused::Undetermined(reason.to_string()),
         other => AppendRefused::Broken(other.to_string()),
     }
 }

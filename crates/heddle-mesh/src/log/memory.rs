@@ -271,7 +271,9 @@ impl Log for MemoryLog {
     fn health(&self) -> Health {
         match &self.events.inner.lock().refuse {
             None => Health::Serving,
-            Some(AppendRefused::Broken(reason)) => Health::Poisoned(reason.clone()),
+            Some(AppendRefused::Broken(reason) | AppendRefused::Undetermined(reason)) => {
+                Health::Poisoned(reason.clone())
+            }
             Some(_) => Health::Full,
         }
     }

@@ -23,18 +23,28 @@ async fn an_event_that_cannot_be_kept_is_refused_with_what_to_do() {
             "log-exhausted",
         ),
         (
-            AppendRefused::Broken("torn".to_owned()),
+            AppendRefused::Undetermined("torn".to_owned()),
+            503,
+            None,
+            "log-broken",
+        ),
+        (
+            AppendRefused::Broken("torn before".to_owned()),
             503,
             None,
             "log-broken",
         ),
     ];
     for (refusal, status, pause, code) in refusals {
+        let fate = match &refusal {
+            AppendRefused::Undetermined(_) => Some("unknown"),
+            AppendRefused::Broken(_) => Some("not-stored"),
+            _ => None,
+        };
         log.refuse(Some(refusal));
         let (got, after, body) = world.post("/broker/ns/default").await;
         assert_eq!((got, after.as_deref()), (status, pause), "{body}");
         assert_eq!(body["code"], code);
-        let fate = (code == "log-broken").then_some("unknown");
         assert_eq!(body["fate"].as_str(), fate, "{body}");
     }
     log.refuse(None);

@@ -125,6 +125,6 @@ impl Promise {
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        self.give(&Err(AppendError::Poisoned("the writer broke".into())));
+        self.give(&Err(AppendError::Undetermined("the writer broke".into())));
     }
 }

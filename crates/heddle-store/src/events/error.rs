@@ -21,9 +21,12 @@ pub enum AppendError {
     /// Try again soon: the system had too little of something else. The log goes on by itself.
     #[error("the log could not be written: {0}")]
     Exhausted(Arc<str>),
-    /// Restart: the disk failed, and whether this append was kept is known only after recovery.
+    /// Restart: the disk failed before this append was written.
     #[error("the log takes nothing until a restart: {0}")]
     Poisoned(Arc<str>),
+    /// Restart: the disk failed with this append, and whether it was kept is known only after recovery.
+    #[error("the log takes nothing until a restart, and may have kept this: {0}")]
+    Undetermined(Arc<str>),
     #[error("the log is closed")]
     Closed,
 }

@@ -204,7 +204,7 @@ impl Writer {
         } else {
             return self.short_of(&error);
         }
-        AppendError::Poisoned(shared.is_poisoned().expect("it is now"))
+        AppendError::Undetermined(shared.is_poisoned().expect("it is now"))
     }
 
     /// Takes what a refused append wrote out of the file, and makes room.

@@ -81,10 +81,15 @@ impl Promises {
                     assert_eq!(before, None, "offset {offset} was given out twice");
                 }
             }
-            Err(AppendError::Full | AppendError::Exhausted(_) | AppendError::Busy) => {
+            Err(
+                AppendError::Full
+                | AppendError::Exhausted(_)
+                | AppendError::Busy
+                | AppendError::Poisoned(_),
+            ) => {
                 self.refused_count += 1;
             }
-            Err(AppendError::Poisoned(_)) => {
+            Err(AppendError::Undetermined(_)) => {
                 self.refused_count += 1;
                 self.in_doubt.push(payloads.to_vec());
             }

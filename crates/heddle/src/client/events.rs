@@ -73,12 +73,16 @@ async fn trust_the_kubeconfig(
         return Ok(());
     }
     let (known, _) = configuration(client).await?;
+    trust(config, known);
+    Ok(())
+}
+
+fn trust(config: &mut kube::Config, known: kube::Config) {
     if known.root_cert.is_some() && !known.accept_invalid_certs {
         config.auth_info.token = known.auth_info.token;
     }
     config.root_cert = known.root_cert;
     config.accept_invalid_certs = known.accept_invalid_certs;
-    Ok(())
 }
 
 fn is_this_machine(uri: &http::Uri) -> bool {
@@ -219,6 +223,31 @@ mod tests {
         );
         let said = place(None, &client).await.unwrap_err();
         assert!(said.contains("names no events listener"), "{said}");
+    }
+
+    #[test]
+    fn the_token_of_a_kubeconfig_is_lent_only_to_whom_its_authority_vouches_for() {
+        let anybody = || kube::Config::new("https://heddle.example:4334".parse().unwrap());
+        let authority = || Some(vec![vec![1, 2, 3]]);
+        for (root_cert, accept_invalid_certs, lent) in [
+            (authority(), false, true),
+            (authority(), true, false),
+            (None, false, false),
+            (None, true, false),
+        ] {
+            let mut known = anybody();
+            known.auth_info.token = Some("secret".to_owned().into());
+            (known.root_cert, known.accept_invalid_certs) =
+                (root_cert.clone(), accept_invalid_certs);
+            let mut config = anybody();
+            trust(&mut config, known);
+            assert_eq!(
+                config.auth_info.token.is_some(),
+                lent,
+                "{root_cert:?} {accept_invalid_certs}"
+            );
+            assert_eq!(config.root_cert, root_cert);
+        }
     }
 
     #[tokio::test]

@@ -141,20 +141,27 @@ impl From<AppendRefused> for PublishError {
                 .into();
                 refusal
             }
-            AppendRefused::Broken(_) => {
-                let mut refusal =
-                    Self::new(StatusCode::SERVICE_UNAVAILABLE, code::LOG_BROKEN, message);
-                // The write that failed may have reached the disk, and recovery keeps whatever is whole.
-                refusal.body.message.push_str(
-                    "; whether this request was stored is known only after a restart: send it again with the same ids, it may \
-                     then arrive twice",
-                );
-                let fate = ("fate".to_owned(), "unknown".into());
-                refusal.body.details = [fate].into();
-                refusal
-            }
+            AppendRefused::Broken(_) => log_broken(
+                message,
+                "not-stored",
+                "; nothing of this request was stored: send it again once the server has been restarted",
+            ),
+            // The write that failed may have reached the disk, and recovery keeps whatever is whole.
+            AppendRefused::Undetermined(_) => log_broken(
+                message,
+                "unknown",
+                "; whether this request was stored is known only after a restart: send it again with the same ids, it may \
+                 then arrive twice",
+            ),
         }
     }
+}
+
+fn log_broken(message: String, fate: &str, remedy: &str) -> PublishError {
+    let message = message + remedy;
+    let mut refusal = PublishError::new(StatusCode::SERVICE_UNAVAILABLE, code::LOG_BROKEN, message);
+    refusal.body.details = [("fate".to_owned(), fate.into())].into();
+    refusal
 }
 
 pub(super) fn no_such_path() -> PublishError {
