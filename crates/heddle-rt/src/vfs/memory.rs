@@ -34,6 +34,9 @@ pub enum Fault {
     /// The device fails. A failed sync also forgets what it should have made safe, as Linux does:
     /// the next sync succeeds and says nothing about it.
     Eio,
+    /// The device fails after it did the work, as one that is unplugged before it could answer. Only a sync tells it from
+    /// [`Fault::Eio`]: what it should have made safe is.
+    EioAfter,
     /// No room.
     Enospc,
     /// No room within a quota.
@@ -54,7 +57,7 @@ impl Fault {
     fn error(self) -> io::Error {
         use rustix::io::Errno;
         let number = match self {
-            Self::Eio => Errno::IO,
+            Self::Eio | Self::EioAfter => Errno::IO,
             Self::Enospc => Errno::NOSPC,
             Self::Edquot => Errno::DQUOT,
             Self::Emfile => Errno::MFILE,
@@ -566,6 +569,8 @@ impl VfsFile for MemoryFile {
         let crashed = world.crash_at;
         let result = world.operate();
         let stopped = crashed.is_some_and(|at| world.operations >= at);
+        let is_done =
+            result.is_ok() || world.faults.get(&world.operations) == Some(&Fault::EioAfter);
         let content = world
             .files
             .get_mut(&self.id)
@@ -574,7 +579,7 @@ impl VfsFile for MemoryFile {
             return result;
         }
         let pending = std::mem::take(&mut content.pending);
-        if result.is_ok() {
+        if is_done {
             pending
                 .iter()
                 .for_each(|change| change.apply(&mut content.safe));

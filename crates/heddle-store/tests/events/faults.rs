@@ -40,12 +40,18 @@ async fn operations(story: &[Step]) -> u64 {
 
 #[tokio::test]
 async fn after_a_failure_of_the_disk_nothing_is_acknowledged_until_a_restart() {
+    for fault in [Fault::Eio, Fault::EioAfter] {
+        nothing_is_acknowledged_after(fault).await;
+    }
+}
+
+async fn nothing_is_acknowledged_after(fault: Fault) {
     let mut poisoned = 0;
     for seed in 0..4 {
         let story = story(seed);
         for operation in 1..=operations(&story).await {
-            let context = format!("seed {seed}, operation {operation}");
-            let (vfs, promises, log) = with_fault(operation, Fault::Eio, &story).await;
+            let context = format!("{fault:?}, seed {seed}, operation {operation}");
+            let (vfs, promises, log) = with_fault(operation, fault, &story).await;
             if let Some(log) = log {
                 if promises.refused_count > 0 {
                     assert!(matches!(log.health(), Health::Poisoned(_)), "{context}");
