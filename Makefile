@@ -23,8 +23,9 @@ HEDDLE_CESQL_TCK_is := the conformance cases of CloudEvents SQL (the directory w
 HEDDLE_OSB_OPENAPI_is := requests invented from the OpenAPI document of the Open Service Broker API (its path)
 left_out = $(foreach name,$(optional),$(if $($(name)),,echo 'LEFT OUT, since $(name) is not set: $($(name)_is)';)) true
 
-tck_features := $(if $(HEDDLE_CESQL_TCK),$(comma)heddle-api/tck)
-tck_tests := $(if $(HEDDLE_CESQL_TCK),--test cesql_tck)
+# The suites that need programs from outside, as features of the crates that have them.
+suites := heddle/kubectl-tests,heddle/power-tests,heddle/bundle-tests,heddle-bench/bundle-tests,heddle-bundles/registry-tests,heddle-bundles/sandbox-tests$(if $(HEDDLE_CESQL_TCK),$(comma)heddle-api/tck)
+built := $(or $(CARGO_TARGET_DIR),target)/debug
 
 .PHONY: help
 help: ## Say what there is to make
@@ -38,12 +39,11 @@ check: ## Format, lints, generated files, tests and documentation: what needs Ru
 test: ## Everything: installs what tests need, then `check`, then fuzzing, power loss, kubectl old and new, a real registry and sandboxes against the binary, a package that is installed and removed, and the CESQL cases and the OSB document if they are there
 	@$(left_out)
 	.ci/tools.sh rust fuzz kubectl fuse bundles packaging $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
-	cargo xtask check
-	cargo xtask fuzz $(GATE_FUZZ_SECONDS)
-	HEDDLE_KUBECTL='$(kubectls)' $(bundle_programs) cargo test --locked --workspace \
-	    --features heddle/kubectl-tests,heddle/power-tests,heddle/bundle-tests,heddle-bench/bundle-tests,heddle-bundles/registry-tests,heddle-bundles/sandbox-tests$(tck_features) \
-	    --test kubectl --test power --test registry --test sandbox --test bundles --test measures $(tck_tests)
-	tests/packaging/install.sh '$(or $(CARGO_TARGET_DIR),target)/debug/heddle'
+	# Builds xtask on the way, and its dependencies as all tests want them; by itself it would build them once more.
+	cargo test --locked --workspace --features $(suites) --test tidy
+	HEDDLE_KUBECTL='$(kubectls)' $(bundle_programs) $(built)/xtask check --features $(suites)
+	$(built)/xtask fuzz $(GATE_FUZZ_SECONDS)
+	tests/packaging/install.sh $(built)/heddle $(built)/xtask
 	$(if $(HEDDLE_OSB_OPENAPI),tests/osb/openapi.sh '$(HEDDLE_OSB_OPENAPI)')
 	@$(left_out)
 

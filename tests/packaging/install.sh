@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Packs a binary and lives with the package: installs it on this machine, serves from it as the service would, removes it,
 # installs it again, purges it.
-#   install.sh BINARY
+#   install.sh BINARY XTASK
 # Everything happens on a copy of this machine's files that is thrown away (an overlay in memory, in a mount namespace of its
 # own), so that nothing is left behind; what it needs is root, or sudo, and dpkg and systemd-analyze, which are real.
 set -euo pipefail
 
-binary=$(realpath "${1:?usage: install.sh BINARY}")
+binary=$(realpath "${1:?usage: install.sh BINARY XTASK}")
+xtask=$(realpath "${2:?usage: install.sh BINARY XTASK}")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -18,7 +19,7 @@ echo "==> the same sources make the same files"
 strip -o "$work/heddle" "$binary"
 export SOURCE_DATE_EPOCH=1700000000
 for out in one two; do
-    cargo xtask dist --binary "$work/heddle" --out "$work/$out"
+    "$xtask" dist --binary "$work/heddle" --out "$work/$out"
 done
 diff -r "$work/one" "$work/two"
 (cd "$work/one" && sha256sum --check --strict SHA256SUMS)

@@ -11,56 +11,68 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::codegen;
+
 /// One command of the gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
+    program: Program,
     /// Set for this command only.
     environment: &'static [(&'static str, &'static str)],
-    /// What cargo is asked to do.
-    arguments: &'static [&'static str],
+    arguments: Vec<String>,
 }
 
-const STEPS: &[Step] = &[
-    Step::cargo(&["fmt", "--all", "--check"]),
-    Step::cargo(&["test", "--locked", "--package", "xtask", "--test", "tidy"]),
-    Step::cargo(&["xtask", "codegen", "--check"]),
-    // With all features, so that the suites which need programs from outside are at least compiled and linted.
-    Step::cargo(&[
-        "clippy",
-        "--locked",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--",
-        "--deny",
-        "warnings",
-    ]),
-    Step::cargo(&["test", "--locked", "--workspace"]),
-    // What the default build leaves out. The whole workspace is named, so that only the binary is built again.
-    Step::cargo(&[
-        "test",
-        "--locked",
-        "--workspace",
-        "--features",
-        "heddle/otlp",
-        "--bin",
-        "heddle",
-        "otlp::",
-    ]),
-    Step {
-        environment: &[("RUSTDOCFLAGS", "--deny warnings")],
-        ..Step::cargo(&["doc", "--locked", "--workspace", "--no-deps"])
-    },
-];
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Program {
+    Cargo,
+    /// `cargo xtask codegen --check`, without the cargo, which would build this program once more: with the features that
+    /// its own dependencies have alone.
+    Codegen,
+}
+
+/// The gate. Tests are built with `features`, which let suites run whose programs are there. All of them name the whole
+/// workspace, so that dependencies have the same features everywhere and are built once.
+fn steps(features: Option<&str>) -> Vec<Step> {
+    let with = |more: Option<&str>| {
+        let features: Vec<&str> = features.into_iter().chain(more).collect();
+        match features.is_empty() {
+            true => String::new(),
+            false => format!(" --features {}", features.join(",")),
+        }
+    };
+    let (suites, otlp) = (with(None), with(Some("heddle/otlp")));
+    vec![
+        Step::cargo("fmt --all --check"),
+        Step::cargo(&format!("test --locked --workspace{suites} --test tidy")),
+        Step::new(Program::Codegen, "xtask codegen --check"),
+        // With all features, so that the suites which need programs from outside are at least compiled and linted.
+        Step::cargo("clippy --locked --workspace --all-targets --all-features -- --deny warnings"),
+        Step::cargo(&format!("test --locked --workspace{suites}")),
+        // What the default build leaves out; only the binary is built again.
+        Step::cargo(&format!(
+            "test --locked --workspace{otlp} --bin heddle otlp::"
+        )),
+        Step {
+            environment: &[("RUSTDOCFLAGS", "--deny warnings")],
+            // With all features, as the lints: what they have compiled of dependencies serves here too.
+            ..Step::cargo("doc --locked --workspace --all-features --no-deps")
+        },
+    ]
+}
 
 /// What needs programs from outside Rust, and is therefore no step.
 const LEFT_OUT: &str = "left out, and run by `make test`: kubectl, power loss, registries, sandboxes, bundles, fuzzing";
 
 /// Runs the gate on the repository at `root`.
-pub(crate) fn run(root: &Path) -> Result<()> {
-    through(STEPS, announce, |step| {
-        progress::reported(step.arguments[0], announce, || step.carry_out(root))
-    })
+pub(crate) fn run(root: &Path, features: Option<&str>) -> Result<()> {
+    through(&steps(features), announce, |step| {
+        progress::reported(&step.arguments[0], announce, || step.carry_out(root))
+    })?;
+    if features.is_none() {
+        announce(&format!("==> {LEFT_OUT}"));
+    }
+    announce("==> all checks passed");
+    Ok(())
 }
 
 /// Carries out the steps in order, up to and including the first that fails.
@@ -78,8 +90,6 @@ fn through(
         ));
         carry_out(step)?;
     }
-    announce(&format!("==> {LEFT_OUT}"));
-    announce("==> all checks passed");
     Ok(())
 }
 
@@ -92,10 +102,15 @@ pub(crate) fn announce(line: &str) {
 }
 
 impl Step {
-    const fn cargo(arguments: &'static [&'static str]) -> Self {
+    fn cargo(line: &str) -> Self {
+        Self::new(Program::Cargo, line)
+    }
+
+    fn new(program: Program, line: &str) -> Self {
         Self {
+            program,
             environment: &[],
-            arguments,
+            arguments: line.split(' ').map(str::to_owned).collect(),
         }
     }
 
@@ -113,10 +128,13 @@ impl Step {
     }
 
     fn carry_out(&self, root: &Path) -> Result<()> {
+        if self.program == Program::Codegen {
+            return codegen::check_all(root);
+        }
         // Cargo says which one started us, so that the toolchain of the repository stays in charge.
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let status = Command::new(cargo)
-            .args(self.arguments)
+            .args(&self.arguments)
             .envs(self.environment.iter().copied())
             .current_dir(root)
             .status()

@@ -11,13 +11,14 @@ mod fuzz;
 
 use anyhow::{Result, bail};
 
-const CHORES: &str = "check | codegen [--check] | fuzz [SECONDS] | dist [--binary FILE] [--out DIR] | changelog [VERSION DATE]";
+const CHORES: &str = "check [--features LIST] | codegen [--check] | fuzz [SECONDS] | dist [--binary FILE] [--out DIR] | changelog [VERSION DATE]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["check"] => check::run(&codegen::repository()),
+        ["check"] => check::run(&codegen::repository(), None),
+        ["check", "--features", list] => check::run(&codegen::repository(), Some(list)),
         ["codegen"] => codegen::write_all(&codegen::repository()),
         ["codegen", "--check"] => codegen::check_all(&codegen::repository()),
         ["fuzz"] => fuzz::run(&codegen::repository(), None),
