@@ -42,6 +42,12 @@ impl Terminal {
         }
     }
 
+    /// A result as it stands, with whatever line ends it has.
+    pub fn print(&mut self, text: &str) -> std::io::Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
     /// One line of result.
     pub fn say(&mut self, line: &str) -> std::io::Result<()> {
         writeln!(self.out, "{line}")?;

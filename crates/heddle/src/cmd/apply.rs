@@ -254,8 +254,7 @@ impl Run<'_> {
                 )
             }
         };
-        terminal.out.write_all(text.as_bytes())?;
-        Ok(terminal.out.flush()?)
+        Ok(terminal.print(&text)?)
     }
 }
 

@@ -78,8 +78,7 @@ async fn bind(
     };
     binding["binding"] = json!(id);
     let text = args.output.render(&binding, |binding| text(&id, binding));
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 fn text(id: &str, binding: &Value) -> String {

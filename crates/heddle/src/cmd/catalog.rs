@@ -84,8 +84,7 @@ async fn show(args: &Args, remote: &Remote, terminal: &mut Terminal) -> anyhow::
     let text = args
         .output
         .render(&services, |services| table(services, colour));
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 /// Bundles that should be here and are not, each with the reason; as many as somebody reads.

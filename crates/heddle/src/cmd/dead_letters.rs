@@ -141,8 +141,7 @@ async fn list(
     let text = args
         .output
         .render(&page, |page| render::table(page, now, colour));
-    terminal.out.write_all(text.as_bytes())?;
-    terminal.out.flush()?;
+    terminal.print(&text)?;
     let shown = page.items.len() as u64;
     if shown < page.total && args.output == ReportFormat::Table {
         terminal.note(&format!(
@@ -240,8 +239,7 @@ async fn take(
     let text = args.output.render(&taken, |taken| {
         format!("{} {}\n", count(taken.count, "dead letter"), verb.done())
     });
-    terminal.out.write_all(text.as_bytes())?;
-    terminal.out.flush()?;
+    terminal.print(&text)?;
     if taken.replies > 0 {
         let text = format!(
             "{} left where they are: a reply cannot be sent again, for its event was delivered; look at it with `heddle dead-letters show` and discard it",

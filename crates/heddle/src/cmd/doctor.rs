@@ -63,8 +63,7 @@ async fn examine(
     let report = json!({"findings": findings.iter().map(Finding::to_json).collect::<Vec<_>>()});
     let colour = terminal.colour_out;
     let text = output.render(&report, |_| text(&findings, colour));
-    terminal.out.write_all(text.as_bytes())?;
-    terminal.out.flush()?;
+    terminal.print(&text)?;
     let bad = findings
         .iter()
         .filter(|finding| finding.level == Level::Bad);

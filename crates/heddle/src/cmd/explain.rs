@@ -150,8 +150,7 @@ async fn explain(
     };
     let colour = terminal.colour_out;
     let text = (args.output).render(&report.to_json(), |_| render::text(&report, colour));
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 /// What is to be tried, from wherever it was given.

@@ -150,8 +150,7 @@ impl View<'_> {
                 !self.args.no_headers,
                 terminal.colour_out,
             );
-            terminal.out.write_all(text.as_bytes())?;
-            terminal.out.flush()?;
+            terminal.print(&text)?;
         }
         if !shown_any && failed.is_empty() {
             terminal.note(&self.nothing(targets));
@@ -169,8 +168,7 @@ impl View<'_> {
         }
         let single = targets.len() == 1 && targets[0].names.len() == 1;
         let text = self.format(objects, single);
-        terminal.out.write_all(text.as_bytes())?;
-        terminal.out.flush()?;
+        terminal.print(&text)?;
         self.settle(failed, terminal)
     }
 

@@ -96,8 +96,7 @@ async fn show(
     let text = args
         .output
         .render(&report, |_| table(&entries, now, colour));
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 fn entries(

@@ -71,8 +71,7 @@ async fn show(args: &Args, remote: &Remote, terminal: &mut Terminal) -> anyhow::
         "{name}, {action}, attempt {}: {ended}",
         report.attempt
     )));
-    terminal.out.write_all(answer.text().as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&answer.text())?)
 }
 
 async fn binding_of(

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use heddle_api::{ServiceInstance, names};
 use kube::Resource as _;
 use kube::core::params::GetParams;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::client::osb::{Choice, Osb, Progress, Reply};
 use crate::client::target::check_name;
@@ -90,6 +90,27 @@ impl RequestArgs {
         Ok(Some(progress.description))
     }
 
+    /// Shows what was made or changed: `done` is its state and what is said of it, `accepted` what is said of it until then.
+    pub(super) fn show_instance(
+        &self,
+        (id, namespace): (&str, &str),
+        ended: Option<String>,
+        done: (&str, String),
+        accepted: &str,
+        terminal: &mut Terminal,
+    ) -> anyhow::Result<()> {
+        let (state, words) = match ended {
+            Some(_) => done,
+            None => {
+                let advice = format!("`heddle explain instance {id} -n {namespace}`");
+                let words = format!("{accepted} is accepted; {advice} says how far it is\n");
+                ("accepted", words)
+            }
+        };
+        let report = json!({"instance": id, "namespace": namespace, "state": state});
+        self.show(&report, words, terminal)
+    }
+
     /// Shows the result, in words unless another form is wanted.
     pub(super) fn show(
         &self,
@@ -98,8 +119,7 @@ impl RequestArgs {
         terminal: &mut Terminal,
     ) -> anyhow::Result<()> {
         let text = self.output.render(report, |_| words);
-        terminal.out.write_all(text.as_bytes())?;
-        Ok(terminal.out.flush()?)
+        Ok(terminal.print(&text)?)
     }
 }
 

@@ -1,7 +1,5 @@
 //! `heddle provision`: ask for an instance of an offering, as a platform would.
 
-use serde_json::json;
-
 use super::osb::{ParameterArgs, RequestArgs, check_namespace};
 use crate::client::Remote;
 use crate::client::osb::{Osb, choose};
@@ -65,17 +63,12 @@ async fn provision(
         .request
         .ended(&osb, &id, reply, world, terminal)
         .await?;
-    let (state, words) = match ended {
-        Some(_) => ("ready", format!("instance {id} is ready\n")),
-        None => (
-            "accepted",
-            format!(
-                "instance {id} is accepted; `heddle explain instance {id} -n {namespace}` says how far it is\n"
-            ),
-        ),
-    };
-    let report = json!({"instance": id, "namespace": namespace, "state": state});
-    args.request.show(&report, words, terminal)
+    let (what, done) = (
+        format!("instance {id}"),
+        format!("instance {id} is ready\n"),
+    );
+    let place = (id.as_str(), namespace.as_str());
+    (args.request).show_instance(place, ended, ("ready", done), &what, terminal)
 }
 
 #[cfg(test)]

@@ -123,8 +123,7 @@ async fn one(
             _ => format!("{} accepted\n", count(number, "event")),
         }
     });
-    terminal.out.write_all(text.as_bytes())?;
-    terminal.out.flush()?;
+    terminal.print(&text)?;
     if let ([event], ReportFormat::Table) = (message.identities.as_slice(), output) {
         terminal.note(&format!(
             "`heddle trace {}` shows what becomes of it",
@@ -145,8 +144,7 @@ async fn steady(
     let mut interrupts = Interrupts::from_signals().context("cannot listen for signals")?;
     let figures = many::run(door, content, pace, world, &mut interrupts, terminal).await?;
     let text = output.render(&figures.to_json(), |_| figures.to_text());
-    terminal.out.write_all(text.as_bytes())?;
-    terminal.out.flush()?;
+    terminal.print(&text)?;
     figures
         .verdict()
         .map_or(Ok(()), |failure| Err(failure.into()))

@@ -42,8 +42,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let config = Config::load(args.config, |id| matches.value_source(id))?;
     if args.print_config {
-        terminal.out.write_all(config.print().as_bytes())?;
-        return Ok(terminal.out.flush()?);
+        return Ok(terminal.print(&config.print())?);
     }
     let format = match config.log_format {
         LogFormat::Auto => telemetry::Format::Auto,

@@ -91,8 +91,7 @@ async fn show(
     let text = args
         .output
         .render(&trace, |trace| render(trace, now, colour));
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 /// Which event is meant.

@@ -1,6 +1,6 @@
 //! `heddle update`: another plan, other parameters or another version for an instance, as a platform would ask for it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::osb::{ParameterArgs, RequestArgs, choice_of, fetch};
 use crate::client::Remote;
@@ -68,17 +68,9 @@ async fn update(
     let change = change(args, &osb, choice_of(&object)?, parameters).await?;
     let reply = osb.update(id, &change).await?;
     let ended = args.request.ended(&osb, id, reply, world, terminal).await?;
-    let (state, words) = match ended {
-        Some(_) => ("updated", format!("instance {id} is as asked\n")),
-        None => (
-            "accepted",
-            format!(
-                "the change of instance {id} is accepted; `heddle explain instance {id} -n {namespace}` says how far it is\n"
-            ),
-        ),
-    };
-    let report = json!({"instance": id, "namespace": namespace, "state": state});
-    args.request.show(&report, words, terminal)
+    let what = format!("the change of instance {id}");
+    let done = ("updated", format!("instance {id} is as asked\n"));
+    (args.request).show_instance((id, &namespace), ended, done, &what, terminal)
 }
 
 /// What is asked for, by ids. The catalog is looked at only when a name has to become one.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, read};
 use crate::registry::Registry;
-use crate::{Bundle, TEAM, deprovision, instance, provision, shop, until_offered};
+use crate::{Bundle, TEAM, instance, shop, until_offered};
 
 /// Writes down what it is asked for.
 const RUNNER: &str = r#"echo "$1 $(cat /run/bundle/variables.json)" >> /data/log; echo "{\"log\": \"$BUNDLE_DATA_PATH/log\"}" > /out/credentials.json"#;
@@ -121,7 +121,7 @@ async fn an_instance_of_a_chart_is_removed_by_the_runner_that_made_it() {
         listed.contains("charts-redis"),
         "as in the catalog: {listed}"
     );
-    provision(&server, "charts-redis", "cache", &[]);
+    server.provision(TEAM, "charts-redis", "cache", &[]);
     let log = log(&server, "cache");
     for part in [
         "provision ",
@@ -155,5 +155,5 @@ async fn an_instance_of_a_chart_is_removed_by_the_runner_that_made_it() {
 
     registry.stop();
     drop(charts);
-    deprovision(&server, "cache");
+    server.deprovision(TEAM, "cache");
 }

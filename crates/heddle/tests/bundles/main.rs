@@ -69,34 +69,6 @@ fn catalog(server: &Server) -> String {
     server.heddle(&["catalog", "-A", "-o", "json"]).ok()
 }
 
-fn provision(server: &Server, offering: &str, id: &str, more: &[&str]) {
-    let mut words = vec![
-        "provision",
-        offering,
-        "-n",
-        TEAM,
-        "--id",
-        id,
-        "--wait",
-        "--timeout",
-        "60",
-    ];
-    words.extend(more);
-    assert_eq!(
-        server.heddle(&words).ok(),
-        format!("instance {id} is ready\n")
-    );
-}
-
-fn deprovision(server: &Server, id: &str) {
-    let words = ["deprovision", id, "-n", TEAM, "--wait", "--timeout", "60"];
-    let said = server.heddle(&words).ok();
-    assert!(
-        said.starts_with(&format!("instance {id} is gone")),
-        "{said}"
-    );
-}
-
 /// Changes fields of an object, as kubectl would.
 async fn patch(server: &Server, path: &str, body: &Value) {
     let request = http::Request::patch(path)

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::registry::Registry;
-use super::{Bundle, TEAM, patch, provision, shop, sync, until_offered};
+use super::{Bundle, TEAM, patch, shop, sync, until_offered};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_action_with_the_network_reaches_others_and_not_heddle() {
@@ -29,7 +29,7 @@ async fn an_action_with_the_network_reaches_others_and_not_heddle() {
     Bundle::new("caller", "1.0.0", &script).push(&server, &registry, "acme/caller:latest");
     sync(&server);
     until_offered(&server, "caller", true).await;
-    provision(&server, "local-caller", "c", &[]);
+    server.provision(TEAM, "local-caller", "c", &[]);
     let log = server.heddle(&["logs", "c", "-n", TEAM]).ok();
     for url in [&server.control, &server.events] {
         let address = url.trim_start_matches("http://");

@@ -2,7 +2,7 @@
 
 use crate::harness::Server;
 use crate::registry::Registry;
-use crate::{Bundle, TEAM, catalog, deprovision, provision, shop, sync, until_offered};
+use crate::{Bundle, TEAM, catalog, shop, sync, until_offered};
 
 const QUIET: &str = "exit 0";
 
@@ -17,7 +17,7 @@ async fn while_a_registry_is_stopped_or_frozen_its_offerings_stay_and_instances_
     Bundle::new("steady", "1.0.0", QUIET).push(&server, &registry, "acme/steady:latest");
     sync(&server);
     until_offered(&server, "steady", true).await;
-    provision(&server, "local-steady", "one", &[]);
+    server.provision(TEAM, "local-steady", "one", &[]);
     let before = catalog(&server);
     registry.freeze();
     let words = ["registry", "sync", "local", "--wait", "--timeout", "120"];
@@ -30,9 +30,9 @@ async fn while_a_registry_is_stopped_or_frozen_its_offerings_stay_and_instances_
     assert_eq!(catalog(&server), before, "not a byte has changed");
     assert!(until_ready(&server, "local").contains("Unreachable"));
     // What is kept can be had anew, too.
-    provision(&server, "local-steady", "two", &[]);
-    deprovision(&server, "one");
-    deprovision(&server, "two");
+    server.provision(TEAM, "local-steady", "two", &[]);
+    server.deprovision(TEAM, "one");
+    server.deprovision(TEAM, "two");
     registry.launch().await;
     sync(&server);
     assert_eq!(catalog(&server), before);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::harness::{Server, eventually};
 use crate::registry::Registry;
-use crate::{Bundle, TEAM, deprovision, provision, shop, sync, until_offered};
+use crate::{Bundle, TEAM, shop, sync, until_offered};
 
 const QUIET: &str = "exit 0";
 
@@ -31,7 +31,7 @@ async fn a_withdrawn_bundle_is_refused_anew_and_goes_with_its_last_instance() {
     Bundle::new("leaving", "1.0.0", QUIET).push(&server, &registry, "acme/leaving:latest");
     sync(&server);
     until_offered(&server, "leaving", true).await;
-    provision(&server, "local-leaving", "old", &[]);
+    server.provision(TEAM, "local-leaving", "old", &[]);
     let service = crate::instance(&server, "old")["spec"]["serviceID"]
         .as_str()
         .unwrap()
@@ -58,7 +58,7 @@ async fn a_withdrawn_bundle_is_refused_anew_and_goes_with_its_last_instance() {
     .await;
     assert_eq!(refused.0, 400, "{refused:?}");
     assert_eq!(refused.1["error"], "ServiceWithdrawn", "{refused:?}");
-    deprovision(&server, "old");
+    server.deprovision(TEAM, "old");
     eventually("the bundle is swept", async || {
         (!bundles(&server).contains("acme/leaving")).then_some(())
     })

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::harness::{eventually, read};
 use crate::registry::Registry;
-use crate::{Bundle, TEAM, deprovision, instance, provision, shop, sync, until_offered};
+use crate::{Bundle, TEAM, instance, shop, sync, until_offered};
 
 /// Keeps a count of its actions, and hands out what it was told.
 const KEEPER: &str = r#"
@@ -24,7 +24,7 @@ async fn a_bundle_goes_from_a_directory_to_credentials_and_away_again_without_it
     Bundle::new("keeper", "1.0.0", KEEPER).push(&server, &registry, "acme/keeper:latest");
     sync(&server);
     until_offered(&server, "keeper", true).await;
-    provision(&server, "local-keeper", "k", &[]);
+    server.provision(TEAM, "local-keeper", "k", &[]);
     let words = ["bind", "k", "-n", TEAM, "--id", "b", "-o", "json"];
     let bound: Value = serde_json::from_str(&server.heddle(&words).ok()).unwrap();
     let credentials = &bound["credentials"];
@@ -34,7 +34,7 @@ async fn a_bundle_goes_from_a_directory_to_credentials_and_away_again_without_it
     registry.stop();
     server.heddle(&["unbind", "k", "b", "-n", TEAM]).ok();
     assert_eq!(read(&path), "provision\nbind\nunbind\n");
-    deprovision(&server, "k");
+    server.deprovision(TEAM, "k");
     eventually("the instance's directory goes", async || {
         (!path.exists()).then_some(())
     })
@@ -55,8 +55,8 @@ async fn a_bundle_that_is_pushed_to_heddle_itself_needs_no_registry() {
         sync(&server);
     }
     until_offered(&server, "pushed", true).await;
-    provision(&server, "push-pushed", "p", &[]);
-    deprovision(&server, "p");
+    server.provision(TEAM, "push-pushed", "p", &[]);
+    server.deprovision(TEAM, "p");
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_failed_action_says_why_and_is_removed_like_any_other() {
         .heddle(&["explain", "instance", "x", "-n", TEAM])
         .ok();
     assert!(explained.contains("no disks left"), "{explained}");
-    deprovision(&server, "x");
+    server.deprovision(TEAM, "x");
 }
 
 /// The server dies while an action runs. The action goes on, ends once, and the platform hears of it.
@@ -133,7 +133,7 @@ exit 0
         panic!("{volumes:?}")
     };
     assert_eq!(read(actions), "provision\n", "it ran once");
-    deprovision(&server, "s");
+    server.deprovision(TEAM, "s");
 }
 
 /// All files of that name below a directory.

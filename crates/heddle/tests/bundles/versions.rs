@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::harness::{Server, read};
 use crate::registry::Registry;
-use crate::{Bundle, TEAM, deprovision, instance, provision, shop, sync, until_offered};
+use crate::{Bundle, TEAM, instance, shop, sync, until_offered};
 
 /// Writes down which version does what.
 const SCRIBE: &str = r#"echo "$1 $BUNDLE_VERSION" >> /data/log; echo "{\"log\": \"$BUNDLE_DATA_PATH/log\"}" > /out/credentials.json"#;
@@ -22,11 +22,11 @@ async fn an_instance_keeps_its_version_through_a_new_push_and_a_swept_registry()
     Bundle::new("scribe", "1.0.0", SCRIBE).push(&server, &registry, "acme/scribe:latest");
     sync(&server);
     until_offered(&server, "scribe", true).await;
-    provision(&server, "local-scribe", "first", &[]);
+    server.provision(TEAM, "local-scribe", "first", &[]);
     Bundle::new("scribe", "1.1.0", SCRIBE).push(&server, &registry, "acme/scribe:latest");
     sync(&server);
     until_offered(&server, "1.1.0", true).await;
-    provision(&server, "local-scribe", "second", &[]);
+    server.provision(TEAM, "local-scribe", "second", &[]);
     assert_eq!(
         instance(&server, "first")["spec"]["revisionRef"]["bundleVersion"],
         "1.0.0"
@@ -46,6 +46,6 @@ async fn an_instance_keeps_its_version_through_a_new_push_and_a_swept_registry()
         versions.contains("1.0.0") && versions.contains("1.1.0"),
         "{versions}"
     );
-    deprovision(&server, "first");
-    deprovision(&server, "second");
+    server.deprovision(TEAM, "first");
+    server.deprovision(TEAM, "second");
 }

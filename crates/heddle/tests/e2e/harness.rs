@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use heddle_rt::{Clock, DiskVfs, Vfs as _};
@@ -245,22 +246,34 @@ impl Server {
 
     /// The same, with something on standard input.
     pub(crate) fn heddle_with(&self, args: &[&str], input: &str) -> Outcome {
-        use std::io::Write as _;
         let mut command = heddle();
         command.args(args).env("KUBECONFIG", self.kubeconfig());
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(input.as_bytes())
-            .unwrap();
-        Outcome::of(child.wait_with_output().unwrap())
+        Outcome::fed(command, input)
+    }
+
+    /// Has an instance made, and waits until it is ready.
+    pub(crate) fn provision(&self, namespace: &str, offering: &str, id: &str, more: &[&str]) {
+        let mut words = vec!["provision", offering, "-n", namespace, "--id", id];
+        words.extend(["--wait", "--timeout", "60"]);
+        words.extend(more);
+        let said = self.heddle(&words).ok();
+        assert_eq!(said, format!("instance {id} is ready\n"));
+    }
+
+    /// Has an instance removed, and waits until it is gone.
+    pub(crate) fn deprovision(&self, namespace: &str, id: &str) {
+        let words = [
+            "deprovision",
+            id,
+            "-n",
+            namespace,
+            "--wait",
+            "--timeout",
+            "60",
+        ];
+        let said = self.heddle(&words).ok();
+        let gone = format!("instance {id} is gone");
+        assert!(said.starts_with(&gone), "{said}");
     }
 
     /// A client over TLS with the kubeconfig, as kubectl would be.
@@ -344,6 +357,38 @@ impl Answer {
     }
 }
 
+/// What clients that do not stop by themselves were promised so far, and whether the server may go away by now.
+#[derive(Debug, Default)]
+pub(crate) struct Acknowledgements {
+    count: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Acknowledgements {
+    pub(crate) fn add(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Panics if a request failed that had to be answered.
+    #[track_caller]
+    pub(crate) fn missing(&self, failure: &str) {
+        assert!(self.over.load(Ordering::SeqCst), "{failure}");
+    }
+
+    /// Waits for so many; from then on the server may go away.
+    pub(crate) async fn until(&self, count: usize, what: &str) {
+        eventually_or_else(&format!("{count} {what}"), async || {
+            let so_far = self.count.load(Ordering::SeqCst);
+            if so_far >= count {
+                return Ok(());
+            }
+            Err(format!("{so_far} were"))
+        })
+        .await;
+        self.over.store(true, Ordering::SeqCst);
+    }
+}
+
 /// How a command ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -360,6 +405,21 @@ impl Outcome {
             out: text(output.stdout),
             err: text(output.stderr),
         }
+    }
+
+    /// Runs a command with something on its standard input.
+    pub(crate) fn fed(mut command: Command, input: &str) -> Self {
+        use std::io::Write as _;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        Self::of(child.wait_with_output().unwrap())
     }
 
     /// The output of a command that must have worked.

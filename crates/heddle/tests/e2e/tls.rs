@@ -1,5 +1,7 @@
 //! One port, two languages: TLS for whoever holds the authority, plain HTTP on loopback.
 
+use std::path::Path;
+
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -52,6 +54,13 @@ async fn plain_http_on_the_same_port_still_asks_for_the_token() {
     assert_eq!(server.admin(request).await.code, StatusCode::OK);
 }
 
+/// Lists namespaces with this kubeconfig.
+fn namespaces_with(kubeconfig: &Path) -> Outcome {
+    let mut command = heddle();
+    command.args(["get", "ns"]).env("KUBECONFIG", kubeconfig);
+    Outcome::of(command.output().unwrap())
+}
+
 #[tokio::test]
 async fn a_server_of_another_authority_is_not_trusted() {
     let (server, stranger) = (Server::start().await, Server::start().await);
@@ -68,13 +77,7 @@ async fn a_server_of_another_authority_is_not_trusted() {
     let mixed = read(&server.kubeconfig()).replace(&authority(&server), &authority(&stranger));
     let path = server.data().join("mixed.kubeconfig");
     write(&path, &mixed);
-    let outcome = Outcome::of(
-        heddle()
-            .args(["get", "ns"])
-            .env("KUBECONFIG", &path)
-            .output()
-            .unwrap(),
-    );
+    let outcome = namespaces_with(&path);
     assert_eq!(outcome.code, Some(6), "{outcome:?}");
     assert!(outcome.err.contains("certificate"), "{}", outcome.err);
 }
@@ -87,13 +90,7 @@ async fn a_wrong_token_over_tls_is_refused_with_the_remedy() {
         &path,
         &read(&server.kubeconfig()).replace(&server.token(), "wrong"),
     );
-    let outcome = Outcome::of(
-        heddle()
-            .args(["get", "ns"])
-            .env("KUBECONFIG", &path)
-            .output()
-            .unwrap(),
-    );
+    let outcome = namespaces_with(&path);
     assert_eq!(outcome.code, Some(5), "{outcome:?}");
     assert!(outcome.err.contains("token"), "{}", outcome.err);
 }

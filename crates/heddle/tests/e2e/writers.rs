@@ -1,14 +1,13 @@
 //! Writers of resources that do not stop until they are told to, and remember what they wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 
-use crate::harness::{Server, eventually_or_else};
+use crate::harness::{Acknowledgements, Server};
 
 /// What a run of writers did.
 #[derive(Debug, Default)]
@@ -32,8 +31,7 @@ pub(crate) struct Writers {
     api: Api<ConfigMap>,
     /// The start of every name.
     prefix: String,
-    acknowledged: AtomicUsize,
-    over: AtomicBool,
+    acknowledged: Acknowledgements,
 }
 
 impl Writers {
@@ -41,8 +39,7 @@ impl Writers {
         Self {
             api: config_maps(server).await,
             prefix: prefix.to_owned(),
-            acknowledged: AtomicUsize::new(0),
-            over: AtomicBool::new(false),
+            acknowledged: Acknowledgements::default(),
         }
     }
 
@@ -67,11 +64,11 @@ impl Writers {
                 Ok(made) => {
                     let version = version(made.metadata.resource_version.as_deref());
                     written.acknowledged.insert(name, version);
-                    self.acknowledged.fetch_add(1, Ordering::SeqCst);
+                    self.acknowledged.add();
                 }
                 Err(error) => {
-                    let over = self.over.load(Ordering::SeqCst);
-                    assert!(over, "{name} was not written: {error}");
+                    let failure = format!("{name} was not written: {error}");
+                    self.acknowledged.missing(&failure);
                     break;
                 }
             }
@@ -81,15 +78,9 @@ impl Writers {
 
     /// Waits for so many acknowledgements; from then on the server may go away.
     pub(crate) async fn until_acknowledged(&self, count: usize) {
-        eventually_or_else(&format!("{count} objects to be written"), async || {
-            let acknowledged = self.acknowledged.load(Ordering::SeqCst);
-            if acknowledged >= count {
-                return Ok(());
-            }
-            Err(format!("{acknowledged} were"))
-        })
-        .await;
-        self.over.store(true, Ordering::SeqCst);
+        self.acknowledged
+            .until(count, "objects to be written")
+            .await;
     }
 }
 

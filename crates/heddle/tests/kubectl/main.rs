@@ -78,21 +78,7 @@ impl Kubectl {
     }
 
     fn run(&self, args: &[&str], input: &str) -> Outcome {
-        use std::io::Write as _;
-        let mut command = self.command(args);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(input.as_bytes())
-            .unwrap();
-        Outcome::of(child.wait_with_output().unwrap())
+        Outcome::fed(self.command(args), input)
     }
 
     #[track_caller]

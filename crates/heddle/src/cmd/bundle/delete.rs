@@ -97,8 +97,7 @@ pub(super) async fn delete(
         }
         text
     });
-    terminal.out.write_all(text.as_bytes())?;
-    terminal.out.flush()?;
+    terminal.print(&text)?;
     if phase(bundle) == BundlePhase::Live {
         let registry = harmless(&bundle.spec.registry);
         terminal.warn(&format!(

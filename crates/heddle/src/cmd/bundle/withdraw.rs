@@ -113,6 +113,5 @@ fn report(
         "bundle": bundle.name_any(), "serviceID": bundle.spec.service_id, "image": image(bundle), "state": state,
     });
     let text = args.output.render(&report, |_| format!("{text}\n"));
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }

@@ -109,8 +109,7 @@ pub(super) async fn explain(
             let called = |service: &&Value| service["name"] == word || service["id"] == word;
             if let Some(service) = services.iter().find(called) {
                 let text = (args.output).render(service, offering);
-                terminal.out.write_all(text.as_bytes())?;
-                return Ok(terminal.out.flush()?);
+                return Ok(terminal.print(&text)?);
             }
             let Some(tombstone) = buried(&args.word, remote).await? else {
                 return Err(error);
@@ -121,8 +120,7 @@ pub(super) async fn explain(
         }
         Err(error) => return Err(error),
     };
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 /// An offering that comes from an Application and not from a bundle.

@@ -307,6 +307,13 @@ fn without_flows(server: &StandIn) {
     }
 }
 
+/// What a command that examines `server` ends with: nothing, or an exit code.
+async fn examined(server: &StandIn, format: ReportFormat, screen: &Screen) -> Result<(), u8> {
+    let (remote, world) = (server.remote(), world());
+    let done = examine(format, &remote, &world, &mut screen.terminal()).await;
+    done.map_err(|error| exit_code(&error))
+}
+
 #[tokio::test]
 async fn the_exit_code_tells_whether_anything_is_bad() {
     for (ready, damaged, expected) in [(200, 0, Ok(())), (503, 0, Err(1)), (200, 2, Err(1))] {
@@ -336,19 +343,8 @@ async fn the_exit_code_tells_whether_anything_is_bad() {
         }
         without_flows(&server);
         let screen = Screen::default();
-        let done = examine(
-            ReportFormat::Table,
-            &server.remote(),
-            &world(),
-            &mut screen.terminal(),
-        )
-        .await;
-        assert_eq!(
-            done.map_err(|error| exit_code(&error)),
-            expected,
-            "{}",
-            screen.out()
-        );
+        let done = examined(&server, ReportFormat::Table, &screen).await;
+        assert_eq!(done, expected, "{}", screen.out());
         assert!(
             screen.out().contains("resources: 10 objects ready"),
             "{}",
@@ -366,14 +362,8 @@ async fn a_server_that_keeps_no_accounts_is_a_finding_and_no_token_is_a_failure(
     }
     without_flows(&server);
     let screen = Screen::default();
-    let done = examine(
-        ReportFormat::Json,
-        &server.remote(),
-        &world(),
-        &mut screen.terminal(),
-    )
-    .await;
-    assert_eq!(exit_code(&done.unwrap_err()), 1);
+    let done = examined(&server, ReportFormat::Json, &screen).await;
+    assert_eq!(done, Err(1));
     let report: Value = serde_json::from_str(&screen.out()).unwrap();
     assert_eq!(report["findings"][0]["about"], "events", "{report}");
     server.answers(
@@ -381,12 +371,6 @@ async fn a_server_that_keeps_no_accounts_is_a_finding_and_no_token_is_a_failure(
         401,
         &json!({"kind": "Status", "message": "who are you"}),
     );
-    let done = examine(
-        ReportFormat::Json,
-        &server.remote(),
-        &world(),
-        &mut screen.terminal(),
-    )
-    .await;
-    assert_eq!(exit_code(&done.unwrap_err()), 5);
+    let done = examined(&server, ReportFormat::Json, &screen).await;
+    assert_eq!(done, Err(5));
 }

@@ -3,7 +3,7 @@
 //! Everything said here stands in the conditions of the ServiceInstance and its EventFlow; this only puts it into the
 //! order in which a person asks.
 
-use heddle_api::conditions::{Condition, Conditions, READY, Reason, Status};
+use heddle_api::conditions::{Condition, ConditionSet, Conditions, READY, Reason, Status};
 use heddle_api::operation::{GRACE_SECONDS, OperationKind, OperationRequest, OperationState};
 use heddle_api::{
     Application, BundleRevision, EventFlow, ServiceInstance, event_flow, names, service_instance,
@@ -76,8 +76,7 @@ pub(super) async fn explain(
     });
     let (now, colour) = (world.clock.now(), terminal.colour_out);
     let text = (args.output).render(&report, |_| text(&instance, &offering, &waits, now, colour));
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 /// The flow of an instance, which has its name; an instance without events has none.
@@ -171,34 +170,17 @@ fn waits(instance: &ServiceInstance, flow: Option<&EventFlow>) -> Vec<Wait> {
     if let Some(flow) = flow {
         let name = flow.metadata.name.as_deref().unwrap_or_default();
         let conditions = flow.status.as_ref().map(|status| &status.conditions);
-        let reasons = event_flow::CONDITIONS;
-        open(
-            &mut waits,
-            &format!("eventflow/{name}"),
-            conditions,
-            |word| {
-                reasons
-                    .iter()
-                    .flat_map(|c| c.reasons)
-                    .find(|reason| reason.name == word)
-            },
-        );
+        let (object, kinds) = (format!("eventflow/{name}"), event_flow::CONDITIONS);
+        open(&mut waits, &object, conditions, kinds);
     }
     if waits.is_empty() {
         let name = instance.metadata.name.as_deref().unwrap_or_default();
         let conditions = instance.status.as_ref().map(|status| &status.conditions);
-        let reasons = service_instance::CONDITIONS;
-        open(
-            &mut waits,
-            &format!("serviceinstance/{name}"),
-            conditions,
-            |word| {
-                reasons
-                    .iter()
-                    .flat_map(|c| c.reasons)
-                    .find(|reason| reason.name == word)
-            },
+        let (object, kinds) = (
+            format!("serviceinstance/{name}"),
+            service_instance::CONDITIONS,
         );
+        open(&mut waits, &object, conditions, kinds);
     }
     // That something is under way is no news beside what it waits for.
     let under_way = |wait: &Wait| wait.reason == service_instance::reason::IN_PROGRESS.name;
@@ -208,12 +190,11 @@ fn waits(instance: &ServiceInstance, flow: Option<&EventFlow>) -> Vec<Wait> {
     waits
 }
 
-fn open(
-    waits: &mut Vec<Wait>,
-    object: &str,
-    conditions: Option<&Conditions>,
-    meaning: impl Fn(&str) -> Option<&'static Reason>,
-) {
+fn open(waits: &mut Vec<Wait>, object: &str, conditions: Option<&Conditions>, kinds: ConditionSet) {
+    let meaning = |word: &str| {
+        let mut reasons = kinds.iter().flat_map(|kind| kind.reasons);
+        reasons.find(|reason| reason.name == word)
+    };
     let failing = |condition: &&Condition| {
         condition.type_ != READY && condition.status != Status::True && condition.severity.is_none()
     };

@@ -5,7 +5,6 @@
 //! different is shown. A server that went away is waited for, with one note on standard error.
 
 use std::collections::HashMap;
-use std::io::Write as _;
 
 use anyhow::Context as _;
 use futures::TryStreamExt as _;
@@ -240,8 +239,7 @@ impl Printer {
         self.widths = table.widths(&self.widths);
         let headers = !view.args.no_headers && !std::mem::replace(&mut self.headers_done, true);
         let text = table.render(&self.widths, headers, terminal.colour_out);
-        terminal.out.write_all(text.as_bytes())?;
-        Ok(terminal.out.flush()?)
+        Ok(terminal.print(&text)?)
     }
 
     fn show_objects(
@@ -262,8 +260,7 @@ impl Printer {
                 Format::Name => output::object_name(&object) + "\n",
                 _ => view.format(vec![object], true),
             };
-            terminal.out.write_all(text.as_bytes())?;
-            terminal.out.flush()?;
+            terminal.print(&text)?;
         }
         Ok(())
     }

@@ -48,8 +48,7 @@ pub(super) async fn show(
     let report: Vec<Value> = groups.iter().map(Group::to_json).collect();
     let colour = terminal.colour_out;
     let text = output.render(&report, |_| table(&groups, colour));
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 /// The revision in force; none before the instance is pinned, and none for services of Applications.

@@ -58,6 +58,5 @@ pub(super) async fn approve(
             "approved: {bundles} of registry {name} will be withdrawn; `heddle registry sync {name} --wait` does it now\n"
         )
     });
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }

@@ -50,8 +50,7 @@ pub(super) async fn list(
     let report: Vec<Value> = entries.iter().map(Entry::to_json).collect();
     let (now, colour) = (world.clock.now(), terminal.colour_out);
     let text = (args.output).render(&report, |_| table(&entries, now, colour));
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 impl Entry {

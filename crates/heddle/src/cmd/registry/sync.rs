@@ -65,16 +65,14 @@ pub(super) async fn sync(
         let text = args.output.render(&report, |_| {
             format!("a reading of registry {name} is asked for; `heddle registry ls` shows what it comes to\n")
         });
-        terminal.out.write_all(text.as_bytes())?;
-        return Ok(terminal.out.flush()?);
+        return Ok(terminal.print(&text)?);
     }
     let (registry, run) = answered(args, &request, remote, world, terminal).await?;
     let outcome = Outcome::of(&registry, run.as_ref());
     let text = args
         .output
         .render(&outcome.to_json(name), |_| outcome.text(name));
-    terminal.out.write_all(text.as_bytes())?;
-    terminal.out.flush()?;
+    terminal.print(&text)?;
     let status = registry.status.unwrap_or_default();
     if let Some(suspicion) = &status.suspicion {
         terminal.warn(&format!(

@@ -166,16 +166,21 @@ async fn an_event_that_may_be_among_what_is_lost_is_not_denied_silently() {
     let server = StandIn::start().await;
     let losses = json!({"events": [], "losses": ["place 7 of the log cannot be read any more"]});
     server.answers("GET /heddle/v1/trace", 200, &losses);
-    let screen = Screen::default();
-    let asked = args(&["x", "--source", "/shop"]);
-    let error = show(&asked, &server.remote(), &world(), &mut screen.terminal())
-        .await
-        .unwrap_err();
-    assert_eq!(exit_code(&error), 3);
+    let (error, _) = not_found(&server).await;
     assert_eq!(
         error.to_string(),
         "no retained event has the id x from /shop; place 7 of the log cannot be read any more"
     );
+}
+
+/// Asks for an event that `server` does not have: what is said of it, and what was shown.
+async fn not_found(server: &StandIn) -> (anyhow::Error, Screen) {
+    let screen = Screen::default();
+    let asked = args(&["x", "--source", "/shop"]);
+    let done = show(&asked, &server.remote(), &world(), &mut screen.terminal()).await;
+    let error = done.unwrap_err();
+    assert_eq!(exit_code(&error), 3);
+    (error, screen)
 }
 
 fn args(words: &[&str]) -> Args {
@@ -196,12 +201,7 @@ async fn an_unknown_event_is_not_found_and_an_empty_answer_is_never_shown() {
         200,
         &serde_json::json!({"events": []}),
     );
-    let screen = Screen::default();
-    let asked = args(&["x", "--source", "/shop"]);
-    let error = show(&asked, &server.remote(), &world(), &mut screen.terminal())
-        .await
-        .unwrap_err();
-    assert_eq!(exit_code(&error), 3);
+    let (error, screen) = not_found(&server).await;
     assert!(
         error
             .to_string()

@@ -1,10 +1,9 @@
 //! A server that may have few files open, and strangers who take every connection they can get.
 
 use heddle_rt::net;
-use serde_json::json;
 use tokio::net::TcpStream;
 
-use super::stage::{self, BROKER, event, trigger};
+use super::stage::{self, BROKER, event};
 use super::subscriber::{Manner, Subscriber};
 use super::wire::Wire;
 use crate::harness::{Server, eventually_or_else};
@@ -36,13 +35,7 @@ async fn a_crowd_at_both_doors_costs_no_event() {
     let server = Server::start_with_descriptors(FEW).await;
     stage::set_up(&server).await;
     let subscriber = Subscriber::start().await;
-    subscriber.behave("/", Manner::Status(503));
-    let patient =
-        json!({"delivery": {"retry": 1000, "backoffPolicy": "linear", "backoffDelay": "PT0.1S"}});
-    server
-        .apply(&trigger("t", &subscriber.url("/"), patient))
-        .await;
-    server.until_ready("triggers", "t").await;
+    stage::refused_and_retried(&server, &subscriber).await;
     let mut wire = server.publisher();
     let mut held = Vec::new();
     let mut taken = 0;

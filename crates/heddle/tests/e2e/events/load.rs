@@ -1,14 +1,13 @@
 //! Publishers that do not stop until they are told to, and remember what they sent.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures::future::join_all;
 
 use super::stage::{BROKER, event};
 use super::subscriber::Subscriber;
 use super::wire::Wire;
-use crate::harness::eventually_or_else;
+use crate::harness::{Acknowledgements, eventually_or_else};
 
 /// What a run of publishers did.
 #[derive(Debug, Default)]
@@ -49,8 +48,7 @@ pub(crate) struct Load {
     url: String,
     /// The start of every id.
     prefix: String,
-    acknowledged: AtomicUsize,
-    over: AtomicBool,
+    acknowledged: Acknowledgements,
 }
 
 impl Load {
@@ -58,8 +56,7 @@ impl Load {
         Self {
             url: url.to_owned(),
             prefix: prefix.to_owned(),
-            acknowledged: AtomicUsize::new(0),
-            over: AtomicBool::new(false),
+            acknowledged: Acknowledgements::default(),
         }
     }
 
@@ -84,12 +81,12 @@ impl Load {
             match answer {
                 Ok(answer) if answer.status() == 202 => {
                     sent.acknowledged.insert(id);
-                    self.acknowledged.fetch_add(1, Ordering::SeqCst);
+                    self.acknowledged.add();
                 }
                 Ok(answer) => panic!("{id} was refused: {answer:?}"),
                 Err(error) => {
-                    let over = self.over.load(Ordering::SeqCst);
-                    assert!(over, "{id} was not answered: {error}");
+                    let failure = format!("{id} was not answered: {error}");
+                    self.acknowledged.missing(&failure);
                     break;
                 }
             }
@@ -99,14 +96,6 @@ impl Load {
 
     /// Waits for so many acknowledgements; from then on the listener may go away.
     pub(crate) async fn until_acknowledged(&self, count: usize) {
-        eventually_or_else(&format!("{count} events to be taken"), async || {
-            let acknowledged = self.acknowledged.load(Ordering::SeqCst);
-            if acknowledged >= count {
-                return Ok(());
-            }
-            Err(format!("{acknowledged} were"))
-        })
-        .await;
-        self.over.store(true, Ordering::SeqCst);
+        self.acknowledged.until(count, "events to be taken").await;
     }
 }

@@ -1,8 +1,8 @@
 //! A disk with less room than events are to leave free: everything works but publishing, and says so.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::stage::{self, BROKER, broker, event, trigger};
+use super::stage::{self, BROKER, broker, event};
 use super::subscriber::{Manner, Subscriber};
 use crate::harness::eventually_or_else;
 
@@ -13,13 +13,7 @@ const NEVER_ENOUGH: &str = "eventsReserveMebibytes: 4294967295\n";
 async fn below_the_reserve_what_was_accepted_is_delivered_and_nothing_else_is_accepted() {
     let mut server = stage::with_broker().await;
     let subscriber = Subscriber::start().await;
-    subscriber.behave("/", Manner::Status(503));
-    let patient =
-        json!({"delivery": {"retry": 1000, "backoffPolicy": "linear", "backoffDelay": "PT0.1S"}});
-    server
-        .apply(&trigger("t", &subscriber.url("/"), patient))
-        .await;
-    server.until_ready("triggers", "t").await;
+    stage::refused_and_retried(&server, &subscriber).await;
     server.publish(BROKER, "before", "load").await;
 
     server.terminate().await;

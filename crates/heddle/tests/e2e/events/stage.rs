@@ -4,7 +4,7 @@ use heddle_api::ledger::{Account, Accounts, DeadLetterPage, Trace};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::subscriber::Subscriber;
+use super::subscriber::{Manner, Subscriber};
 use super::wire::{Message, Wire};
 use crate::harness::{Server, eventually_or_else};
 
@@ -69,6 +69,16 @@ pub(crate) fn trigger(name: &str, subscriber: &str, spec: Value) -> Value {
         trigger["spec"][key] = value.clone();
     }
     trigger
+}
+
+/// A Trigger whose subscriber refuses everything until it is told otherwise, and whose events go on being tried.
+pub(crate) async fn refused_and_retried(server: &Server, subscriber: &Subscriber) {
+    subscriber.behave("/", Manner::Status(503));
+    let patient =
+        json!({"delivery": {"retry": 1000, "backoffPolicy": "linear", "backoffDelay": "PT0.1S"}});
+    let trigger = trigger("t", &subscriber.url("/"), patient);
+    server.apply(&trigger).await;
+    server.until_ready("triggers", "t").await;
 }
 
 /// A delivery policy that gives up soon.
