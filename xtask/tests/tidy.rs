@@ -32,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("heddle-bundles", &["heddle-api", "heddle-rt"]),
     ("heddle-mesh", &["heddle-api", "heddle-rt", "heddle-store"]),
     ("heddle-front", &["heddle-api", "heddle-rt"]),
+    ("heddle-osb-check", &["heddle-rt"]),
     (
         "heddle-sim",
         &[
@@ -54,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "heddle-controllers",
             "heddle-front",
             "heddle-mesh",
+            "heddle-osb-check",
             "heddle-rt",
             "heddle-store",
         ],

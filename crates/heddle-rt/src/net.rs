@@ -13,6 +13,7 @@ pub mod egress;
 pub mod hear_out;
 pub mod host;
 pub mod own;
+mod percent;
 mod progress;
 pub mod receive;
 pub mod subject;
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::{Service, ServiceExt as _};
 
+pub use self::percent::percent_encoded;
 pub use tokio_rustls::rustls;
 
 use self::connections::{Connections, Place};

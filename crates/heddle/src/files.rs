@@ -1,4 +1,4 @@
-//! The user's own files, as a command reads them.
+//! The user's own files, as a command reads and writes them.
 //!
 //! The data directory goes through `heddle_rt::Vfs`, where faults are injected; a manifest or a
 //! configuration file that a person named on the command line does not, and is read here.
@@ -36,6 +36,16 @@ pub fn open(path: &Path) -> anyhow::Result<std::fs::File> {
     )]
     let file = std::fs::File::open(path);
     file.with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// An empty file at the place a person named, for what a command will write.
+pub fn create(path: &Path) -> anyhow::Result<std::fs::File> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file named on the command line; no simulated disk stands behind it"
+    )]
+    let file = std::fs::File::create(path);
+    file.with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn bounded_text(input: impl std::io::Read, name: &str) -> anyhow::Result<String> {

@@ -8,6 +8,7 @@ use heddle_api::ledger::{
     Accounts, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken, ErrorBody,
     ExplainRequest, Explanation, Trace,
 };
+use heddle_rt::net::percent_encoded;
 use http::{Request, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -110,7 +111,7 @@ impl<'a> Ledger<'a> {
     }
 
     pub(crate) async fn dead_letter(&self, name: &str) -> anyhow::Result<DeadLetterDetail> {
-        let path = format!("/heddle/v1/dead-letters/{}", encoded(name));
+        let path = format!("/heddle/v1/dead-letters/{}", percent_encoded(name));
         self.get(&path, &format!("dead letter {name}")).await
     }
 
@@ -205,23 +206,10 @@ fn query(pairs: &[(&str, Option<&str>)]) -> String {
             text.push(if text.is_empty() { '?' } else { '&' });
             text.push_str(name);
             text.push('=');
-            text.push_str(&encoded(value));
+            text.push_str(&percent_encoded(value));
         }
     }
     text
-}
-
-/// Percent-encoded down to what RFC 3986 reserves for nobody, fit for a path segment and a query alike.
-pub(crate) fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 #[cfg(test)]

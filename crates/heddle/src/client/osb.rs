@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use heddle_api::well_known::OSB_FRONT_ANNOTATION;
+use heddle_rt::net::percent_encoded;
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
 
-use super::ledger::encoded;
 use super::{ClientResponse, Remote};
 use crate::failure::Failure;
 use crate::output::harmless;
@@ -200,7 +200,7 @@ impl<'a> Osb<'a> {
         };
         path.push_str("/last_operation");
         if let Some(operation) = operation {
-            path.push_str(&format!("?operation={}", encoded(operation)));
+            path.push_str(&format!("?operation={}", percent_encoded(operation)));
         }
         let answer = self.send(self.request("GET", &path, None)?).await?;
         if answer.code == StatusCode::GONE {
@@ -259,18 +259,22 @@ impl<'a> Osb<'a> {
 }
 
 fn instance(id: &str) -> String {
-    format!("/service_instances/{}", encoded(id))
+    format!("/service_instances/{}", percent_encoded(id))
 }
 
 fn bound(id: &str, binding: &str) -> String {
-    format!("{}/service_bindings/{}", instance(id), encoded(binding))
+    format!(
+        "{}/service_bindings/{}",
+        instance(id),
+        percent_encoded(binding)
+    )
 }
 
 fn query(choice: &Choice) -> String {
     format!(
         "service_id={}&plan_id={}",
-        encoded(&choice.service_id),
-        encoded(&choice.plan_id)
+        percent_encoded(&choice.service_id),
+        percent_encoded(&choice.plan_id)
     )
 }
 

@@ -1,5 +1,7 @@
 //! The service broker as its users have it: provision, receive, break, heal, kill, remove, and nothing is left.
 
+mod osb_check;
+
 use heddle_api::{EventActivation, EventFlow, EventPolicy, ServiceInstance, Subscription};
 use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::{Value, json};
@@ -54,33 +56,6 @@ async fn shop() -> Server {
     server
 }
 
-fn provision(server: &Server, offering: &str, id: &str) {
-    let words = [
-        "provision",
-        offering,
-        "-n",
-        TEAM,
-        "--id",
-        id,
-        "--wait",
-        "--timeout",
-        "60",
-    ];
-    assert_eq!(
-        server.heddle(&words).ok(),
-        format!("instance {id} is ready\n")
-    );
-}
-
-fn deprovision(server: &Server, id: &str) {
-    let words = ["deprovision", id, "-n", TEAM, "--wait", "--timeout", "60"];
-    let said = server.heddle(&words).ok();
-    assert!(
-        said.starts_with(&format!("instance {id} is gone")),
-        "{said}"
-    );
-}
-
 /// How many objects there are of what is made for flows.
 async fn made(server: &Server) -> [usize; 5] {
     [
@@ -96,8 +71,8 @@ async fn made(server: &Server) -> [usize; 5] {
 async fn two_services_of_an_application_deliver_an_event_once_until_both_are_gone() {
     let server = shop().await;
     let subscriber = Subscriber::start().await;
-    provision(&server, "orders", "one");
-    provision(&server, "returns", "two");
+    server.provision(TEAM, "orders", "one", &[]);
+    server.provision(TEAM, "returns", "two", &[]);
     server
         .apply_trigger(&trigger("all", &subscriber.url("/all"), json!({})))
         .await;
@@ -109,9 +84,9 @@ async fn two_services_of_an_application_deliver_an_event_once_until_both_are_gon
         ids.iter().filter(|known| *known == id).count()
     };
     assert_eq!(arrived("with-both").await, 1);
-    deprovision(&server, "one");
+    server.deprovision(TEAM, "one");
     assert_eq!(arrived("with-one").await, 1);
-    deprovision(&server, "two");
+    server.deprovision(TEAM, "two");
     assert_eq!(arrived("with-none").await, 0);
     assert_eq!(made(&server).await, [0; 5]);
     server.heddle(&["doctor"]).ok();
@@ -120,7 +95,7 @@ async fn two_services_of_an_application_deliver_an_event_once_until_both_are_gon
 #[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_breaks_is_mended_and_the_operation_stays_what_it_was() {
     let server = shop().await;
-    provision(&server, "orders", "one");
+    server.provision(TEAM, "orders", "one", &[]);
     let client = server.client().await;
     let links: Api<Subscription> = Api::namespaced(client.clone(), "kyma-integration");
     let link = links
@@ -141,7 +116,7 @@ async fn what_somebody_breaks_is_mended_and_the_operation_stays_what_it_was() {
         .heddle(&["explain", "instance", "one", "-n", TEAM])
         .ok();
     assert!(explained.contains("provision succeeded"), "{explained}");
-    deprovision(&server, "one");
+    server.deprovision(TEAM, "one");
 }
 
 /// Requests that are under way when the server dies.
@@ -192,16 +167,21 @@ async fn accepted_requests_survive_the_server() {
     }
     // All are of one service, which is activated once.
     assert_eq!(made(&server).await, [UNDER_WAY, UNDER_WAY, 1, 1, 1]);
-    deprovision(&server, "late-0");
+    server.deprovision(TEAM, "late-0");
+}
+
+/// The name and the password that platforms have.
+fn account(server: &Server) -> (String, String) {
+    let file: Value =
+        serde_json::from_str(&read(&server.data().join("osb-credentials.json"))).unwrap();
+    let text = |key: &str| file[key].as_str().unwrap().to_owned();
+    (text("username"), text("password"))
 }
 
 fn credentials(server: &Server) -> String {
     use base64::Engine as _;
-    let file: Value =
-        serde_json::from_str(&read(&server.data().join("osb-credentials.json"))).unwrap();
-    let text = |key: &str| file[key].as_str().unwrap().to_owned();
-    let pair = format!("{}:{}", text("username"), text("password"));
-    base64::engine::general_purpose::STANDARD.encode(pair)
+    let (username, password) = account(server);
+    base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"))
 }
 
 fn platform(pair: &str, method: &str, path: &str, body: &Value) -> http::Request<Vec<u8>> {
@@ -217,39 +197,4 @@ fn platform(pair: &str, method: &str, path: &str, body: &Value) -> http::Request
         body.to_string().into_bytes()
     };
     request.body(body).unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_promise_of_the_specification_is_kept_at_both_addresses() {
-    let server = shop().await;
-    let file: Value =
-        serde_json::from_str(&read(&server.data().join("osb-credentials.json"))).unwrap();
-    let text = |key: &str| file[key].as_str().unwrap().to_owned();
-    let (username, password) = (text("username"), text("password"));
-    for address in [
-        server.control.clone(),
-        format!("{}/osb/{TEAM}", server.control),
-    ] {
-        let words = [
-            "osb-check",
-            &address,
-            "--username",
-            &username,
-            "--password",
-            &password,
-            "--namespace",
-            TEAM,
-            "-o",
-            "json",
-        ];
-        let report: Value = serde_json::from_str(&server.heddle(&words).ok()).unwrap();
-        let verdicts = report.as_array().unwrap();
-        let kept = verdicts
-            .iter()
-            .filter(|check| check["verdict"] == "kept")
-            .count();
-        // Only what needs a plan that an Application cannot have is not asked.
-        assert!(kept + 2 >= verdicts.len() && kept > 55, "{report:#}");
-    }
-    assert_eq!(made(&server).await, [0; 5]);
 }

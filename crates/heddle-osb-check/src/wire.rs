@@ -1,29 +1,53 @@
-//! Requests to a broker, as right or as wrong as a check wants them.
+//! Requests to a broker, as right or as wrong as a rule wants them.
 
 use std::io::Read as _;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use base64::Engine as _;
+use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
-use http::{HeaderMap, Request};
-use serde_json::Value;
+use futures::future::BoxFuture;
+use heddle_rt::Clock;
+use heddle_rt::net::percent_encoded;
+use http::{HeaderMap, Request, Response};
+use serde_json::{Value, json};
 
-use crate::client::{ClientResponse, Remote};
+use crate::Settings;
 
-pub(super) const VERSION_HEADER: &str = "X-Broker-API-Version";
-pub(super) const IDENTITY_HEADER: &str = "X-Broker-API-Originating-Identity";
-pub(super) const REQUEST_HEADER: &str = "X-Broker-API-Request-Identity";
+/// Platforms wait so long for an answer and no longer; so the specification advises them.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+pub(crate) const VERSION_HEADER: &str = "X-Broker-API-Version";
+pub(crate) const IDENTITY_HEADER: &str = "X-Broker-API-Originating-Identity";
+pub(crate) const REQUEST_HEADER: &str = "X-Broker-API-Request-Identity";
+
+/// The way to a broker.
+pub trait Transport: std::fmt::Debug + Send + Sync {
+    /// Sends a request once, and hands out the whole answer whatever its status. The target begins with `/v2`; what comes
+    /// before it is the transport's to know.
+    fn send(
+        &self,
+        request: Request<Vec<u8>>,
+    ) -> BoxFuture<'_, Result<Response<Bytes>, Unreachable>>;
+}
+
+/// Nothing answered, or the answer broke off. The text says where, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreachable(pub String);
 
 /// The broker under test.
 #[derive(Debug)]
-pub(super) struct Broker {
-    /// Knows the address, with whatever path it has before `/v2`.
-    remote: Remote,
+pub(crate) struct Broker {
+    transport: Box<dyn Transport>,
+    clock: Clock,
     authorization: String,
 }
 
 /// One request, not sent yet.
 #[derive(Debug, Clone)]
-pub(super) struct Call<'a> {
+pub(crate) struct BrokerRequest<'a> {
     broker: &'a Broker,
     method: &'static str,
     path: String,
@@ -34,26 +58,29 @@ pub(super) struct Call<'a> {
 
 /// One answer.
 #[derive(Debug, Clone)]
-pub(super) struct Got {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
+pub(crate) struct BrokerResponse {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
     /// `Null` when it is no JSON.
-    pub(super) body: Value,
-    pub(super) raw: Vec<u8>,
+    pub(crate) body: Value,
+    pub(crate) raw: Vec<u8>,
     asked: String,
 }
 
 impl Broker {
-    pub(super) fn new(remote: Remote, authorization: String) -> Self {
+    pub(crate) fn new(transport: Box<dyn Transport>, clock: Clock, settings: &Settings) -> Self {
+        let pair = format!("{}:{}", settings.username, settings.password);
+        let token = base64::engine::general_purpose::STANDARD.encode(pair);
         Self {
-            remote,
-            authorization,
+            transport,
+            clock,
+            authorization: format!("Basic {token}"),
         }
     }
 
     /// A request as a good platform sends it: with credentials and a version.
-    pub(super) fn call(&self, method: &'static str, path: &str) -> Call<'_> {
-        Call {
+    pub(crate) fn call(&self, method: &'static str, path: &str) -> BrokerRequest<'_> {
+        BrokerRequest {
             broker: self,
             method,
             path: path.to_owned(),
@@ -64,41 +91,56 @@ impl Broker {
         .header("Authorization", &self.authorization)
         .header(VERSION_HEADER, "2.17")
     }
+
+    async fn answer(
+        &self,
+        asked: &str,
+        request: Request<Vec<u8>>,
+    ) -> Result<Response<Bytes>, Unreachable> {
+        let answer = self.transport.send(request);
+        match self.clock.timeout(ANSWER_WITHIN, answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Unreachable(format!(
+                "no answer to {asked} within {} s",
+                ANSWER_WITHIN.as_secs()
+            ))),
+        }
+    }
 }
 
-impl Call<'_> {
+impl BrokerRequest<'_> {
     /// Sets a header, in place of what was there.
-    pub(super) fn header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self = self.without(name);
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub(super) fn without(mut self, name: &str) -> Self {
+    pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
-    pub(super) fn version(self, version: &str) -> Self {
+    pub(crate) fn version(self, version: &str) -> Self {
         self.header(VERSION_HEADER, version)
     }
 
-    pub(super) fn query(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
         self.query.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// The platform agrees to ask again.
-    pub(super) fn patient(self) -> Self {
+    pub(crate) fn patient(self) -> Self {
         self.query("accepts_incomplete", "true")
     }
 
-    pub(super) fn json(self, body: &Value) -> Self {
+    pub(crate) fn json(self, body: &Value) -> Self {
         self.text("application/json", &body.to_string())
     }
 
-    pub(super) fn text(mut self, media_type: &str, body: &str) -> Self {
+    pub(crate) fn text(mut self, media_type: &str, body: &str) -> Self {
         self.body = body.as_bytes().to_vec();
         match media_type {
             "" => self.without("Content-Type"),
@@ -106,21 +148,21 @@ impl Call<'_> {
         }
     }
 
-    pub(super) async fn send(self) -> Result<Got> {
+    pub(crate) async fn send(self) -> Result<BrokerResponse> {
         let mut target = format!("/v2{}", self.path);
         for (index, (name, value)) in self.query.iter().enumerate() {
             target.push(if index == 0 { '?' } else { '&' });
-            target.push_str(&format!("{name}={}", encoded(value)));
+            target.push_str(&format!("{name}={}", percent_encoded(value)));
         }
         let asked = format!("{} {target}", self.method);
         let mut request = Request::builder().method(self.method).uri(target);
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        let answer = self.broker.remote.send(request.body(self.body)?).await?;
+        let answer = self.broker.answer(&asked, request.body(self.body)?).await?;
         let raw = decoded(&answer).with_context(|| format!("cannot read the answer to {asked}"))?;
-        Ok(Got {
-            status: answer.code.as_u16(),
+        Ok(BrokerResponse {
+            status: answer.status().as_u16(),
             headers: answer.headers().clone(),
             body: serde_json::from_slice(&raw).unwrap_or_default(),
             raw,
@@ -133,7 +175,7 @@ impl Call<'_> {
 const BODY_BYTES_MAX: u64 = 256 << 20;
 
 /// The body without its coding. Compressed bodies come only to those who asked for them.
-fn decoded(answer: &ClientResponse) -> Result<Vec<u8>> {
+fn decoded(answer: &Response<Bytes>) -> Result<Vec<u8>> {
     let coding = answer.headers().get(http::header::CONTENT_ENCODING);
     match coding {
         None => Ok(answer.body().to_vec()),
@@ -151,22 +193,22 @@ fn decoded(answer: &ClientResponse) -> Result<Vec<u8>> {
     }
 }
 
-impl Got {
+impl BrokerResponse {
     /// Fails unless the answer has one of these states, and is well formed whatever it says.
-    pub(super) fn is(self, expected: &[u16]) -> Result<Self> {
+    pub(crate) fn is(self, expected: &[u16]) -> Result<Self> {
         self.is_well_formed()?;
         ensure!(
             expected.contains(&self.status),
             "{} answered {} with {}, expected {expected:?}",
             self.asked,
             self.status,
-            self.body
+            self.shown()
         );
         Ok(self)
     }
 
     /// The answer is a refusal with one of the words that the specification reserves.
-    pub(super) fn refuses(self, word: &str) -> Result<()> {
+    pub(crate) fn refuses(self, word: &str) -> Result<()> {
         let got = self.is(&[422])?;
         ensure!(
             got.body["error"] == word,
@@ -177,12 +219,21 @@ impl Got {
         Ok(())
     }
 
-    pub(super) fn header(&self, name: &str) -> &str {
+    /// The body as it may be written down: a report is read by more people than may use a binding.
+    pub(crate) fn shown(&self) -> Value {
+        let mut body = self.body.clone();
+        if let Some(credentials) = body.get_mut("credentials") {
+            *credentials = json!("(hidden)");
+        }
+        body
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name).and_then(|value| value.to_str().ok());
         value.unwrap_or_default()
     }
 
-    pub(super) fn text(&self, field: &str) -> &str {
+    pub(crate) fn text(&self, field: &str) -> &str {
         self.body[field].as_str().unwrap_or_default()
     }
 
@@ -253,6 +304,3 @@ impl Got {
         Ok(())
     }
 }
-
-/// Percent-encoded down to what nobody reserves.
-pub(super) use crate::client::ledger::encoded;

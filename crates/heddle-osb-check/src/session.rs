@@ -1,15 +1,17 @@
-//! What a broker offers to be tried on, and the steps that most checks take.
+//! What a broker offers to be tried on, and the steps that most rules take.
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use heddle_rt::net::percent_encoded;
+use heddle_rt::{Chance, Clock};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::wire::{Broker, Call, Got, encoded};
-use crate::wire::World;
+use crate::wire::{Broker, BrokerRequest, BrokerResponse};
+use crate::{Settings, is_unreachable};
 
-/// How long an operation may take before a check gives up. Nothing succeeds by waiting this long.
+/// How long an operation may take before a rule gives up. Nothing succeeds by waiting this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -18,24 +20,24 @@ const PLANS_MAX: usize = 12;
 
 /// A plan, and what was found out about it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Plan {
-    pub(super) service: String,
-    pub(super) id: String,
+pub(crate) struct Plan {
+    pub(crate) service: String,
+    pub(crate) id: String,
     /// The whole entry of the catalog, the offering's defaults filled in.
-    pub(super) facts: Value,
+    pub(crate) facts: Value,
     /// Instances are only made for platforms that ask again.
-    pub(super) is_patient: bool,
+    pub(crate) is_patient: bool,
 }
 
 impl Plan {
-    pub(super) fn says(&self, field: &str) -> bool {
+    pub(crate) fn says(&self, field: &str) -> bool {
         self.facts[field] == true
     }
 }
 
-/// What a check needs the catalog to have.
+/// What a rule needs the catalog to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(crate) enum PlanRequirement {
     Nothing,
     Plan,
     PatientPlan,
@@ -49,50 +51,51 @@ pub(super) enum Need {
 
 /// The broker with what is known about it.
 #[derive(Debug)]
-pub(super) struct Lab {
-    pub(super) broker: Broker,
-    world: World,
+pub(crate) struct CheckSession {
+    pub(crate) broker: Broker,
+    clock: Clock,
+    chance: Chance,
     namespace: String,
-    pub(super) missing_version: u16,
-    pub(super) plans: Vec<Plan>,
+    pub(crate) missing_version: u16,
+    pub(crate) plans: Vec<Plan>,
     /// What was asked for, whatever came of it: instances, and bindings of them.
-    made: Mutex<Vec<Made>>,
+    made: Mutex<Vec<Leftover>>,
 }
 
 /// Something to take away again.
 #[derive(Debug, Clone, PartialEq)]
-struct Made {
+struct Leftover {
     instance: String,
     binding: Option<String>,
     plan: Plan,
 }
 
-impl Lab {
-    pub(super) async fn open(
-        broker: Broker,
-        world: World,
-        namespace: &str,
-        missing_version: u16,
-    ) -> Result<Self> {
-        let mut lab = Self {
+impl CheckSession {
+    pub(crate) fn new(broker: Broker, clock: Clock, chance: Chance, settings: &Settings) -> Self {
+        Self {
             broker,
-            world,
-            namespace: namespace.to_owned(),
-            missing_version,
+            clock,
+            chance,
+            namespace: settings.namespace.clone(),
+            missing_version: settings.missing_version,
             plans: Vec::new(),
             made: Mutex::default(),
-        };
-        let catalog = lab.broker.call("GET", "/catalog").send().await?;
+        }
+    }
+
+    /// Reads the catalog and tries its plans.
+    pub(crate) async fn explore(&mut self) -> Result<()> {
+        let catalog = self.broker.call("GET", "/catalog").send().await?;
         let catalog = catalog.is(&[200]).context("cannot read the catalog")?;
         for service in catalog.body["services"].as_array().into_iter().flatten() {
             for plan in service["plans"].as_array().into_iter().flatten() {
-                if lab.plans.len() < PLANS_MAX {
-                    let plan = lab.look_at(service, plan).await?;
-                    lab.plans.push(plan);
+                if self.plans.len() < PLANS_MAX {
+                    let plan = self.look_at(service, plan).await?;
+                    self.plans.push(plan);
                 }
             }
         }
-        Ok(lab)
+        Ok(())
     }
 
     /// Only trying tells whether a platform may wait.
@@ -119,52 +122,56 @@ impl Lab {
         Ok(found)
     }
 
-    /// What is missing for a check, if anything.
-    pub(super) fn lacks(&self, need: Need) -> Option<&'static str> {
+    /// What is missing for a rule, if anything.
+    pub(crate) fn lacks(&self, need: PlanRequirement) -> Option<&'static str> {
         let any = |of: fn(&Plan) -> bool| self.plans.iter().any(of);
         let (found, what) = match need {
-            Need::Nothing => (true, ""),
-            Need::Plan => (any(|_| true), "at all"),
-            Need::PatientPlan => (any(|plan| plan.is_patient), "that is asynchronous"),
-            Need::BindablePlan => (any(|plan| plan.says("bindable")), "that can be bound"),
-            Need::UnbindablePlan => (any(|plan| !plan.says("bindable")), "that cannot be bound"),
-            Need::RotatablePlan => (
+            PlanRequirement::Nothing => (true, ""),
+            PlanRequirement::Plan => (any(|_| true), "at all"),
+            PlanRequirement::PatientPlan => (any(|plan| plan.is_patient), "that is asynchronous"),
+            PlanRequirement::BindablePlan => {
+                (any(|plan| plan.says("bindable")), "that can be bound")
+            }
+            PlanRequirement::UnbindablePlan => {
+                (any(|plan| !plan.says("bindable")), "that cannot be bound")
+            }
+            PlanRequirement::RotatablePlan => (
                 any(|plan| plan.says("binding_rotatable")),
                 "whose bindings rotate",
             ),
-            Need::RigidPlan => (
+            PlanRequirement::RigidPlan => (
                 any(|plan| plan.says("bindable") && !plan.says("binding_rotatable")),
                 "whose bindings do not rotate",
             ),
-            Need::TwoOfferings => (
+            PlanRequirement::TwoOfferings => (
                 self.plans
                     .iter()
                     .any(|plan| plan.service != self.plans[0].service),
                 "of a second offering",
             ),
-            Need::PlanWithSchema => (any(has_schema), "with a schema"),
+            PlanRequirement::PlanWithSchema => (any(has_schema), "with a schema"),
         };
         (!found).then_some(what)
     }
 
-    /// The plan that a check asked for.
-    pub(super) fn plan(&self, of: fn(&Plan) -> bool) -> Result<&Plan> {
+    /// The plan that a rule asked for.
+    pub(crate) fn plan(&self, of: fn(&Plan) -> bool) -> Result<&Plan> {
         self.plans
             .iter()
             .find(|plan| of(plan))
             .context("the catalog has no such plan")
     }
 
-    pub(super) fn any_plan(&self) -> Result<&Plan> {
+    pub(crate) fn any_plan(&self) -> Result<&Plan> {
         self.plan(|_| true)
     }
 
     /// An id that nobody has used.
-    pub(super) fn fresh(&self, about: &str) -> String {
-        format!("check-{about}-{}", self.world.chance.suffix(10))
+    pub(crate) fn fresh(&self, about: &str) -> String {
+        format!("check-{about}-{}", self.chance.suffix(10))
     }
 
-    pub(super) fn provision_body(&self, plan: &Plan) -> Value {
+    pub(crate) fn provision_body(&self, plan: &Plan) -> Value {
         json!({
             "service_id": plan.service, "plan_id": plan.id,
             "organization_guid": "check-org", "space_guid": "check-space",
@@ -172,7 +179,7 @@ impl Lab {
         })
     }
 
-    pub(super) fn bind_body(&self, plan: &Plan) -> Value {
+    pub(crate) fn bind_body(&self, plan: &Plan) -> Value {
         json!({
             "service_id": plan.service, "plan_id": plan.id,
             "bind_resource": {"app_guid": "check-app"},
@@ -180,45 +187,45 @@ impl Lab {
         })
     }
 
-    pub(super) fn put(&self, id: &str, plan: &Plan) -> Call<'_> {
+    pub(crate) fn put(&self, id: &str, plan: &Plan) -> BrokerRequest<'_> {
         self.remember(id, None, plan);
         let call = self.broker.call("PUT", &instance(id));
         call.json(&self.provision_body(plan))
     }
 
-    pub(super) fn delete(&self, id: &str, plan: &Plan) -> Call<'_> {
+    pub(crate) fn delete(&self, id: &str, plan: &Plan) -> BrokerRequest<'_> {
         let call = self.broker.call("DELETE", &instance(id));
         call.query("service_id", &plan.service)
             .query("plan_id", &plan.id)
     }
 
-    pub(super) fn get(&self, id: &str) -> Call<'_> {
+    pub(crate) fn get(&self, id: &str) -> BrokerRequest<'_> {
         self.broker.call("GET", &instance(id))
     }
 
-    pub(super) fn poll(&self, id: &str) -> Call<'_> {
+    pub(crate) fn poll(&self, id: &str) -> BrokerRequest<'_> {
         self.broker
             .call("GET", &format!("{}/last_operation", instance(id)))
     }
 
-    pub(super) fn bind(&self, id: &str, binding: &str, plan: &Plan) -> Call<'_> {
+    pub(crate) fn bind(&self, id: &str, binding: &str, plan: &Plan) -> BrokerRequest<'_> {
         self.remember(id, Some(binding), plan);
         let call = self.broker.call("PUT", &bound(id, binding));
         call.json(&self.bind_body(plan))
     }
 
-    pub(super) fn unbind(&self, id: &str, binding: &str, plan: &Plan) -> Call<'_> {
+    pub(crate) fn unbind(&self, id: &str, binding: &str, plan: &Plan) -> BrokerRequest<'_> {
         let call = self.broker.call("DELETE", &bound(id, binding));
         call.query("service_id", &plan.service)
             .query("plan_id", &plan.id)
     }
 
-    pub(super) fn binding(&self, id: &str, binding: &str) -> Call<'_> {
+    pub(crate) fn binding(&self, id: &str, binding: &str) -> BrokerRequest<'_> {
         self.broker.call("GET", &bound(id, binding))
     }
 
     fn remember(&self, instance: &str, binding: Option<&str>, plan: &Plan) {
-        let made = Made {
+        let made = Leftover {
             instance: instance.to_owned(),
             binding: binding.map(str::to_owned),
             plan: plan.clone(),
@@ -229,22 +236,32 @@ impl Lab {
         }
     }
 
-    /// Takes away whatever checks have left, bindings first, and says what would not go. Most of it is gone already.
-    pub(super) async fn clean_up(&self) -> Vec<String> {
+    /// Takes away whatever rules have left, bindings first, and says what would not go. Most of it is gone already.
+    pub(crate) async fn clean_up(&self) -> Vec<String> {
         let mut left = std::mem::take(&mut *self.made.lock());
         left.sort_by_key(|made| made.binding.is_none());
         let mut stuck = Vec::new();
+        let mut gone_away = None;
         for made in left {
-            let Made {
+            let Leftover {
                 instance,
                 binding,
                 plan,
             } = &made;
-            let gone = match binding {
-                Some(binding) => self.release(instance, binding, plan).await,
-                None => self.remove(instance, plan).await,
+            let removed = match (binding, &gone_away) {
+                // Whoever does not answer once will not answer hundreds of times, and each may take a minute.
+                (_, Some(why)) => Err(anyhow!("not tried: {why}")),
+                (Some(binding), None) => self.release(instance, binding, plan).await,
+                (None, None) => self.remove(instance, plan).await,
             };
-            stuck.extend(gone.err().map(|error| format!("{instance}: {error:#}")));
+            if let Err(error) = removed {
+                let what = match binding {
+                    Some(binding) => format!("binding {binding} of {instance}"),
+                    None => format!("instance {instance}"),
+                };
+                stuck.push(format!("{what}: {error:#}"));
+                gone_away = gone_away.or_else(|| is_unreachable(&error).then(|| error.to_string()));
+            }
         }
         stuck
     }
@@ -262,7 +279,7 @@ impl Lab {
     }
 
     /// An instance that is ready.
-    pub(super) async fn made(&self, about: &str, plan: &Plan) -> Result<String> {
+    pub(crate) async fn made(&self, about: &str, plan: &Plan) -> Result<String> {
         let id = self.fresh(about);
         let got = self
             .put(&id, plan)
@@ -277,7 +294,7 @@ impl Lab {
     }
 
     /// A binding that is ready, and its body.
-    pub(super) async fn bound(&self, id: &str, plan: &Plan) -> Result<(String, Value)> {
+    pub(crate) async fn bound(&self, id: &str, plan: &Plan) -> Result<(String, Value)> {
         let binding = self.fresh("binding");
         let got = self
             .bind(id, &binding, plan)
@@ -296,7 +313,7 @@ impl Lab {
     }
 
     /// Removes an instance and waits for it.
-    pub(super) async fn remove(&self, id: &str, plan: &Plan) -> Result<()> {
+    pub(crate) async fn remove(&self, id: &str, plan: &Plan) -> Result<()> {
         let got = self
             .delete(id, plan)
             .patient()
@@ -311,8 +328,22 @@ impl Lab {
         Ok(())
     }
 
+    /// A removal must name service and plan, both of them.
+    pub(crate) async fn needs_both_ids(&self, path: &str, plan: &Plan) -> Result<()> {
+        let call = || self.broker.call("DELETE", path).patient();
+        let (service, id) = (("service_id", &plan.service), ("plan_id", &plan.id));
+        for call in [
+            call(),
+            call().query(service.0, service.1),
+            call().query(id.0, id.1),
+        ] {
+            call.send().await?.is(&[400])?;
+        }
+        Ok(())
+    }
+
     /// Waits for an operation that was accepted; anything else is done already.
-    pub(super) async fn succeeded(&self, id: &str, accepted: &Got) -> Result<()> {
+    pub(crate) async fn succeeded(&self, id: &str, accepted: &BrokerResponse) -> Result<()> {
         if accepted.status == 202 {
             self.ends(|| self.poll(id), &["succeeded"]).await?;
         }
@@ -320,12 +351,12 @@ impl Lab {
     }
 
     /// Asks until an operation has ended, and how; 410 is a removal's way to say that it has.
-    pub(super) async fn ends<'a>(
+    pub(crate) async fn ends<'a>(
         &'a self,
-        ask: impl Fn() -> Call<'a>,
+        ask: impl Fn() -> BrokerRequest<'a>,
         expected: &[&str],
     ) -> Result<()> {
-        let started = self.world.clock.monotonic();
+        let started = self.clock.monotonic();
         loop {
             let got = ask().send().await?.is(&[200, 410])?;
             let state = if got.status == 410 {
@@ -341,15 +372,15 @@ impl Lab {
                 );
                 return Ok(());
             }
-            if self.world.clock.monotonic().saturating_sub(started) > PATIENCE {
+            if self.clock.monotonic().saturating_sub(started) > PATIENCE {
                 bail!("the operation is still in progress: {}", got.body);
             }
-            self.world.clock.sleep(POLL).await;
+            self.clock.sleep(POLL).await;
         }
     }
 }
 
-pub(super) fn has_schema(plan: &Plan) -> bool {
+pub(crate) fn has_schema(plan: &Plan) -> bool {
     let schema = &plan.facts["schemas"]["service_instance"]["create"]["parameters"];
     schema["required"]
         .as_array()
@@ -357,10 +388,14 @@ pub(super) fn has_schema(plan: &Plan) -> bool {
         || schema["additionalProperties"] == false
 }
 
-pub(super) fn instance(id: &str) -> String {
-    format!("/service_instances/{}", encoded(id))
+pub(crate) fn instance(id: &str) -> String {
+    format!("/service_instances/{}", percent_encoded(id))
 }
 
-pub(super) fn bound(id: &str, binding: &str) -> String {
-    format!("{}/service_bindings/{}", instance(id), encoded(binding))
+pub(crate) fn bound(id: &str, binding: &str) -> String {
+    format!(
+        "{}/service_bindings/{}",
+        instance(id),
+        percent_encoded(binding)
+    )
 }

@@ -4,21 +4,31 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::promises;
-use crate::cmd::osb_check::lab::{Lab, instance};
-use crate::cmd::osb_check::wire::{IDENTITY_HEADER, REQUEST_HEADER, VERSION_HEADER};
+use crate::session::{CheckSession, instance};
+use crate::wire::{IDENTITY_HEADER, REQUEST_HEADER, VERSION_HEADER};
 
 promises! { "transport":
-    Nothing credentials_come_first "every route asks for credentials before it looks at anything else",
-    Nothing a_version_is_wanted "a request without a version is refused",
-    Nothing versions_are_numbers "every 2.x from 2.13 on is understood, and nothing else",
+    Nothing credentials_come_first "every route asks for credentials before it looks at anything else"
+        in "Platform to Service Broker Authentication",
+    Nothing a_version_is_wanted "a request without a version is refused"
+        in "API Version Header",
+    Nothing versions_are_numbers "every 2.x from 2.13 on is understood, and nothing else"
+        in "API Version Header",
     Nothing wrong_routes_are_told_apart "an unknown path is 404 and a wrong method is 405 with Allow",
-    Nothing the_request_identity_is_echoed "the request identity comes back, with refusals too",
-    Nothing identities_are_optional_and_readable "an originating identity may be absent but not unreadable",
-    Plan bodies_are_objects "a body that is no JSON object is refused",
-    Plan media_types_matter "another media type is refused, and none is tried",
-    Plan strangers_are_ignored "unknown members are ignored at every level",
-    Plan ids_are_opaque "ids are any strings",
-    PatientPlan only_true_is_true "only accepts_incomplete=true agrees to wait",
+    Nothing the_request_identity_is_echoed "the request identity comes back, with refusals too"
+        in "Request Identity",
+    Nothing identities_are_optional_and_readable "an originating identity may be absent but not unreadable"
+        in "Originating Identity",
+    Plan bodies_are_objects "a body that is no JSON object is refused"
+        in "Service Broker Errors",
+    Plan media_types_matter "another media type is refused, and none is tried"
+        in "Content Type",
+    Plan strangers_are_ignored "unknown members are ignored at every level"
+        in "Vendor Extension Fields",
+    Plan ids_are_opaque "ids are any strings"
+        in "URL Properties",
+    PatientPlan only_true_is_true "only accepts_incomplete=true agrees to wait"
+        in "Synchronous and Asynchronous Operations",
 }
 
 const ROUTES: [(&str, &str); 10] = [
@@ -37,11 +47,11 @@ const ROUTES: [(&str, &str); 10] = [
     ),
 ];
 
-async fn credentials_come_first(lab: &Lab) -> Result<()> {
+async fn credentials_come_first(session: &CheckSession) -> Result<()> {
     for (method, path) in ROUTES {
         // `nobody:nothing`, and no credentials at all.
         for authorization in ["Basic bm9ib2R5Om5vdGhpbmc=", "Basic !", "Nonsense x", ""] {
-            let mut call = lab.broker.call(method, path).version("garbage");
+            let mut call = session.broker.call(method, path).version("garbage");
             call = match authorization {
                 "" => call.without("Authorization"),
                 text => call.header("Authorization", text),
@@ -56,19 +66,19 @@ async fn credentials_come_first(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-async fn a_version_is_wanted(lab: &Lab) -> Result<()> {
+async fn a_version_is_wanted(session: &CheckSession) -> Result<()> {
     for (method, path) in ROUTES {
-        let call = lab
+        let call = session
             .broker
             .call(method, path)
             .without(VERSION_HEADER)
             .json(&json!({}));
-        call.send().await?.is(&[lab.missing_version])?;
+        call.send().await?.is(&[session.missing_version])?;
     }
     Ok(())
 }
 
-async fn versions_are_numbers(lab: &Lab) -> Result<()> {
+async fn versions_are_numbers(session: &CheckSession) -> Result<()> {
     for (version, status) in [
         ("1.0", 412),
         ("3.0", 412),
@@ -83,20 +93,20 @@ async fn versions_are_numbers(lab: &Lab) -> Result<()> {
         ("2.17", 200),
         ("2.99", 200),
     ] {
-        let call = lab.broker.call("GET", "/catalog").version(version);
+        let call = session.broker.call("GET", "/catalog").version(version);
         call.send().await?.is(&[status])?;
     }
     Ok(())
 }
 
-async fn wrong_routes_are_told_apart(lab: &Lab) -> Result<()> {
+async fn wrong_routes_are_told_apart(session: &CheckSession) -> Result<()> {
     for path in [
         "/nothing",
         "/service_instances",
         "/service_instances/x/y",
         "/catalog/x",
     ] {
-        lab.broker.call("GET", path).send().await?.is(&[404])?;
+        session.broker.call("GET", path).send().await?.is(&[404])?;
     }
     for (method, path, allowed) in [
         ("POST", "/catalog", "GET"),
@@ -104,7 +114,7 @@ async fn wrong_routes_are_told_apart(lab: &Lab) -> Result<()> {
         ("PUT", "/service_instances/x/last_operation", "GET"),
         ("PATCH", "/service_instances/x/service_bindings/y", "PUT"),
     ] {
-        let got = lab
+        let got = session
             .broker
             .call(method, path)
             .json(&json!({}))
@@ -120,13 +130,17 @@ async fn wrong_routes_are_told_apart(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-async fn the_request_identity_is_echoed(lab: &Lab) -> Result<()> {
+async fn the_request_identity_is_echoed(session: &CheckSession) -> Result<()> {
     let calls = [
-        lab.broker.call("GET", "/catalog"),
-        lab.broker.call("GET", "/catalog").without("Authorization"),
-        lab.broker.call("GET", "/nothing"),
-        lab.broker.call("GET", "/service_instances/never-made"),
-        lab.broker
+        session.broker.call("GET", "/catalog"),
+        session
+            .broker
+            .call("GET", "/catalog")
+            .without("Authorization"),
+        session.broker.call("GET", "/nothing"),
+        session.broker.call("GET", "/service_instances/never-made"),
+        session
+            .broker
             .call("PUT", "/service_instances/x")
             .json(&json!({})),
     ];
@@ -142,7 +156,7 @@ async fn the_request_identity_is_echoed(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-async fn identities_are_optional_and_readable(lab: &Lab) -> Result<()> {
+async fn identities_are_optional_and_readable(session: &CheckSession) -> Result<()> {
     // {"user_id":"ann"} in base64.
     for (identity, status) in [
         ("cloudfoundry eyJ1c2VyX2lkIjoiYW5uIn0=", 200),
@@ -150,7 +164,7 @@ async fn identities_are_optional_and_readable(lab: &Lab) -> Result<()> {
         ("cloudfoundry !!!", 400),
         ("cloudfoundry bm8ganNvbg==", 400),
     ] {
-        let call = lab
+        let call = session
             .broker
             .call("GET", "/catalog")
             .header(IDENTITY_HEADER, identity);
@@ -159,50 +173,50 @@ async fn identities_are_optional_and_readable(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-async fn bodies_are_objects(lab: &Lab) -> Result<()> {
-    let id = lab.fresh("body");
+async fn bodies_are_objects(session: &CheckSession) -> Result<()> {
+    let id = session.fresh("body");
     for path in [
         instance(&id),
         format!("{}/service_bindings/y", instance(&id)),
     ] {
         for body in ["{", "[]", "\"x\"", "", "null", "7"] {
-            let call = lab.broker.call("PUT", &path).patient();
+            let call = session.broker.call("PUT", &path).patient();
             call.text("application/json", body)
                 .send()
                 .await?
                 .is(&[400])?;
         }
     }
-    lab.poll(&id).send().await?.is(&[404])?;
+    session.poll(&id).send().await?.is(&[404])?;
     Ok(())
 }
 
-async fn media_types_matter(lab: &Lab) -> Result<()> {
-    let plan = lab.any_plan()?;
-    let id = lab.fresh("media");
-    let body = lab.provision_body(plan).to_string();
-    let put = || lab.broker.call("PUT", &instance(&id)).patient();
+async fn media_types_matter(session: &CheckSession) -> Result<()> {
+    let plan = session.any_plan()?;
+    let id = session.fresh("media");
+    let body = session.provision_body(plan).to_string();
+    let put = || session.broker.call("PUT", &instance(&id)).patient();
     put().text("text/plain", &body).send().await?.is(&[400])?;
     let got = put().text("", &body).send().await?.is(&[200, 201, 202])?;
-    lab.succeeded(&id, &got).await?;
-    lab.remove(&id, plan).await
+    session.succeeded(&id, &got).await?;
+    session.remove(&id, plan).await
 }
 
-async fn strangers_are_ignored(lab: &Lab) -> Result<()> {
-    let plan = lab.any_plan()?;
-    let id = lab.fresh("strangers");
-    let mut body = lab.provision_body(plan);
+async fn strangers_are_ignored(session: &CheckSession) -> Result<()> {
+    let plan = session.any_plan()?;
+    let id = session.fresh("strangers");
+    let mut body = session.provision_body(plan);
     body["x-stranger"] = json!({"deep": [1, {"er": null}]});
     body["context"]["x-stranger"] = json!({});
     body["previous_values"] = json!({});
-    let put = lab.broker.call("PUT", &instance(&id)).patient();
+    let put = session.broker.call("PUT", &instance(&id)).patient();
     let got = put.json(&body).send().await?.is(&[200, 201, 202])?;
-    lab.succeeded(&id, &got).await?;
-    lab.remove(&id, plan).await
+    session.succeeded(&id, &got).await?;
+    session.remove(&id, plan).await
 }
 
-async fn ids_are_opaque(lab: &Lab) -> Result<()> {
-    let plan = lab.any_plan()?;
+async fn ids_are_opaque(session: &CheckSession) -> Result<()> {
+    let plan = session.any_plan()?;
     let long = "l".repeat(190);
     for odd in [
         "a~b.c_d-e",
@@ -211,31 +225,31 @@ async fn ids_are_opaque(lab: &Lab) -> Result<()> {
         "UPPER",
         long.as_str(),
     ] {
-        let id = format!("{odd}{}", lab.fresh("odd"));
-        let got = lab
+        let id = format!("{odd}{}", session.fresh("odd"));
+        let got = session
             .put(&id, plan)
             .patient()
             .send()
             .await?
             .is(&[200, 201, 202])?;
-        lab.succeeded(&id, &got).await?;
-        lab.remove(&id, plan).await?;
+        session.succeeded(&id, &got).await?;
+        session.remove(&id, plan).await?;
     }
     Ok(())
 }
 
-async fn only_true_is_true(lab: &Lab) -> Result<()> {
-    let plan = lab.plan(|plan| plan.is_patient)?;
-    let id = lab.fresh("true");
+async fn only_true_is_true(session: &CheckSession) -> Result<()> {
+    let plan = session.plan(|plan| plan.is_patient)?;
+    let id = session.fresh("true");
     let values: [Option<&str>; 5] = [None, Some("false"), Some("TRUE"), Some("1"), Some("")];
     for value in values {
-        let mut call = lab.put(&id, plan);
+        let mut call = session.put(&id, plan);
         if let Some(value) = value {
             call = call.query("accepts_incomplete", value);
         }
         call.send().await?.refuses("AsyncRequired")?;
     }
-    let got = lab.poll(&id).send().await?.is(&[404])?;
+    let got = session.poll(&id).send().await?.is(&[404])?;
     ensure!(
         got.body["state"] == Value::Null,
         "a refused request left an operation"

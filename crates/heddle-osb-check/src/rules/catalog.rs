@@ -6,12 +6,15 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::promises;
-use crate::cmd::osb_check::lab::Lab;
+use crate::session::CheckSession;
 
 promises! { "catalog":
-    Nothing it_is_well_formed "every offering and plan has what platforms need, within their bounds",
-    Nothing ids_and_names_are_unique "ids are unique over the whole catalog, names in their place",
-    Nothing old_platforms_see_old_fields "fields are shown only to those who announce a version that knows them",
+    Nothing it_is_well_formed "every offering and plan has what platforms need, within their bounds"
+        in "Catalog Management",
+    Nothing ids_and_names_are_unique "ids are unique over the whole catalog, names in their place"
+        in "Catalog Management",
+    Nothing old_platforms_see_old_fields "fields are shown only to those who announce a version that knows them"
+        in "API Version Header",
     Nothing it_is_stable "asked twice it is the same bytes, and a validator saves the second answer",
     Nothing it_may_be_compressed "to a platform that takes gzip it says the same, and a cache is told of the difference",
 }
@@ -19,8 +22,8 @@ promises! { "catalog":
 /// JSON text of one schema may have so many bytes.
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
 
-async fn services(lab: &Lab, version: &str) -> Result<Vec<Value>> {
-    let got = lab
+async fn services(session: &CheckSession, version: &str) -> Result<Vec<Value>> {
+    let got = session
         .broker
         .call("GET", "/catalog")
         .version(version)
@@ -35,8 +38,8 @@ fn plans(service: &Value) -> impl Iterator<Item = &Value> {
     service["plans"].as_array().into_iter().flatten()
 }
 
-async fn it_is_well_formed(lab: &Lab) -> Result<()> {
-    for service in services(lab, "2.17").await? {
+async fn it_is_well_formed(session: &CheckSession) -> Result<()> {
+    for service in services(session, "2.17").await? {
         let name = &service["name"];
         for field in ["id", "name", "description"] {
             is_text(&service[field]).with_context(|| format!("{field} of offering {name}"))?;
@@ -125,8 +128,8 @@ fn is_well_formed_plan(plan: &Value) -> Result<()> {
     Ok(())
 }
 
-async fn ids_and_names_are_unique(lab: &Lab) -> Result<()> {
-    let services = services(lab, "2.17").await?;
+async fn ids_and_names_are_unique(session: &CheckSession) -> Result<()> {
+    let services = services(session, "2.17").await?;
     let mut ids = BTreeSet::new();
     let mut names = BTreeSet::new();
     for service in &services {
@@ -157,14 +160,14 @@ async fn ids_and_names_are_unique(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-async fn old_platforms_see_old_fields(lab: &Lab) -> Result<()> {
+async fn old_platforms_see_old_fields(session: &CheckSession) -> Result<()> {
     let from_15 = [
         "plan_updateable",
         "maximum_polling_duration",
         "maintenance_info",
     ];
     for version in ["2.13", "2.14", "2.15", "2.16", "2.17"] {
-        for service in services(lab, version).await? {
+        for service in services(session, version).await? {
             for plan in plans(&service) {
                 let shown = |field: &str| plan.get(field).is_some();
                 if matches!(version, "2.13" | "2.14") {
@@ -181,14 +184,14 @@ async fn old_platforms_see_old_fields(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-async fn it_is_stable(lab: &Lab) -> Result<()> {
-    let first = lab
+async fn it_is_stable(session: &CheckSession) -> Result<()> {
+    let first = session
         .broker
         .call("GET", "/catalog")
         .send()
         .await?
         .is(&[200])?;
-    let again = lab
+    let again = session
         .broker
         .call("GET", "/catalog")
         .send()
@@ -197,7 +200,7 @@ async fn it_is_stable(lab: &Lab) -> Result<()> {
     ensure!(first.raw == again.raw, "two answers differ");
     let tag = first.header("etag");
     ensure!(!tag.is_empty(), "there is no ETag");
-    let call = lab
+    let call = session
         .broker
         .call("GET", "/catalog")
         .header("If-None-Match", tag);
@@ -206,9 +209,9 @@ async fn it_is_stable(lab: &Lab) -> Result<()> {
 }
 
 /// To compress is not asked of a broker; to do it right is.
-async fn it_may_be_compressed(lab: &Lab) -> Result<()> {
+async fn it_may_be_compressed(session: &CheckSession) -> Result<()> {
     let ask = async |accepted: &str| {
-        let call = lab.broker.call("GET", "/catalog");
+        let call = session.broker.call("GET", "/catalog");
         let call = call.header("Accept-Encoding", accepted);
         call.send().await?.is(&[200])
     };
