@@ -2,7 +2,7 @@
 //!
 //! The file is taken as it is, or not at all: what cannot mean anything is refused with its place, and everything that has
 //! no meaning here is dropped with a warning that names what stands in for it. Pure: text in, objects out. Who creates the
-//! objects is left to the commands.
+//! objects is left to the commands. All of it is behind the feature `import-asb`; without, `absent.rs` stands in its place.
 
 mod auth;
 mod dropped;
@@ -10,57 +10,20 @@ mod node;
 mod tags;
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use heddle_api::Registry;
-use heddle_api::registry::{RegistrySpec, RegistryType, Tags};
+use heddle_api::registry::{RegistryType, Tags};
 use heddle_bundles::registries::check_pattern;
-use k8s_openapi::api::core::v1::Secret;
-use serde_json::{Value, json};
 
 use self::auth::Auth;
-pub(crate) use self::auth::secret;
 use self::node::{Node, Shape};
 use crate::failure::Failure;
-
-/// The types that a Registry can have, as people write them.
-pub(crate) const TYPES: [&str; 7] = [
-    "apiv2",
-    "dockerhub",
-    "quay",
-    "rhcc",
-    "helm",
-    "oci-layout",
-    "push",
-];
-
-/// What a file came to.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Imported {
-    /// In the order of the file.
-    pub(crate) registries: Vec<Registry>,
-    /// Credentials that stood in the file; each is named by a Registry.
-    pub(crate) secrets: Vec<Secret>,
-    pub(crate) warnings: Vec<Warning>,
-}
-
-/// A key that does not mean what it meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Warning {
-    pub(crate) line: u64,
-    pub(crate) key: String,
-    /// What became of it, and what stands in for it.
-    pub(crate) text: String,
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {} {}", self.line, self.key, self.text)
-    }
-}
+use crate::registries::{
+    RegistryObjects, TYPES, Warning, blank, is_name, needs_url, offers_nothing, registry_type,
+};
 
 /// Reads a configuration file, or the `registry:` block of one.
-pub(crate) fn import(text: &str) -> Result<Imported, Failure> {
+pub(crate) fn import(text: &str) -> Result<RegistryObjects, Failure> {
     let root = node::parse(text)?;
     let mut import = Import::default();
     let mut blocks = None;
@@ -82,48 +45,9 @@ pub(crate) fn import(text: &str) -> Result<Imported, Failure> {
     Ok(import.done)
 }
 
-/// A Registry as a manifest, without what it would get by default.
-pub(crate) fn manifest(registry: &Registry) -> Value {
-    let mut object = json!(registry);
-    let plain = json!(Registry::new("", blank(registry.spec.type_)));
-    if let Some(spec) = object["spec"].as_object_mut() {
-        spec.retain(|key, value| key == "type" || plain["spec"][key.as_str()] != *value);
-    }
-    object
-}
-
-/// A Registry of a type, with everything else by default.
-pub(crate) fn blank(type_: RegistryType) -> RegistrySpec {
-    serde_json::from_value(json!({"type": type_})).expect("everything but the type has a default")
-}
-
-/// The type that a word means.
-pub(crate) fn registry_type(word: &str) -> Option<RegistryType> {
-    serde_json::from_value(Value::from(word)).ok()
-}
-
-/// Why a Registry would offer nothing, if it would.
-pub(crate) fn offers_nothing(spec: &RegistrySpec) -> Option<&'static str> {
-    if !spec.white_list.is_empty() || !spec.tags.named.is_empty() {
-        return None;
-    }
-    Some(match spec.black_list.is_empty() {
-        true => "nothing is offered without a pattern that allows it",
-        false => {
-            "a list of what is denied allows nothing; nothing is offered without a pattern that allows it"
-        }
-    })
-}
-
-/// Registries that cannot be read without an address.
-pub(crate) fn needs_url(type_: RegistryType) -> bool {
-    use RegistryType::{ApiV2, Helm, OciLayout};
-    matches!(type_, ApiV2 | Helm | OciLayout)
-}
-
 #[derive(Default)]
 struct Import {
-    done: Imported,
+    done: RegistryObjects,
     names: BTreeSet<String>,
     /// Applies to all registries alike.
     refresh_seconds: Option<i32>,
@@ -308,18 +232,6 @@ fn some(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Labels of small letters, digits and `-`, with dots between them.
-pub(crate) fn is_name(name: &str) -> bool {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label.chars().all(inner)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    name.len() <= 253 && name.split('.').all(is_label)
-}
-
 /// `600s`, `10m`, `1h30m`: whole seconds, at least one.
 fn seconds(text: &str) -> Option<i32> {
     let mut rest = text.trim();
@@ -337,15 +249,6 @@ fn seconds(text: &str) -> Option<i32> {
         rest = &rest[digits + 1..];
     }
     (total > 0).then_some(total)
-}
-
-impl Imported {
-    /// All objects, in the order in which they can be applied.
-    pub(crate) fn manifests(&self) -> Vec<Value> {
-        let secrets = self.secrets.iter().map(|secret| json!(secret));
-        let registries = self.registries.iter().map(manifest);
-        secrets.chain(registries).collect()
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,10 @@
 //! What each command does lives in `cmd/`; who knows whom lives in `wire.rs`; the exit codes are listed in `failure.rs` and in
 //! `heddle --help`. It is a library for the sake of `heddle-bench`, which measures these parts without being one of them.
 
+#[cfg(feature = "import-asb")]
+mod asb;
+#[cfg(not(feature = "import-asb"))]
+#[path = "asb/absent.rs"]
 mod asb;
 mod backup;
 pub mod bundles;
@@ -25,6 +29,7 @@ mod otlp;
 pub mod output;
 mod plane;
 mod publishers;
+mod registries;
 pub mod terminal;
 pub mod wire;
 

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use heddle_api::registry::RegistrySpec;
 use heddle_api::well_known::SYSTEM_NAMESPACE;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::Warning;
 use super::node::Node;
 use crate::failure::Failure;
+use crate::registries::{Warning, secret, secret_name};
 
 /// The key and place of credentials, and what goes into the Secret.
 type Given<'a> = (&'static str, &'a Node, BTreeMap<&'static str, String>);
@@ -120,25 +118,5 @@ impl<'a> Auth<'a> {
             (None, Some((node, _))) => Err(node.fail(&format!("{path} has a pass, but no user"))),
             (None, None) => Ok(None),
         }
-    }
-}
-
-/// Name of the Secret that is made for a registry.
-fn secret_name(registry: &str) -> String {
-    format!("{registry}-registry")
-}
-
-/// The Secret that opens a registry.
-pub(crate) fn secret(registry: &str, data: BTreeMap<&'static str, String>) -> Secret {
-    let entry = |(key, text): (&str, String)| (key.to_owned(), ByteString(text.into_bytes()));
-    Secret {
-        metadata: ObjectMeta {
-            name: Some(secret_name(registry)),
-            namespace: Some(SYSTEM_NAMESPACE.to_owned()),
-            ..ObjectMeta::default()
-        },
-        data: Some(data.into_iter().map(entry).collect()),
-        type_: Some("Opaque".to_owned()),
-        ..Secret::default()
     }
 }

@@ -2,9 +2,9 @@
 
 use heddle_api::registry::{NamedTag, Tags};
 
-use super::Warning;
 use super::node::{Node, Shape};
 use crate::failure::Failure;
+use crate::registries::Warning;
 
 /// Reads `tag:`; `at` is the way to it.
 pub(super) fn read(node: &Node, at: &str, warnings: &mut Vec<Warning>) -> Result<Tags, Failure> {

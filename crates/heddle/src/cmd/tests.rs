@@ -25,6 +25,7 @@ fn every_example_in_the_help_is_a_command_line() {
     assert!(seen > 40, "only {seen} examples were found");
 }
 
+#[cfg(feature = "import-asb")]
 #[test]
 fn every_command_that_an_import_advises_is_a_command_line() {
     let imported = crate::asb::import(include_str!("../asb/example.yaml")).unwrap();

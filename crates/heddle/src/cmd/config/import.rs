@@ -70,9 +70,8 @@ pub(super) fn import(
             output::json(&json!({"apiVersion": "v1", "kind": "List", "items": manifests}))
         }
     };
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "import-asb"))]
 mod tests;

@@ -16,10 +16,11 @@ use kube::api::PostParams;
 use kube::core::params::GetParams;
 use serde_json::{Value, json};
 
-use crate::asb::{self, Imported};
+use crate::asb;
 use crate::client::{ClientArgs, FIELD_MANAGER, Remote};
 use crate::failure::Failure;
 use crate::output::ReportFormat;
+use crate::registries::{self, RegistryObjects};
 use crate::terminal::Terminal;
 
 const EXAMPLES: &str = "\
@@ -72,7 +73,7 @@ pub(super) struct Args {
 #[derive(Debug, clap::Args)]
 struct PlaceArgs {
     /// How the registry is spoken to
-    #[arg(long = "type", value_parser = clap::builder::PossibleValuesParser::new(asb::TYPES), required_unless_present = "file", conflicts_with = "file", value_name = "TYPE")]
+    #[arg(long = "type", value_parser = clap::builder::PossibleValuesParser::new(registries::TYPES), required_unless_present = "file", conflicts_with = "file", value_name = "TYPE")]
     type_: Option<String>,
 
     /// Its address; of an oci-layout, the path of the directory
@@ -149,14 +150,14 @@ impl Args {
     pub(super) fn wanted(
         &self,
         read: impl Fn(&str) -> anyhow::Result<Vec<u8>>,
-    ) -> anyhow::Result<Imported> {
+    ) -> anyhow::Result<RegistryObjects> {
         if let Some(file) = &self.file {
             let text = String::from_utf8(read(file)?)
                 .with_context(|| format!("{file} is not UTF-8 text"))?;
             return asb::import(&text).with_context(|| format!("cannot use {file}"));
         }
         let name = self.name.as_deref().unwrap_or_default();
-        if !asb::is_name(name) {
+        if !registries::is_name(name) {
             let text = format!(
                 "`{name}` is no name for a registry: use small letters, digits, `-` and `.`"
             );
@@ -164,11 +165,11 @@ impl Args {
         }
         let mut registry = self.registry(name)?;
         let secrets: Vec<Secret> = match self.credentials.data(&read)? {
-            Some(data) => vec![asb::secret(name, data)],
+            Some(data) => vec![registries::secret(name, data)],
             None => Vec::new(),
         };
         registry.spec.auth_secret_name = secrets.first().and_then(|s| s.metadata.name.clone());
-        Ok(Imported {
+        Ok(RegistryObjects {
             registries: vec![registry],
             secrets,
             warnings: Vec::new(),
@@ -178,8 +179,8 @@ impl Args {
     fn registry(&self, name: &str) -> Result<Registry, Failure> {
         let (place, choice) = (&self.place, &self.choice);
         let word = place.type_.as_deref().unwrap_or_default();
-        let type_ = asb::registry_type(word).unwrap_or(RegistryType::ApiV2);
-        if asb::needs_url(type_) && place.url.is_none() {
+        let type_ = registries::registry_type(word).unwrap_or(RegistryType::ApiV2);
+        if registries::needs_url(type_) && place.url.is_none() {
             let text = format!("a registry of type {word} needs --url");
             return Err(Failure::Usage(text));
         }
@@ -192,7 +193,7 @@ impl Args {
             let text = "a registry of type helm needs --runner, and no other has one";
             return Err(Failure::Usage(text.to_owned()));
         }
-        let mut spec = asb::blank(type_);
+        let mut spec = registries::blank(type_);
         spec.url.clone_from(&place.url);
         spec.org.clone_from(&place.org);
         spec.runner.clone_from(&place.runner);
@@ -259,7 +260,7 @@ struct Parcel {
 
 pub(super) async fn add(
     args: &Args,
-    wanted: Imported,
+    wanted: RegistryObjects,
     remote: &Remote,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
@@ -272,7 +273,7 @@ pub(super) async fn add(
     }
     if args.file.is_none() {
         for registry in &wanted.registries {
-            if let Some(why) = asb::offers_nothing(&registry.spec) {
+            if let Some(why) = registries::offers_nothing(&registry.spec) {
                 terminal.warn(&format!("{why}; give --allow"));
             }
         }
@@ -285,7 +286,11 @@ pub(super) async fn add(
     let secrets = parcels.len();
     for registry in &wanted.registries {
         let path = Registry::url_path(&(), None);
-        parcels.push(Parcel::new(path, "registry", asb::manifest(registry)));
+        parcels.push(Parcel::new(
+            path,
+            "registry",
+            registries::manifest(registry),
+        ));
     }
     for parcel in &mut parcels {
         parcel.look(remote, args.replace).await?;
@@ -303,8 +308,7 @@ pub(super) async fn add(
         let line = |parcel: &Parcel| format!("{} {}\n", parcel.shown, parcel.word());
         parcels.iter().map(line).collect()
     });
-    terminal.out.write_all(text.as_bytes())?;
-    Ok(terminal.out.flush()?)
+    Ok(terminal.print(&text)?)
 }
 
 impl Parcel {
