@@ -3,8 +3,10 @@
 //! Defaults, then the file given with `--config`, then the environment, then flags; the later one
 //! wins. Every setting remembers who set it, and `--print-config` shows both as a file that can be
 //! used again. A key nobody knows is refused by name, for a typo must not silently mean the default.
+//! What can be set is a table (`keys.rs`), from which reading, printing and the page of reference come.
 
 mod file;
+mod keys;
 #[cfg(test)]
 pub(crate) mod reference;
 
@@ -16,13 +18,13 @@ use clap::parser::ValueSource;
 use heddle_api::broker::Classes;
 use heddle_front::Settings;
 use heddle_front::catalog::Rules;
-use heddle_front::settings::{DeletedPoll, MissingVersion};
 use heddle_mesh::log::Reserve;
 use heddle_mesh::{Quota, Retention};
-use heddle_rt::net::egress::{Egress, Prefix};
+use heddle_rt::net::egress::Egress;
 use serde::Deserialize;
 
 use self::file::parse_file;
+use self::keys::{ConfigKey, KEYS};
 use crate::failure::Failure;
 use crate::files;
 use crate::otlp;
@@ -84,6 +86,17 @@ pub(crate) enum LogFormat {
     Auto,
     Human,
     Json,
+}
+
+impl LogFormat {
+    /// As the file and the command line say it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Human => "human",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// Who set a value, weakest first.
@@ -199,75 +212,24 @@ impl Config {
         Ok(config)
     }
 
-    fn take_args(&mut self, args: ConfigArgs, origin: impl Fn(&str) -> Origin) {
-        self.set(
-            "dataDir",
-            origin("data_dir"),
-            args.data_dir,
-            |config, value| config.data_dir = value,
-        );
-        self.set("listen", origin("listen"), args.listen, |config, value| {
-            config.listen = value
-        });
-        self.set("events", origin("events"), args.events, |config, value| {
-            config.events = value
-        });
-        self.set(
-            "eventsRequireIdentity",
-            origin("events_require_identity"),
-            args.events_require_identity,
-            |config, value| config.events_require_identity = value,
-        );
-        self.set(
-            "eventsClientCAFile",
-            origin("events_client_ca"),
-            args.events_client_ca,
-            |config, value| config.events_client_ca = Some(value),
-        );
-        self.set(
-            "allowRemote",
-            origin("allow_remote"),
-            args.allow_remote,
-            |config, value| config.allow_remote = value,
-        );
-        self.set(
-            "tlsNames",
-            origin("tls_names"),
-            args.tls_names,
-            |config, value| config.tls_names = value,
-        );
-        self.set(
-            "controllers",
-            origin("no_controllers"),
-            args.no_controllers,
-            |config, without| config.controllers = !without,
-        );
-        self.set("logFilter", origin("log"), args.log, |config, value| {
-            config.log_filter = value
-        });
-        self.set(
-            "logFormat",
-            origin("log_format"),
-            args.log_format,
-            |config, value| config.log_format = value,
-        );
-        self.set_otlp_endpoint(origin("otlp_endpoint"), args.otlp_endpoint);
+    fn take_args(&mut self, mut args: ConfigArgs, origin: impl Fn(&str) -> Origin) {
+        let endpoint = args.otlp_endpoint.take();
+        args.otlp_endpoint = self.heeded_endpoint(origin("otlp_endpoint"), endpoint);
+        self.put_args(args, origin);
     }
 
     /// OpenTelemetry takes an empty variable for none. The variable is there for every program of a machine or a pod, and so
     /// is no wish that this one must fulfil; a flag or a file is.
-    fn set_otlp_endpoint(&mut self, origin: Origin, endpoint: Option<String>) {
-        let mut endpoint = endpoint.filter(|endpoint| !endpoint.is_empty());
+    fn heeded_endpoint(&mut self, origin: Origin, endpoint: Option<String>) -> Option<String> {
+        let endpoint = endpoint.filter(|endpoint| !endpoint.is_empty())?;
         if origin == Origin::Environment
-            && let Some(Err(reason)) = endpoint.as_deref().map(otlp::check)
+            && let Err(reason) = otlp::check(&endpoint)
         {
             let warning = format!("OTEL_EXPORTER_OTLP_ENDPOINT is ignored: {reason}");
             self.warnings.push(warning);
-            endpoint = None;
+            return None;
         }
-        self.set("telemetry", origin, endpoint, |config, value| {
-            config.otlp_endpoint = Some(value)
-        });
+        Some(endpoint)
     }
 
     fn set<T>(
@@ -304,106 +266,11 @@ impl Config {
 
     /// Every key with its value, as YAML a file can hold, and who set it.
     pub(crate) fn print(&self) -> String {
-        let log_format = match self.log_format {
-            LogFormat::Auto => "auto",
-            LogFormat::Human => "human",
-            LogFormat::Json => "json",
+        let line = |key: &ConfigKey| {
+            let (name, value) = (key.name, (key.show)(self));
+            format!("{name}: {value}  # {}\n", self.origin(name).describe())
         };
-        let missing_version = match self.osb.missing_version {
-            MissingVersion::BadRequest => "400",
-            MissingVersion::PreconditionFailed => "412",
-            MissingVersion::Accept => "accept",
-        };
-        let deleted_poll = match self.osb.deleted_poll {
-            DeletedPoll::Succeeded => "succeeded",
-            DeletedPoll::Gone => "gone",
-        };
-        let values = [
-            ("dataDir", quote(&self.data_dir.display().to_string())),
-            ("listen", quote(&self.listen.to_string())),
-            ("events", quote(&self.events.to_string())),
-            (
-                "eventsRequireIdentity",
-                self.events_require_identity.to_string(),
-            ),
-            (
-                "eventsClientCAFile",
-                (self.events_client_ca.as_ref()).map_or_else(
-                    || "null".to_owned(),
-                    |path| quote(&path.display().to_string()),
-                ),
-            ),
-            ("egressAllow", prefixes(&self.egress.allow)),
-            ("egressDeny", prefixes(&self.egress.deny)),
-            (
-                "brokerClasses",
-                serde_json::json!(self.broker_classes.names()).to_string(),
-            ),
-            (
-                "retentionHours",
-                (self.retention.age_max.as_secs() / 3600).to_string(),
-            ),
-            (
-                "retentionGibibytes",
-                (self.retention.bytes_max >> 30).to_string(),
-            ),
-            (
-                "eventsReserveMebibytes",
-                match self.reserve {
-                    Reserve::Usual => or_null(None),
-                    Reserve::Bytes(bytes) => or_null(Some(bytes >> 20)),
-                },
-            ),
-            (
-                "backlogMebibytes",
-                or_null(self.quota.bytes_max.map(|bytes| bytes >> 20)),
-            ),
-            (
-                "backlogHours",
-                or_null(self.quota.age_max.map(|age| age.as_secs() / 3600)),
-            ),
-            ("allowRemote", self.allow_remote.to_string()),
-            ("tlsNames", serde_json::json!(self.tls_names).to_string()),
-            ("controllers", self.controllers.to_string()),
-            ("logFilter", quote(&self.log_filter)),
-            ("logFormat", log_format.to_owned()),
-            (
-                "shutdownGraceSeconds",
-                self.shutdown_grace.as_secs().to_string(),
-            ),
-            (
-                "telemetry",
-                serde_json::json!({"otlpEndpoint": self.otlp_endpoint}).to_string(),
-            ),
-            ("osbNamespace", quote(&self.osb.namespace)),
-            ("osbMissingVersion", quote(missing_version)),
-            ("osbDeletedPoll", deleted_poll.to_owned()),
-            (
-                "osbSyncWaitSeconds",
-                self.osb.sync_wait.as_secs().to_string(),
-            ),
-            (
-                "osbFastWaitSeconds",
-                self.osb.fast_wait.as_secs().to_string(),
-            ),
-            (
-                "osbInitialCatalogWaitSeconds",
-                self.osb.initial_catalog_wait.as_secs().to_string(),
-            ),
-            (
-                "osbAwaitingCatalogMax",
-                self.osb.awaiting_catalog_max.to_string(),
-            ),
-            ("osbCatalogMapping", self.catalog.mode.to_string()),
-            (
-                "osbProvisionOnlyOnce",
-                self.catalog.provision_only_once.to_string(),
-            ),
-        ];
-        values
-            .iter()
-            .map(|(key, value)| format!("{key}: {value}  # {}\n", self.origin(key).describe()))
-            .collect()
+        KEYS.iter().map(line).collect()
     }
 
     fn origin(&self, key: &str) -> Origin {
@@ -428,21 +295,6 @@ impl Origin {
 /// Whether only this machine can reach an address.
 pub(crate) fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
-}
-
-fn prefixes(prefixes: &[Prefix]) -> String {
-    let texts: Vec<String> = prefixes.iter().map(ToString::to_string).collect();
-    serde_json::json!(texts).to_string()
-}
-
-/// A number, or nothing, which a file can say too.
-fn or_null(number: Option<u64>) -> String {
-    number.map_or_else(|| "null".to_owned(), |number| number.to_string())
-}
-
-/// A JSON string is a YAML string whatever is in it.
-fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

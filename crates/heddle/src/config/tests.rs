@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::{Args as _, FromArgMatches as _};
 use heddle_api::offer::Mode;
+use heddle_front::settings::{DeletedPoll, MissingVersion};
 
 use super::*;
 
