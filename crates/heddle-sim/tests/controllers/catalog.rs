@@ -1,7 +1,5 @@
 //! What the catalog promises on a real API server, with the controllers beside it.
 
-#![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
-
 use std::future::Future;
 use std::time::Duration;
 

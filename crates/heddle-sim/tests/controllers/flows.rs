@@ -1,7 +1,5 @@
 //! What the controllers promise about flows, on simulated time and the real API server.
 
-#![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
-
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,8 +2,6 @@
 //!
 //! Here the test is the OSB front: it writes what the front would have written, and reads what the front would have read.
 
-#![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
-
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! What the controllers promise about routes, with a mesh whose table is held back by the test.
 
-#![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
-
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

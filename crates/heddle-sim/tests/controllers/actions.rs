@@ -3,8 +3,6 @@
 //!
 //! Here the test is the OSB front and the registry: it writes what they would have written.
 
-#![expect(clippy::unwrap_used, reason = "a test says what failed by failing")]
-
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
