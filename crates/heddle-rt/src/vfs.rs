@@ -5,8 +5,10 @@
 //! after [`Vfs::sync_dir`]. [`MemoryVfs`] takes everything else away at the worst moment.
 //! All calls block; they belong on threads of their own, not on async workers.
 
+mod crash;
 mod disk;
 mod memory;
+mod twisted;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -16,8 +18,10 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+pub use crash::Crash;
 pub use disk::DiskVfs;
 pub use memory::{Fault, MemoryVfs, PowerLoss};
+pub use twisted::{FileTwist, TwistedVfs};
 
 /// How a file is opened. Files are always opened for reading and writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,6 @@
 //! Meshes that are wrong on purpose.
 
-use std::io;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -12,7 +10,7 @@ use heddle_mesh::log::{
     AppendRefused, Batch, Draft, Journal, Log, LogFuture, Lookup, Offset, Room, SegmentInfo,
     Unavailable,
 };
-use heddle_rt::vfs::{Lock, Open, Space, Vfs, VfsFile};
+use heddle_rt::vfs::{TwistedVfs, Vfs};
 use heddle_store::Health;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -34,7 +32,7 @@ pub enum Planted {
 impl Planted {
     pub(super) fn disk(self, disk: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         match self {
-            Self::LazySync => Arc::new(Lazy(disk)),
+            Self::LazySync => Arc::new(TwistedVfs::lazy(disk, 0)),
             Self::Nothing | Self::HastyJournal | Self::LossyJournal | Self::HastyReader => disk,
         }
     }
@@ -58,76 +56,6 @@ impl Planted {
             }),
             Self::Nothing | Self::LazySync => log,
         }
-    }
-}
-
-#[derive(Debug)]
-struct Lazy(Arc<dyn Vfs>);
-
-#[derive(Debug)]
-struct LazyFile(Arc<dyn VfsFile>);
-
-impl Vfs for Lazy {
-    fn open(&self, path: &Path, options: Open) -> io::Result<Arc<dyn VfsFile>> {
-        Ok(Arc::new(LazyFile(self.0.open(path, options)?)))
-    }
-
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.0.create_dir_all(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.0.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.0.list(dir)
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.0.exists(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.0.sync_dir(dir)
-    }
-
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.0.space(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Lock> {
-        self.0.lock(path)
-    }
-}
-
-impl VfsFile for LazyFile {
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read_at(offset, out)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_at(offset, bytes)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn evict(&self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -28,14 +28,6 @@ const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 const CLOCK_ERROR_MAX: SignedDuration = SignedDuration::from_hours(10);
 /// How many looks in a row fail when they do for a while.
 const BLIND_LOOKS_MAX: u64 = 25;
-/// What a read may fail with that says nothing about what should have been read.
-const READ_FAULTS: [Fault; 5] = [
-    Fault::Emfile,
-    Fault::Enfile,
-    Fault::Enomem,
-    Fault::Eio,
-    Fault::Eintr,
-];
 
 pub(super) struct World {
     pub(super) chance: Chance,
@@ -169,7 +161,7 @@ impl World {
             0 => 1,
             _ => 1 + self.chance.below(BLIND_LOOKS_MAX),
         };
-        let fault = READ_FAULTS[self.chance.below(READ_FAULTS.len() as u64) as usize];
+        let fault = Fault::OF_READS[self.chance.below(Fault::OF_READS.len() as u64) as usize];
         self.disk.fail_looks(first..first + width, fault);
         self.book.lock().figures.faults += 1;
     }

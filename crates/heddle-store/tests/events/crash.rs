@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use heddle_rt::MemoryVfs;
-use heddle_rt::vfs::PowerLoss;
+use heddle_rt::vfs::{Crash, PowerLoss, TwistedVfs};
 use heddle_store::OpenError;
 use heddle_store::events::EventLog;
 
 use crate::story::{Promises, Step, steps};
 use crate::support::*;
-use crate::twist::{Twist, TwistedVfs};
 
 type Opener = fn(&MemoryVfs) -> Result<EventLog, OpenError>;
 
@@ -17,31 +16,6 @@ type Opener = fn(&MemoryVfs) -> Result<EventLog, OpenError>;
 const SEEDS: u64 = 4;
 const WORKLOADS: u64 = 7;
 const STEPS: usize = 14;
-
-/// What is left after a crash: everything written, or what power loss leaves.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    Kill,
-    PowerLoss(PowerLoss),
-}
-
-impl End {
-    fn of(self, vfs: &MemoryVfs) -> MemoryVfs {
-        match self {
-            Self::Kill => vfs.kill(),
-            Self::PowerLoss(how) => vfs.power_loss(how),
-        }
-    }
-
-    fn all(salt: u64) -> impl Iterator<Item = Self> {
-        let arbitrary = (0..SEEDS).map(move |seed| PowerLoss::Arbitrary {
-            seed: salt * SEEDS + seed,
-        });
-        [Self::Kill, Self::PowerLoss(PowerLoss::LoseUnsynced)]
-            .into_iter()
-            .chain(arbitrary.map(Self::PowerLoss))
-    }
-}
 
 /// Tells a story in two parts, with a clean restart between them and the world ending at `operation`.
 async fn until(operation: u64, story: &[Step], open: Opener) -> (MemoryVfs, Promises) {
@@ -72,10 +46,10 @@ async fn sweep(seed: u64, open: Opener) -> Result<u64, String> {
     let mut judged = 0;
     for operation in 1..=operations(&story).await + 1 {
         let (vfs, promises) = until(operation, &story, open).await;
-        for end in End::all(operation) {
+        for end in Crash::all(operation, SEEDS) {
             let context =
                 |error: String| format!("seed {seed}, operation {operation}, {end:?}: {error}");
-            let after = end.of(&vfs);
+            let after = vfs.crash(end);
             let log = open(&after).map_err(|error| context(format!("{error}: {error:?}")))?;
             promises.judge(&log).map_err(context)?;
             // What is acknowledged after the crash is as safe as what was before it.
@@ -129,10 +103,8 @@ async fn recovery_may_be_broken_off_at_every_operation_and_begun_again() {
 }
 
 fn open_lied_to(vfs: &MemoryVfs) -> Result<EventLog, OpenError> {
-    EventLog::open(options_on(Arc::new(TwistedVfs {
-        inner: vfs.shared(),
-        twist: Arc::new(Twist::LazySync),
-    })))
+    // The first two syncs through each handle are those that make a segment.
+    EventLog::open(options_on(Arc::new(TwistedVfs::lazy(vfs.shared(), 2))))
 }
 
 #[tokio::test]

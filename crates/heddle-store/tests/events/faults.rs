@@ -9,7 +9,7 @@ use heddle_store::events::{AppendError, EventLog, SegmentInfo, Slot};
 
 use crate::story::{Promises, Step, steps};
 use crate::support::*;
-use crate::twist::{Twist, TwistedVfs};
+use crate::twist::{Twist, twisted};
 
 /// Only appends, so that every refusal is one of an append.
 fn story(seed: u64) -> Vec<Step> {
@@ -31,6 +31,21 @@ async fn with_fault(
     if let Some(log) = &log {
         promises.tell(log, story).await;
     }
+    (vfs, promises, log)
+}
+
+/// The same with a log in any case: what could not be opened is opened after a restart.
+async fn recovered(
+    operation: u64,
+    fault: Fault,
+    story: &[Step],
+) -> (MemoryVfs, Promises, EventLog) {
+    let (vfs, promises, log) = with_fault(operation, fault, story).await;
+    if let Some(log) = log {
+        return (vfs, promises, log);
+    }
+    let vfs = vfs.kill();
+    let log = open(&vfs);
     (vfs, promises, log)
 }
 
@@ -61,20 +76,14 @@ async fn nothing_is_acknowledged_after(fault: Fault) {
                     let refused = one(&log, "later").await.unwrap_err();
                     assert!(matches!(refused, AppendError::Poisoned(_)), "{context}");
                 }
-                promises
-                    .judge(&log)
-                    .unwrap_or_else(|error| panic!("{context}, serving: {error}"));
+                promises.hold(&log, format_args!("{context}, serving"));
             }
             for seed in 0..3 {
                 let after = vfs.power_loss(PowerLoss::Arbitrary { seed });
-                promises
-                    .judge(&open(&after))
-                    .unwrap_or_else(|error| panic!("{context}, power {seed}: {error}"));
+                promises.hold(&open(&after), format_args!("{context}, power {seed}"));
             }
             let restarted = open(&vfs.kill());
-            promises
-                .judge(&restarted)
-                .unwrap_or_else(|error| panic!("{context}, restarted: {error}"));
+            promises.hold(&restarted, format_args!("{context}, restarted"));
             one(&restarted, "again").await.unwrap();
         }
     }
@@ -88,25 +97,14 @@ async fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
         let story = story(seed);
         for operation in 1..=operations(&story).await {
             let context = format!("seed {seed}, operation {operation}");
-            let (mut vfs, mut promises, log) = with_fault(operation, Fault::Enospc, &story).await;
+            let (vfs, mut promises, log) = recovered(operation, Fault::Enospc, &story).await;
             refused += promises.refused_count;
-            let log = match log {
-                Some(log) => log,
-                None => {
-                    vfs = vfs.kill();
-                    open(&vfs)
-                }
-            };
             promises.append(&log, &[b"there is room".to_vec()]).await;
             assert_eq!(log.health(), Health::Serving, "{context}");
-            promises
-                .judge(&log)
-                .unwrap_or_else(|error| panic!("{context}: {error}"));
+            promises.hold(&log, format_args!("{context}"));
             for seed in 0..3 {
                 let after = vfs.power_loss(PowerLoss::Arbitrary { seed });
-                promises
-                    .judge(&open(&after))
-                    .unwrap_or_else(|error| panic!("{context}, power {seed}: {error}"));
+                promises.hold(&open(&after), format_args!("{context}, power {seed}"));
             }
         }
     }
@@ -121,20 +119,11 @@ async fn running_out_of_something_refuses_for_a_moment_and_breaks_nothing() {
             let story = story(seed);
             for operation in 1..=operations(&story).await {
                 let context = format!("{fault:?}, seed {seed}, operation {operation}");
-                let (mut vfs, mut promises, log) = with_fault(operation, fault, &story).await;
+                let (vfs, mut promises, log) = recovered(operation, fault, &story).await;
                 refused += promises.refused_count;
-                let log = match log {
-                    Some(log) => log,
-                    None => {
-                        vfs = vfs.kill();
-                        open(&vfs)
-                    }
-                };
                 promises.append(&log, &[b"it has passed".to_vec()]).await;
                 assert_eq!(log.health(), Health::Serving, "{context}");
-                promises
-                    .judge(&log)
-                    .unwrap_or_else(|error| panic!("{context}: {error}"));
+                promises.hold(&log, format_args!("{context}"));
                 log.seal();
                 let unsealed = |segment: &SegmentInfo| segment.records > 0 && !segment.sealed;
                 assert!(
@@ -142,9 +131,7 @@ async fn running_out_of_something_refuses_for_a_moment_and_breaks_nothing() {
                     "{context}: not sealed"
                 );
                 let after = vfs.power_loss(PowerLoss::Arbitrary { seed: operation });
-                promises
-                    .judge(&open(&after))
-                    .unwrap_or_else(|error| panic!("{context}, power: {error}"));
+                promises.hold(&open(&after), format_args!("{context}, power"));
             }
         }
         assert!(
@@ -163,13 +150,7 @@ async fn a_record_that_cannot_be_read_this_time_is_neither_damaged_nor_gone() {
     }
     log.close().await;
     let vfs = vfs.kill();
-    for fault in [
-        Fault::Emfile,
-        Fault::Enfile,
-        Fault::Enomem,
-        Fault::Eio,
-        Fault::Eintr,
-    ] {
+    for fault in Fault::OF_READS {
         let log = open(&vfs);
         let whole = vfs.looks();
         for offset in 1..log.committed() {
@@ -201,13 +182,7 @@ async fn a_log_that_cannot_be_read_is_not_opened_and_loses_nothing() {
         looks
     };
     let mut refused = 0;
-    for fault in [
-        Fault::Emfile,
-        Fault::Enfile,
-        Fault::Enomem,
-        Fault::Eio,
-        Fault::Eintr,
-    ] {
+    for fault in Fault::OF_READS {
         for look in 1..=looks {
             let context = format!("{fault:?}, look {look}");
             let blind = vfs.kill();
@@ -215,15 +190,11 @@ async fn a_log_that_cannot_be_read_is_not_opened_and_loses_nothing() {
             let opened = try_open(&blind);
             blind.fail_looks(0..0, fault);
             if let Ok(log) = opened {
-                promises
-                    .judge(&log)
-                    .unwrap_or_else(|error| panic!("{context}: {error}"));
+                promises.hold(&log, format_args!("{context}"));
                 continue;
             }
             refused += 1;
-            promises
-                .judge(&open(&blind.kill()))
-                .unwrap_or_else(|error| panic!("{context}, again: {error}"));
+            promises.hold(&open(&blind.kill()), format_args!("{context}, again"));
         }
     }
     assert!(refused > 10, "only {refused} were noticed");
@@ -235,16 +206,11 @@ async fn what_was_refused_never_appears_even_when_most_of_it_was_written() {
     let mut refused = 0;
     for number in 1..60 {
         let vfs = MemoryVfs::new();
-        let twisted = || {
-            EventLog::open(options_on(Arc::new(TwistedVfs {
-                inner: vfs.shared(),
-                twist: Arc::new(Twist::ShortWrite {
-                    number,
-                    seen: 0.into(),
-                }),
-            })))
+        let seen = 0.into();
+        let twist = Arc::new(Twist::ShortWrite { number, seen });
+        let Ok(log) = EventLog::open(options_on(twisted(vfs.shared(), twist))) else {
+            continue;
         };
-        let Ok(log) = twisted() else { continue };
         let mut promises = Promises::default();
         for step in &story {
             promises.tell(&log, std::slice::from_ref(step)).await;
@@ -253,9 +219,7 @@ async fn what_was_refused_never_appears_even_when_most_of_it_was_written() {
                 vfs.kill(),
                 vfs.power_loss(PowerLoss::Arbitrary { seed: number }),
             ] {
-                promises
-                    .judge(&open(&after))
-                    .unwrap_or_else(|error| panic!("write {number}: {error}"));
+                promises.hold(&open(&after), format_args!("write {number}"));
             }
         }
         refused += promises.refused_count;

@@ -109,6 +109,13 @@ impl Promises {
         }
     }
 
+    /// Fails the test if a log breaks a promise.
+    pub(crate) fn hold(&self, log: &EventLog, context: impl std::fmt::Display) {
+        if let Err(broken) = self.judge(log) {
+            panic!("{context}: {broken}");
+        }
+    }
+
     /// Compares a log with what was promised. The first broken promise is the error.
     pub(crate) fn judge(&self, log: &EventLog) -> Result<(), String> {
         let found: BTreeMap<u64, Vec<u8>> = all(log)

@@ -8,7 +8,7 @@ use heddle_store::Mode;
 use heddle_store::events::{AppendError, EventLog, Options};
 
 use crate::support::*;
-use crate::twist::{Gate, Twist, TwistedVfs};
+use crate::twist::{Gate, Twist, twisted};
 
 fn threaded(options: Options) -> EventLog {
     let mode = Mode::Thread;
@@ -86,10 +86,7 @@ async fn gated(limit: usize) -> (Arc<Twist>, EventLog, MemoryVfs) {
     drop(log);
     let twist = Arc::new(Twist::Gate(Gate::default()));
     gate(&twist).set(true);
-    let mut options = options_on(Arc::new(TwistedVfs {
-        inner: vfs.shared(),
-        twist: twist.clone(),
-    }));
+    let mut options = options_on(twisted(vfs.shared(), twist.clone()));
     options.limits.pending_bytes_max = limit;
     options.limits.segment_bytes = 1_000_000;
     options.limits.reserve_bytes = 0;

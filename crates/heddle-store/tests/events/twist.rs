@@ -1,18 +1,15 @@
-//! A file system with a twist: it lies about syncing, writes half, or waits for a word.
+//! A file system with a twist: it writes half, or waits for a word.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use heddle_rt::vfs::{Lock, Open, Space, Vfs, VfsFile};
+use heddle_rt::vfs::{FileTwist, TwistedVfs, Vfs, VfsFile};
 use parking_lot::{Condvar, Mutex};
 
 /// What is different.
 #[derive(Debug)]
 pub(crate) enum Twist {
-    /// Only the first two syncs through each handle are done: those that make a segment.
-    LazySync,
     /// The write with this number is broken off in the middle, for want of room.
     ShortWrite { number: u64, seen: AtomicU64 },
     /// Syncs wait until the gate is opened.
@@ -68,85 +65,27 @@ impl Gate {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct TwistedVfs {
-    pub(crate) inner: Arc<dyn Vfs>,
-    pub(crate) twist: Arc<Twist>,
+/// The file system with this twist, one for all its files.
+pub(crate) fn twisted(inner: Arc<dyn Vfs>, twist: Arc<Twist>) -> Arc<dyn Vfs> {
+    Arc::new(TwistedVfs::new(inner, move || twist.clone()))
 }
 
-#[derive(Debug)]
-struct TwistedFile {
-    inner: Arc<dyn VfsFile>,
-    twist: Arc<Twist>,
-    syncs: AtomicU64,
-}
-
-impl Vfs for TwistedVfs {
-    fn open(&self, path: &Path, options: Open) -> io::Result<Arc<dyn VfsFile>> {
-        Ok(Arc::new(TwistedFile {
-            inner: self.inner.open(path, options)?,
-            twist: self.twist.clone(),
-            syncs: 0.into(),
-        }))
-    }
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.inner.create_dir_all(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.inner.remove(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.inner.list(dir)
-    }
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.inner.exists(path)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.inner.sync_dir(dir)
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.inner.space(path)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Lock> {
-        self.inner.lock(path)
-    }
-}
-
-impl VfsFile for TwistedFile {
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.inner.read_at(offset, out)
-    }
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        if let Twist::ShortWrite { number, seen } = &*self.twist
+impl FileTwist for Twist {
+    fn write_at(&self, file: &dyn VfsFile, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if let Self::ShortWrite { number, seen } = self
             && seen.fetch_add(1, Ordering::Relaxed) + 1 == *number
         {
             // All but the last byte: whole records and a torn one.
-            self.inner
-                .write_at(offset, &bytes[..bytes.len().saturating_sub(1)])?;
+            file.write_at(offset, &bytes[..bytes.len().saturating_sub(1)])?;
             return Err(io::ErrorKind::StorageFull.into());
         }
-        self.inner.write_at(offset, bytes)
+        file.write_at(offset, bytes)
     }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.inner.set_len(len)
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-    fn sync(&self) -> io::Result<()> {
-        match &*self.twist {
-            Twist::LazySync if self.syncs.fetch_add(1, Ordering::Relaxed) > 1 => Ok(()),
-            Twist::Gate(gate) => {
-                gate.pass();
-                self.inner.sync()
-            }
-            _ => self.inner.sync(),
+
+    fn sync(&self, file: &dyn VfsFile) -> io::Result<()> {
+        if let Self::Gate(gate) = self {
+            gate.pass();
         }
-    }
-    fn evict(&self) -> io::Result<()> {
-        self.inner.evict()
+        file.sync()
     }
 }

@@ -1,7 +1,7 @@
 //! The world ends at every operation, in every way; what was acknowledged is there.
 
 use heddle_rt::MemoryVfs;
-use heddle_rt::vfs::PowerLoss;
+use heddle_rt::vfs::{Crash, PowerLoss};
 
 use crate::planted::Opener;
 use crate::script::{Reference, STORY, snapshot, tell};
@@ -9,31 +9,6 @@ use crate::support::*;
 
 /// How often unsynced writes are dropped, torn and reordered at random, for each operation.
 const SEEDS: u64 = 6;
-
-/// What is left after a crash: everything written, or what power loss leaves.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    Kill,
-    PowerLoss(PowerLoss),
-}
-
-impl End {
-    fn of(self, vfs: &MemoryVfs) -> MemoryVfs {
-        match self {
-            Self::Kill => vfs.kill(),
-            Self::PowerLoss(how) => vfs.power_loss(how),
-        }
-    }
-
-    fn all(salt: u64) -> impl Iterator<Item = Self> {
-        let arbitrary = (0..SEEDS).map(move |seed| PowerLoss::Arbitrary {
-            seed: salt * SEEDS + seed,
-        });
-        [Self::Kill, Self::PowerLoss(PowerLoss::LoseUnsynced)]
-            .into_iter()
-            .chain(arbitrary.map(Self::PowerLoss))
-    }
-}
 
 /// Tells the story with the world ending at `operation`. Returns the commits acknowledged.
 async fn until(operation: u64, open: Opener) -> (MemoryVfs, usize) {
@@ -56,9 +31,9 @@ pub(crate) async fn sweep(open: Opener) -> Result<u64, String> {
     let mut judged = 0;
     for operation in 1..=reference.operations + 1 {
         let (vfs, acknowledged) = until(operation, open).await;
-        for end in End::all(operation) {
+        for end in Crash::all(operation, SEEDS) {
             let context = |error: String| format!("operation {operation}, {end:?}: {error}");
-            let after = end.of(&vfs);
+            let after = vfs.crash(end);
             let store = open(&after).map_err(|error| context(format!("{error}: {error:?}")))?;
             reference
                 .judge(&store, acknowledged)
@@ -118,12 +93,12 @@ async fn recovery_may_crash_as_often_as_it_likes() {
             let opened = try_open(&again).is_ok();
             crashed_recoveries += u32::from(!opened);
             for end in [
-                End::Kill,
-                End::PowerLoss(PowerLoss::Arbitrary {
+                Crash::Kill,
+                Crash::PowerLoss(PowerLoss::Arbitrary {
                     seed: recovery_operation,
                 }),
             ] {
-                let store = open(&end.of(&again));
+                let store = open(&again.crash(end));
                 let judged = reference.judge(&store, acknowledged).await;
                 assert!(
                     judged.is_ok(),

@@ -1,11 +1,10 @@
 //! Bugs planted on purpose: the sweep that finds nothing in the store has to find these.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use heddle_rt::MemoryVfs;
-use heddle_rt::vfs::{Lock, Open, Space, Vfs, VfsFile};
+use heddle_rt::vfs::{TwistedVfs, Vfs as _};
 use heddle_store::engine::{Batch, Engine, EngineError, Image, LoadError, RedbEngine};
 use heddle_store::{Check, OpenError, Options, Store};
 
@@ -59,81 +58,10 @@ fn open_eager(vfs: &MemoryVfs) -> Result<Store, OpenError> {
     )
 }
 
-/// Says that bytes are safe after the first sync of each file, and does nothing.
-#[derive(Debug)]
-struct LyingVfs(Arc<dyn Vfs>);
-
-#[derive(Debug)]
-struct LyingFile {
-    inner: Arc<dyn VfsFile>,
-    synced: std::sync::atomic::AtomicU32,
-}
-
-impl Vfs for LyingVfs {
-    fn open(&self, path: &Path, options: Open) -> io::Result<Arc<dyn VfsFile>> {
-        let inner = self.0.open(path, options)?;
-        Ok(Arc::new(LyingFile {
-            inner,
-            synced: 0.into(),
-        }))
-    }
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.0.create_dir_all(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.0.remove(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.0.list(dir)
-    }
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.0.exists(path)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.0.sync_dir(dir)
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        self.0.space(path)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Lock> {
-        self.0.lock(path)
-    }
-}
-
-impl VfsFile for LyingFile {
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.inner.read_at(offset, out)
-    }
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.inner.write_at(offset, bytes)
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.inner.set_len(len)
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-    fn sync(&self) -> io::Result<()> {
-        // The making of the file is honest, so that the lie is about acknowledged commits.
-        match self
-            .synced
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed)
-        {
-            0..8 => self.inner.sync(),
-            _ => Ok(()),
-        }
-    }
-    fn evict(&self) -> io::Result<()> {
-        self.inner.evict()
-    }
-}
-
 fn open_lied_to(vfs: &MemoryVfs) -> Result<Store, OpenError> {
     Store::open(Options {
-        vfs: Arc::new(LyingVfs(vfs.shared())),
+        // The making of the file is honest, so that the lie is about acknowledged commits.
+        vfs: Arc::new(TwistedVfs::lazy(vfs.shared(), 8)),
         ..options(vfs)
     })
 }

@@ -7,6 +7,14 @@ use heddle_store::{ChangeKind, Expired, Limits, Options, Store};
 
 use crate::support::*;
 
+fn open_within(vfs: &MemoryVfs, limits: Limits) -> Store {
+    Store::open(Options {
+        limits,
+        ..options(vfs)
+    })
+    .expect("the store opens")
+}
+
 #[tokio::test]
 async fn a_watch_tells_every_change_of_its_resource_once_with_what_was_before() {
     let store = open(&MemoryVfs::new());
@@ -91,11 +99,7 @@ async fn the_future_and_the_forgotten_are_told_apart() {
         tombstones_max: 1,
         ..Limits::default()
     };
-    let store = Store::open(Options {
-        limits,
-        ..options(&vfs)
-    })
-    .unwrap();
+    let store = open_within(&vfs, limits);
     let written = store
         .commit(vec![create("a", "1"), create("b", "1")])
         .await
@@ -109,11 +113,7 @@ async fn the_future_and_the_forgotten_are_told_apart() {
         Expired::Future { latest: version(4) }
     );
     store.close().await;
-    let store = Store::open(Options {
-        limits,
-        ..options(&vfs)
-    })
-    .unwrap();
+    let store = open_within(&vfs, limits);
     assert_eq!(
         store.watch("things", version(2)).unwrap_err(),
         Expired::TooOld { oldest: version(3) }
@@ -178,11 +178,7 @@ async fn a_slow_watch_falls_off_the_history_and_can_come_back() {
         history_bytes_max: 4096,
         ..Limits::default()
     };
-    let store = Store::open(Options {
-        limits,
-        ..options(&vfs)
-    })
-    .unwrap();
+    let store = open_within(&vfs, limits);
     let mut slow = store.watch("things", version(0)).unwrap();
     let mut object = one(&store, create("a", "1")).await.unwrap();
     one(&store, create("b", "1")).await.unwrap();
@@ -207,11 +203,7 @@ async fn the_oldest_change_of_all_goes_first() {
         history_bytes_max: 2000,
         ..Limits::default()
     };
-    let store = Store::open(Options {
-        limits,
-        ..options(&vfs)
-    })
-    .unwrap();
+    let store = open_within(&vfs, limits);
     let mut quiet = store.watch("quiet", version(0)).unwrap();
     one(&store, create("quiet/x", "1")).await.unwrap();
     for n in 0..10 {
@@ -263,11 +255,7 @@ async fn more_deletions_at_once_than_are_remembered_expire_the_watches_before_th
         tombstones_max: 2,
         ..Limits::default()
     };
-    let store = Store::open(Options {
-        limits,
-        ..options(&vfs)
-    })
-    .unwrap();
+    let store = open_within(&vfs, limits);
     let written = store
         .commit((0..5).map(|n| create(&format!("o{n}"), "1")).collect())
         .await
