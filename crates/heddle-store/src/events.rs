@@ -52,7 +52,7 @@ pub use export::Export;
 pub use limits::Limits;
 pub use stats::EventStats;
 
-use crate::{Health, Mode, OpenError};
+use crate::{Health, Mode, OpenError, lock_dir, open_error};
 use appending::Promise;
 use cache::Cache;
 use format::{Head, PAYLOAD_BYTES_MAX};
@@ -62,7 +62,6 @@ use shared::{Segments, Shared};
 use stats::Counters;
 use writer::Writer;
 
-const LOCK: &str = "lock";
 const SEGMENT_SUFFIX: &str = ".log";
 
 /// Positions in a buffer are 32 bits long.
@@ -226,17 +225,8 @@ impl EventLog {
         } = options;
         limits.record_bytes_max = limits.record_bytes_max.min(PAYLOAD_BYTES_MAX);
         limits.pending_bytes_max = limits.pending_bytes_max.min(PENDING_BYTES_MAX);
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |source| OpenError::Io { path, source }
-        };
-        vfs.create_dir_all(&dir).map_err(io(&dir))?;
-        let lock = match vfs.lock(&dir.join(LOCK)) {
-            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
-                return Err(OpenError::Busy { dir });
-            }
-            other => other.map_err(io(&dir))?,
-        };
+        vfs.create_dir_all(&dir).map_err(open_error(&dir))?;
+        let lock = lock_dir(vfs.as_ref(), &dir)?;
         let found = recovery::recover(&vfs, &dir, &limits, known, fresh_mark(&clock, &dir))?;
         let mark = found.manifest.mark;
         let pending = Pending::new(mark, found.next, found.chain, found.last_at);
@@ -293,7 +283,7 @@ impl EventLog {
                     .and_then(|()| {
                         tasks.spawn_thread("log-writer", OnError::EndProcess, || writer.run())
                     })
-                    .map_err(io(&shared.dir))?;
+                    .map_err(open_error(&shared.dir))?;
                 Door::Thread(Mutex::new(Some(chores)))
             }
         };
