@@ -117,13 +117,7 @@ pub(crate) async fn collection(
     bytes: &[u8],
 ) -> Result<Response<Body>> {
     let options = options(call, bytes)?;
-    let params = &call.params;
-    let filter = Filter::parse(
-        &call.resource,
-        call.namespace.as_deref(),
-        &params.label_selector,
-        &params.field_selector,
-    )?;
+    let filter = Filter::of(call)?;
     let resource = inner
         .registry
         .by_storage(&call.resource.storage)
@@ -154,6 +148,27 @@ pub(crate) async fn collection(
     Ok(bytes_response(StatusCode::OK, bytes))
 }
 
+/// The write that deletes an object as it is now, or marks it while finalizers hold it. `None` if there is nothing to do.
+pub(crate) fn removal(
+    inner: &Inner,
+    resource: &Resource,
+    live: &Object,
+    propagation: Propagation,
+) -> Option<Write> {
+    let next = next_state(resource, live, propagation, inner.clock.now())?;
+    let draft = object::draft(&next);
+    let op = if strategy::is_released(resource, &next) {
+        Op::Remove(draft)
+    } else {
+        Op::Put(draft)
+    };
+    Some(Write {
+        key: live.key.clone(),
+        expect: Expect::Version(live.version),
+        op,
+    })
+}
+
 /// Deletes these objects in chunks of one commit each; whatever changed meanwhile is dealt with singly.
 pub(crate) async fn many(
     inner: &Inner,
@@ -165,20 +180,7 @@ pub(crate) async fn many(
     for chunk in objects.chunks(CHUNK) {
         let batch: Vec<Write> = chunk
             .iter()
-            .filter_map(|live| {
-                let next = next_state(resource, live, options.propagation, inner.clock.now())?;
-                let draft = object::draft(&next);
-                let op = if strategy::is_released(resource, &next) {
-                    Op::Remove(draft)
-                } else {
-                    Op::Put(draft)
-                };
-                Some(Write {
-                    key: live.key.clone(),
-                    expect: Expect::Version(live.version),
-                    op,
-                })
-            })
+            .filter_map(|live| removal(inner, resource, live, options.propagation))
             .collect();
         if batch.is_empty() {
             continue;

@@ -38,12 +38,7 @@ pub(crate) fn list(inner: &Inner, call: &Call) -> Result<Response<Body>> {
     let form = negotiate::form(&call.parts.headers)?;
     let params = &call.params;
     let include = include_object(call)?;
-    let filter = Filter::parse(
-        &call.resource,
-        call.namespace.as_deref(),
-        &params.label_selector,
-        &params.field_selector,
-    )?;
+    let filter = Filter::of(call)?;
     let scope = format!(
         "{}|{}|{}|{}",
         call.resource.qualified(),

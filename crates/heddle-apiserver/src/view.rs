@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use crate::negotiate::Form;
 use crate::object;
 use crate::registry::{BuiltIn, Nature, Resource};
+use crate::request::Params;
 use crate::select::{FieldOp, FieldSelector, LabelSelector};
+use crate::serve::Call;
 use crate::table::IncludeObject;
 use crate::{events, status};
 
@@ -24,6 +26,17 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// What a call asks for.
+    pub(crate) fn of(call: &Call) -> status::Result<Self> {
+        let Params {
+            label_selector,
+            field_selector,
+            ..
+        } = &call.params;
+        let namespace = call.namespace.as_deref();
+        Self::parse(&call.resource, namespace, label_selector, field_selector)
+    }
+
     pub(crate) fn parse(
         resource: &Resource,
         namespace: Option<&str>,

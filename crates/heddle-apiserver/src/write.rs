@@ -33,19 +33,24 @@ struct Changed {
     warnings: Vec<String>,
 }
 
+/// A whole object as it was sent, of the kind and in the namespace that the call names.
+fn decode_whole(call: &Call, bytes: &[u8]) -> Result<body::Decoded> {
+    let mut sent = body::decode(bytes, negotiate::encoding(&call.parts.headers)?)?;
+    strategy::claim(&call.resource, &mut sent.value)?;
+    settle_namespace(call, &mut sent.value)?;
+    Ok(sent)
+}
+
 pub(crate) async fn create(
     inner: &Arc<Inner>,
     call: &Call,
     bytes: &[u8],
 ) -> Result<Response<Body>> {
-    let decoded = body::decode(bytes, negotiate::encoding(&call.parts.headers)?)?;
-    let mut object = decoded.value;
-    strategy::claim(&call.resource, &mut object)?;
-    settle_namespace(call, &mut object)?;
+    let mut sent = decode_whole(call, bytes)?;
     let ctx = context(inner, call);
     let served = served_context(inner, call);
-    let warnings = strategy::prune(&served, &mut object, &decoded.duplicates)?;
-    let object = events::to_stored(&call.resource, object);
+    let warnings = strategy::prune(&served, &mut sent.value, &sent.duplicates)?;
+    let object = events::to_stored(&call.resource, sent.value);
     let response = insert(inner, call, &ctx, object, Ownership::Track).await?;
     Ok(warn(response, &warnings))
 }
@@ -98,16 +103,11 @@ pub(crate) async fn replace(
     call: &Call,
     bytes: &[u8],
 ) -> Result<Response<Body>> {
-    let decoded = body::decode(bytes, negotiate::encoding(&call.parts.headers)?)?;
-    let mut object = decoded.value;
-    strategy::claim(&call.resource, &mut object)?;
-    settle_namespace(call, &mut object)?;
-    guard_name(call, &object)?;
-    let warnings = strategy::prune(
-        &served_context(inner, call),
-        &mut object,
-        &decoded.duplicates,
-    )?;
+    let mut sent = decode_whole(call, bytes)?;
+    guard_name(call, &sent.value)?;
+    let served = served_context(inner, call);
+    let warnings = strategy::prune(&served, &mut sent.value, &sent.duplicates)?;
+    let object = sent.value;
     let blind = meta_str(&object, "resourceVersion").is_empty();
     let change = |_: &Value| {
         if blind && !call.resource.allows_blind_update() {

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use heddle_store::{CommitError, Expect, Key, Object, Op, Write};
+use heddle_store::{CommitError, Key, Object, Write};
 use serde_json::{Value, json};
 
-use crate::delete::{FOREGROUND, ORPHAN, Propagation, next_state};
+use crate::Inner;
+use crate::delete::{FOREGROUND, ORPHAN, Propagation, removal};
 use crate::object::{self, meta_mut, owner_references};
 use crate::registry::Resource;
 use crate::write::commit_change;
-use crate::{Inner, strategy};
 
 const CHUNK: usize = 256;
 
@@ -159,26 +159,6 @@ fn owner(inner: &Inner, resource: &Resource, dependent: &Object, reference: &Val
 
 fn is_deleting_with(owner: &Object, finalizer: &str) -> bool {
     owner.facts.deleting && object::finalizers(&object::parse(owner)).contains(&finalizer)
-}
-
-fn removal(
-    inner: &Inner,
-    resource: &Resource,
-    live: &Object,
-    propagation: Propagation,
-) -> Option<Write> {
-    let next = next_state(resource, live, propagation, inner.clock.now())?;
-    let draft = object::draft(&next);
-    let op = if strategy::is_released(resource, &next) {
-        Op::Remove(draft)
-    } else {
-        Op::Put(draft)
-    };
-    Some(Write {
-        key: live.key.clone(),
-        expect: Expect::Version(live.version),
-        op,
-    })
 }
 
 /// One commit for all; if any of them changed meanwhile, each is looked at again rather than deleted regardless.

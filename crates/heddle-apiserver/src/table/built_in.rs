@@ -29,18 +29,11 @@ const fn column(
     }
 }
 
-const fn wide(
-    name: &'static str,
-    type_name: &'static str,
-    description: &'static str,
-    render: Render,
-) -> Column {
+/// The same, only in wide output.
+const fn wide(column: Column) -> Column {
     Column {
-        name,
-        type_name,
-        description,
         priority: 1,
-        render,
+        ..column
     }
 }
 
@@ -113,27 +106,32 @@ static EVENT: [Column; 10] = [
         event_reason,
     ),
     column("Object", "string", "What the event is about.", event_object),
-    wide(
+    wide(column(
         "Subobject",
         "string",
         "The part of the object the event is about.",
         event_subobject,
-    ),
-    wide("Source", "string", "Who emitted the event.", event_source),
+    )),
+    wide(column(
+        "Source",
+        "string",
+        "Who emitted the event.",
+        event_source,
+    )),
     column("Message", "string", "What happened.", event_message),
-    wide(
+    wide(column(
         "First Seen",
         "string",
         "When the event was first seen.",
         event_first_seen,
-    ),
-    wide(
+    )),
+    wide(column(
         "Count",
         "string",
         "How often the event was seen.",
         event_count,
-    ),
-    wide("Name", "string", NAME, name),
+    )),
+    wide(NAME_COLUMN),
 ];
 
 pub(super) fn columns(kind: &str) -> &'static [Column] {
