@@ -175,10 +175,7 @@ impl Lister {
         } else {
             ""
         };
-        let mut ask = RegistryRequest::get(address.clone(), scope);
-        ask.bytes_max = PAGE_BYTES_MAX;
-        ask.accept = Some("application/json");
-        let answer = client.ask(&ask).await.map_err(Stopped::Failed)?;
+        let answer = ask_for_page(client, address, scope).await?;
         match answer.status.as_u16() {
             200 => {}
             404 | 405 | 501 if self.kind == Kind::Catalog && address == first => return Ok(None),
@@ -210,6 +207,18 @@ impl Lister {
     }
 }
 
+/// Whatever the answer says, it is no longer than a page may be.
+async fn ask_for_page(
+    client: &Client,
+    address: &Address,
+    scope: &str,
+) -> Result<RegistryResponse, Stopped> {
+    let mut ask = RegistryRequest::get(address.clone(), scope);
+    ask.bytes_max = PAGE_BYTES_MAX;
+    ask.accept = Some("application/json");
+    client.ask(&ask).await.map_err(Stopped::Failed)
+}
+
 /// All tags of a repository. One that the registry does not know has none.
 pub(super) async fn tags(
     client: &Client,
@@ -226,10 +235,7 @@ pub(super) async fn tags(
     let mut address = first.clone().with("n", &TAGS_PAGE.to_string());
     let mut found = Vec::new();
     for _ in 0..TAGS_PAGES_MAX {
-        let mut ask = RegistryRequest::get(address.clone(), scope);
-        ask.bytes_max = PAGE_BYTES_MAX;
-        ask.accept = Some("application/json");
-        let answer = client.ask(&ask).await.map_err(Stopped::Failed)?;
+        let answer = ask_for_page(client, &address, scope).await?;
         match answer.status.as_u16() {
             200 => {}
             404 => return Ok(found),

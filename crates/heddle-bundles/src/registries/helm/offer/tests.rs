@@ -7,6 +7,18 @@ fn text(offer: &Offer<'_>) -> String {
     offer.description().to_string()
 }
 
+/// A chart as its newest version, when others can be chosen.
+fn newest<'a>(name: &'a str, chart: &'a Chart, runner: &'a Digest) -> Offer<'a> {
+    Offer {
+        repository: "https://charts.example/stable",
+        name,
+        chart,
+        release: &chart.releases[0],
+        is_fixed: false,
+        runner,
+    }
+}
+
 #[test]
 fn a_chart_is_described_as_its_newest_version_and_the_runner_are() {
     let index = index::read(
@@ -15,14 +27,7 @@ fn a_chart_is_described_as_its_newest_version_and_the_runner_are() {
     let index = index.unwrap();
     let chart = &index.charts["redis"];
     let runner = Digest::of(b"runner");
-    let offer = Offer {
-        repository: "https://charts.example/stable",
-        name: "redis",
-        chart,
-        release: &chart.releases[0],
-        is_fixed: false,
-        runner: &runner,
-    };
+    let offer = newest("redis", chart, &runner);
     let (members, description) = description::read(&text(&offer)).unwrap();
     assert_eq!(description.description, "a cache");
     assert_eq!(
@@ -92,14 +97,8 @@ fn a_chart_with_very_many_versions_makes_a_schema_that_platforms_take() {
     }
     let index = index::read(index.as_bytes()).unwrap();
     let chart = &index.charts["many"];
-    let offer = Offer {
-        repository: "https://charts.example",
-        name: "many",
-        chart,
-        release: &chart.releases[0],
-        is_fixed: false,
-        runner: &Digest::of(b"runner"),
-    };
+    let runner = Digest::of(b"runner");
+    let offer = newest("many", chart, &runner);
     let (_, description) = description::read(&text(&offer)).unwrap();
     let choices = description.plans[0].parameters[2].choices.clone().unwrap();
     assert_eq!(
