@@ -439,21 +439,17 @@ fn machine_paths(file: &File) -> Vec<String> {
 #[test]
 fn sources_open_with_what_they_are_and_stay_readable() {
     let files = files();
-    let findings: Vec<String> = files.iter().filter_map(without_header).collect();
-    assert_none(&findings);
-    let findings: Vec<String> = files.iter().filter_map(too_long).collect();
-    assert_none(&findings);
+    for find in [without_header, too_long] {
+        assert_none(&files.iter().filter_map(find).collect::<Vec<_>>());
+    }
 }
 
 #[test]
 fn notes_have_names_and_no_path_is_of_one_machine() {
     let files = files();
-    let findings: Vec<String> = files.iter().flat_map(nameless_notes).collect();
-    assert_none(&findings);
-    let findings: Vec<String> = files.iter().flat_map(machine_paths).collect();
-    assert_none(&findings);
-    let findings: Vec<String> = files.iter().flat_map(undecided_plurals).collect();
-    assert_none(&findings);
+    for find in [nameless_notes, machine_paths, undecided_plurals] {
+        assert_none(&files.iter().flat_map(find).collect::<Vec<_>>());
+    }
 }
 
 #[test]
