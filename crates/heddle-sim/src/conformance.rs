@@ -84,6 +84,27 @@ pub enum Janitor {
     Absent,
 }
 
+/// A test for each group, which hands its name to `run`: against another server, the same suite.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($run:ident) => {
+        $crate::conformance_tests!(
+            $run: discovery, reads, watch, writes, apply, lifecycle, runtime, bad_input
+        );
+    };
+    ($run:ident: $($group:ident),*) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $group() -> anyhow::Result<()> {
+            $run(stringify!($group)).await
+        })*
+
+        #[test]
+        fn every_group_is_run() {
+            assert_eq!($crate::conformance::GROUPS, [$(stringify!($group)),*]);
+        }
+    };
+}
+
 /// The names of the groups, each a theme.
 pub const GROUPS: [&str; 8] = [
     "discovery",

@@ -43,3 +43,42 @@ pub fn run(seed: u64, planted: Planted) -> Result<Figures, String> {
         world.heal().await
     })
 }
+
+/// What so many seeds came to together, and those that came out wrong with what was wrong about them. They are dealt to two
+/// threads: runs know nothing of each other.
+pub fn run_all(
+    seeds: u64,
+    run: impl Fn(u64) -> Result<Figures, String> + Copy + Send,
+) -> (Figures, Vec<(u64, String)>) {
+    let part = move |first: u64| {
+        let mut total = Figures::default();
+        let mut wrong = Vec::new();
+        for seed in (first..seeds).step_by(2) {
+            match run(seed) {
+                Ok(figures) => total.add(&figures),
+                Err(what) => wrong.push((seed, what)),
+            }
+        }
+        (total, wrong)
+    };
+    let (mut total, mut wrong) = (Figures::default(), Vec::new());
+    std::thread::scope(|scope| {
+        let halves = [0, 1].map(|first| scope.spawn(move || part(first)));
+        for half in halves {
+            let (figures, found) = half.join().expect("who runs a seed catches its panic");
+            total.add(&figures);
+            wrong.extend(found);
+        }
+    });
+    wrong.sort();
+    (total, wrong)
+}
+
+/// Fails unless every seed came out right, and says how to see each of the others again.
+pub fn assert_right(seeds: u64, wrong: &[(u64, String)], again: impl Fn(u64) -> String) {
+    let told = wrong
+        .iter()
+        .map(|(seed, what)| format!("\n{}: {what}", again(*seed)));
+    let told: String = told.collect();
+    assert!(told.is_empty(), "{} of {seeds}:{told}", wrong.len());
+}

@@ -39,19 +39,4 @@ async fn run(group: &str) -> Result<()> {
     }
 }
 
-macro_rules! groups {
-    ($($group:ident),* $(,)?) => {
-        $(#[tokio::test(flavor = "multi_thread")]
-        async fn $group() -> Result<()> {
-            run(stringify!($group)).await
-        })*
-
-        #[test]
-        fn every_group_is_run() {
-            assert_eq!(conformance::GROUPS, [$(stringify!($group)),*]);
-        }
-    };
-}
-groups!(
-    discovery, reads, watch, writes, apply, lifecycle, runtime, bad_input
-);
+heddle_sim::conformance_tests!(run);

@@ -59,19 +59,8 @@ async fn install_kinds(client: &Client) -> Result<()> {
     Ok(())
 }
 
-macro_rules! groups {
-    ($($group:ident),* $(,)?) => {
-        $(#[tokio::test(flavor = "multi_thread")]
-        async fn $group() -> Result<()> {
-            conformance::run(&client().await?, stringify!($group), janitor()).await
-        })*
-
-        #[test]
-        fn every_group_is_run() {
-            assert_eq!(conformance::GROUPS, [$(stringify!($group)),*]);
-        }
-    };
+async fn run(group: &str) -> Result<()> {
+    conformance::run(&client().await?, group, janitor()).await
 }
-groups!(
-    discovery, reads, watch, writes, apply, lifecycle, runtime, bad_input
-);
+
+heddle_sim::conformance_tests!(run);

@@ -2,7 +2,7 @@
 //!
 //! `HEDDLE_SEEDS=1000` runs more of them, `HEDDLE_SEED=17` runs one and says what it was made of.
 
-use heddle_sim::mesh::{Figures, Planted, run};
+use heddle_sim::mesh::{self, Figures, Planted, run};
 
 const SEEDS: u64 = 300;
 /// More than enough for what is planted: most seeds show it.
@@ -16,31 +16,12 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The seeds, dealt to two threads: runs know nothing of each other.
+/// Runs the seeds; a panic is one of the ways to come out wrong.
 fn run_all(seeds: u64, planted: Planted) -> (Figures, Vec<(u64, String)>) {
-    let part = |first: u64| {
-        let mut total = Figures::default();
-        let mut wrong = Vec::new();
-        for seed in (first..seeds).step_by(2) {
-            match std::panic::catch_unwind(|| run(seed, planted)) {
-                Ok(Ok(figures)) => total.add(&figures),
-                Ok(Err(what)) => wrong.push((seed, what)),
-                Err(_) => wrong.push((seed, "a panic".to_owned())),
-            }
-        }
-        (total, wrong)
-    };
-    let (mut total, mut wrong) = (Figures::default(), Vec::new());
-    std::thread::scope(|scope| {
-        let halves = [0, 1].map(|first| scope.spawn(move || part(first)));
-        for half in halves {
-            let (figures, found) = half.join().expect("panics are caught inside");
-            total.add(&figures);
-            wrong.extend(found);
-        }
-    });
-    wrong.sort();
-    (total, wrong)
+    mesh::run_all(seeds, |seed| {
+        std::panic::catch_unwind(|| run(seed, planted))
+            .unwrap_or_else(|_| Err("a panic".to_owned()))
+    })
 }
 
 #[test]
@@ -54,16 +35,7 @@ fn whatever_happens_every_acknowledged_event_is_delivered_or_rests() {
     let seeds = number("HEDDLE_SEEDS").unwrap_or(SEEDS);
     let (total, wrong) = run_all(seeds, Planted::Nothing);
     println!("{seeds} seeds: {total:?}");
-    let text: Vec<String> = wrong
-        .iter()
-        .map(|(seed, what)| format!("HEDDLE_SEED={seed}: {what}"))
-        .collect();
-    assert!(
-        text.is_empty(),
-        "{} of {seeds}:\n{}",
-        text.len(),
-        text.join("\n")
-    );
+    mesh::assert_right(seeds, &wrong, |seed| format!("HEDDLE_SEED={seed}"));
     assert!(
         total.owed > seeds * 50 && total.crashes > seeds * 5 && total.repeated > seeds,
         "the runs must have something to get wrong: {total:?}"

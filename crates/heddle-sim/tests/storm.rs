@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use heddle_sim::mesh::{Figures, Planted, storm};
+use heddle_sim::mesh::{self, Figures, Planted, storm};
 
 const SEED: &str = "HEDDLE_TURMOIL_SEED";
 const SEEDS: u64 = 150;
@@ -79,30 +79,9 @@ fn elsewhere(test: &str, seed: u64) -> Result<Figures, String> {
     Err(format!("no verdict, {}: {errors}", output.status))
 }
 
-/// The seeds, dealt to two threads with a process each.
+/// Runs the seeds, with a process for each.
 fn run_all(test: &str, seeds: u64) -> (Figures, Vec<(u64, String)>) {
-    let part = |first: u64| {
-        let mut total = Figures::default();
-        let mut wrong = Vec::new();
-        for seed in (first..seeds).step_by(2) {
-            match elsewhere(test, seed) {
-                Ok(figures) => total.add(&figures),
-                Err(what) => wrong.push((seed, what)),
-            }
-        }
-        (total, wrong)
-    };
-    let (mut total, mut wrong) = (Figures::default(), Vec::new());
-    std::thread::scope(|scope| {
-        let halves = [0, 1].map(|first| scope.spawn(move || part(first)));
-        for half in halves {
-            let (figures, found) = half.join().expect("a part does not panic");
-            total.add(&figures);
-            wrong.extend(found);
-        }
-    });
-    wrong.sort();
-    (total, wrong)
+    mesh::run_all(seeds, |seed| elsewhere(test, seed))
 }
 
 /// What a person types to see one seed again.
@@ -121,16 +100,7 @@ fn whatever_happens_on_the_network_every_acknowledged_event_is_delivered_or_rest
     let seeds = number("HEDDLE_TURMOIL_SEEDS").unwrap_or(SEEDS);
     let (total, wrong) = run_all(WHATEVER, seeds);
     println!("{seeds} seeds: {total:?}");
-    let text: Vec<String> = wrong
-        .iter()
-        .map(|(seed, what)| format!("{}\n  {what}", again(WHATEVER, *seed)))
-        .collect();
-    assert!(
-        text.is_empty(),
-        "{} of {seeds}:\n{}",
-        text.len(),
-        text.join("\n")
-    );
+    mesh::assert_right(seeds, &wrong, |seed| again(WHATEVER, seed));
     assert!(
         total.owed > seeds * 50 && total.crashes > seeds * 3 && total.repeated > seeds,
         "the runs must have something to get wrong: {total:?}"

@@ -17,60 +17,38 @@ use heddle_api::service_instance::{Phase, provision_secret};
 use heddle_api::well_known::{ABANDON_ANNOTATION, FINALIZER, SYSTEM_NAMESPACE};
 use heddle_api::{Bundle, BundleRevision, ServiceBinding, ServiceInstance};
 use heddle_controllers::{Bundles, Options};
-use heddle_rt::{Chance, Clock};
 use heddle_sim::bundles::runs::{Script, ScriptedRuns, description};
-use heddle_sim::stage::{NAMESPACES, on_stage};
-use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::serde::Serialize;
 use k8s_openapi::serde::de::DeserializeOwned;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
-use kube::{Api, Client, Resource};
+use kube::{Api, Resource};
 use serde_json::{Value, json};
 
-const TEAM: &str = "team-a";
-/// What a platform grants: nine tenths of an hour.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(3240);
-/// Longer than every script and every pause of the controllers, shorter than the grace of a minute.
-const A_WHILE: Duration = Duration::from_secs(30);
-/// Longer than that grace.
+use crate::world::{self, A_WHILE, TEAM, Users};
+
+/// Longer than every script, every pause of the controllers and the grace of a minute.
 const LONGER: Duration = Duration::from_secs(90);
 
 struct World {
-    users: Client,
+    users: Users,
     runs: ScriptedRuns,
-    clock: Clock,
 }
 
-/// Tells a story in a fresh world in which the controllers run, on simulated time.
 fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
     tell_with(true, story);
 }
 
-/// The same, in a world that runs bundles or does not.
+/// The same in a world that runs bundles or does not.
 fn tell_with<F: Future<Output = ()>>(runs_bundles: bool, story: impl FnOnce(World) -> F) {
-    on_stage(&NAMESPACES, |stage| async move {
-        let clock = stage.clock.clone();
-        let runs = ScriptedRuns::new(clock.clone());
+    let provide = |options: &mut Options| {
+        let runs = ScriptedRuns::new(options.clock.clone());
         let bundles: Arc<dyn Bundles> = Arc::new(runs.clone());
-        let options = Options {
-            bundles: runs_bundles.then_some(bundles),
-            ..Options::new(clock.clone(), Chance::seeded(2))
-        };
-        let world = World {
-            users: stage.users(),
-            runs,
-            clock,
-        };
-        stage
-            .play(
-                story(world),
-                heddle_controllers::run(stage.controllers(), options),
-            )
-            .await;
-    });
+        options.bundles = runs_bundles.then_some(bundles);
+        runs
+    };
+    world::tell(provide, |users, runs| story(World { users, runs }));
 }
 
 fn reference(version: &str) -> Value {
@@ -78,25 +56,8 @@ fn reference(version: &str) -> Value {
 }
 
 impl World {
-    fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        Api::namespaced(self.users.clone(), TEAM)
-    }
-
     async fn rest(&self, pause: Duration) {
-        self.clock.sleep(pause).await;
-    }
-
-    async fn make<K>(&self, api: Api<K>, mut object: Value)
-    where
-        K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug,
-    {
-        object["apiVersion"] = json!(K::api_version(&()));
-        object["kind"] = json!(K::kind(&()));
-        let object: K = serde_json::from_value(object).unwrap();
-        api.create(&PostParams::default(), &object).await.unwrap();
+        self.users.clock.sleep(pause).await;
     }
 
     async fn state<K>(&self, api: Api<K>, name: &str, status: Value)
@@ -116,8 +77,8 @@ impl World {
             "bundleVersion": version, "description": description("db"),
         });
         let object = json!({"metadata": {"name": format!("db-{version}")}, "spec": spec});
-        let revisions = Api::<BundleRevision>::all(self.users.clone());
-        self.make(revisions, object).await;
+        let revisions = Api::<BundleRevision>::all(self.users.client.clone());
+        self.users.create(revisions, object).await;
     }
 
     /// A registry that was never read.
@@ -125,8 +86,8 @@ impl World {
         self.runs.hold_readings(true);
         let spec = json!({"type": "apiv2", "url": "http://registry.example"});
         let object = json!({"metadata": {"name": "hub"}, "spec": spec});
-        let registries = Api::<heddle_api::Registry>::all(self.users.clone());
-        self.make(registries, object).await;
+        let registries = Api::<heddle_api::Registry>::all(self.users.client.clone());
+        self.users.create(registries, object).await;
     }
 
     /// The registry answers at last.
@@ -137,9 +98,9 @@ impl World {
     async fn bundle(&self, version: &str, phase: &str) {
         let spec =
             json!({"registry": "hub", "repository": "db", "track": "latest", "serviceID": "db"});
-        let bundles = || Api::<Bundle>::all(self.users.clone());
+        let bundles = || Api::<Bundle>::all(self.users.client.clone());
         let object = json!({"metadata": {"name": "db"}, "spec": spec});
-        self.make(bundles(), object).await;
+        self.users.create(bundles(), object).await;
         let absence = json!({"reason": "TagRemoved", "readings": 1, "syncRun": "run"});
         let status = json!({
             "phase": phase, "currentRevision": format!("db-{version}"),
@@ -151,25 +112,19 @@ impl World {
         self.state(bundles(), "db", status).await;
     }
 
-    fn operation(&self, id: &str, kind: OperationKind) -> Value {
-        let now = self.clock.now();
-        json!({
-            "id": id, "kind": kind, "requestHash": "h",
-            "acceptedAt": Time(now), "deadline": Time(now + PATIENCE),
-        })
-    }
-
     async fn provision_spec(&self, change: Value) {
         let mut spec = json!({
             "instanceID": "i", "serviceID": "db", "planID": "small", "revisionRef": reference("1.0.0"),
             "originatingIdentity": {"platform": "kubernetes", "value": {"username": "ada"}},
-            "operation": self.operation("make", OperationKind::Provision),
+            "operation": self.users.operation("make", OperationKind::Provision),
         });
         for (key, value) in change.as_object().unwrap() {
             spec[key] = value.clone();
         }
         let object = json!({"metadata": {"name": "i", "finalizers": [FINALIZER]}, "spec": spec});
-        self.make(self.api::<ServiceInstance>(), object).await;
+        self.users
+            .create(self.users.team::<ServiceInstance>(), object)
+            .await;
     }
 
     /// An instance of version 1.0.0, made and at rest.
@@ -186,10 +141,12 @@ impl World {
             "spec": {
                 "bindingID": "b", "instanceRef": {"name": "i"}, "serviceID": "db", "planID": "small",
                 "parameters": parameters, "revisionRef": reference("1.0.0"),
-                "operation": self.operation("bind", OperationKind::Bind),
+                "operation": self.users.operation("bind", OperationKind::Bind),
             },
         });
-        self.make(self.api::<ServiceBinding>(), object).await;
+        self.users
+            .create(self.users.team::<ServiceBinding>(), object)
+            .await;
     }
 
     /// Accepts another operation, with what else it changes, as one write.
@@ -201,7 +158,7 @@ impl World {
             + std::fmt::Debug,
     {
         let mut spec = change;
-        spec["operation"] = self.operation(id, kind);
+        spec["operation"] = self.users.operation(id, kind);
         self.meddle::<K>(name, json!({"spec": spec})).await;
     }
 
@@ -213,7 +170,7 @@ impl World {
             + std::fmt::Debug,
     {
         let params = PatchParams::default();
-        let api = self.api::<K>();
+        let api = self.users.team::<K>();
         api.patch(name, &params, &Patch::Merge(&patch))
             .await
             .unwrap();
@@ -226,11 +183,11 @@ impl World {
     }
 
     async fn instance(&self) -> ServiceInstance {
-        self.api().get("i").await.unwrap()
+        self.users.team().get("i").await.unwrap()
     }
 
     async fn binding(&self) -> ServiceBinding {
-        self.api().get("b").await.unwrap()
+        self.users.team().get("b").await.unwrap()
     }
 
     async fn run(&self) -> RunReport {
@@ -251,24 +208,33 @@ impl World {
     }
 
     async fn content(&self, secret: &str) -> Option<Value> {
-        let secret: Option<Secret> = self.api().get_opt(secret).await.unwrap();
+        let secret: Option<Secret> = self.users.team().get_opt(secret).await.unwrap();
         let data = secret?.data.unwrap();
         serde_json::from_slice(&data[SECRET_KEY].0).ok()
     }
 
     async fn is_gone(&self) -> bool {
-        let found = self.api::<ServiceInstance>().get_opt("i").await.unwrap();
+        let found = self
+            .users
+            .team::<ServiceInstance>()
+            .get_opt("i")
+            .await
+            .unwrap();
         found.is_none()
     }
 
     /// Checks that nothing is left but the record, and answers with what that says.
     async fn farewell(&self) -> OperationProgress {
         assert!(self.is_gone().await, "{:#?}", self.instance().await.status);
-        let secrets = self.api::<Secret>().list(&ListParams::default()).await;
+        let secrets = self
+            .users
+            .team::<Secret>()
+            .list(&ListParams::default())
+            .await;
         assert_eq!(secrets.unwrap().items.len(), 0, "a Secret is left");
         assert_eq!(self.runs.known(), Vec::<String>::new(), "runs are left");
         assert_eq!(self.runs.repeated(), Vec::<String>::new());
-        let records = Api::<ConfigMap>::namespaced(self.users.clone(), SYSTEM_NAMESPACE);
+        let records = Api::<ConfigMap>::namespaced(self.users.client.clone(), SYSTEM_NAMESPACE);
         let name = About::Instance("i".to_owned()).record_name(TEAM);
         let record = Record::from_config_map(&records.get(&name).await.unwrap());
         record.unwrap().operation.unwrap()
@@ -574,7 +540,7 @@ fn what_was_deleted_by_hand_is_removed_until_that_succeeds() {
         let removals = [failed(), failed(), Script::default()];
         world.runs.script(Action::Deprovision, removals);
         world.provisioned().await;
-        let instances = world.api::<ServiceInstance>();
+        let instances = world.users.team::<ServiceInstance>();
         instances
             .delete("i", &DeleteParams::default())
             .await
@@ -592,7 +558,7 @@ fn what_was_deleted_by_hand_is_removed_until_that_succeeds() {
 fn a_revision_removed_by_force_fails_the_removal_until_somebody_lets_it_go() {
     tell(|world| async move {
         world.provisioned().await;
-        let revisions = Api::<BundleRevision>::all(world.users.clone());
+        let revisions = Api::<BundleRevision>::all(world.users.client.clone());
         let free = json!({"metadata": {"finalizers": null}});
         let params = PatchParams::default();
         let free = Patch::Merge(&free);
@@ -737,7 +703,12 @@ fn a_failed_bind_says_why_and_is_taken_back() {
             .accept::<ServiceBinding>("b", "unbind", OperationKind::Unbind, json!({}))
             .await;
         world.rest(A_WHILE).await;
-        let left = world.api::<ServiceBinding>().get_opt("b").await.unwrap();
+        let left = world
+            .users
+            .team::<ServiceBinding>()
+            .get_opt("b")
+            .await
+            .unwrap();
         assert!(left.is_none(), "{left:?}");
         assert_eq!(world.runs.actions(), ["provision", "bind", "unbind"]);
     });
@@ -752,7 +723,7 @@ fn credentials_that_somebody_deletes_are_there_until_they_are_given_back() {
         world.provisioned().await;
         world.bind(json!({})).await;
         world.rest(A_WHILE).await;
-        let secrets = world.api::<Secret>();
+        let secrets = world.users.team::<Secret>();
         secrets.delete("b", &DeleteParams::default()).await.unwrap();
         world.rest(A_WHILE).await;
         assert_eq!(world.content("b").await, Some(user.clone()));
@@ -775,7 +746,7 @@ fn a_namespace_with_a_bundle_goes_when_everything_was_removed() {
         world.provisioned().await;
         world.bind(json!({})).await;
         world.rest(A_WHILE).await;
-        let namespaces = Api::<Namespace>::all(world.users.clone());
+        let namespaces = Api::<Namespace>::all(world.users.client.clone());
         let delete = DeleteParams::default();
         namespaces.delete(TEAM, &delete).await.unwrap();
         world.rest(LONGER).await;

@@ -1,70 +1,21 @@
 //! What the catalog promises on a real API server, with the controllers beside it.
 
 use std::future::Future;
-use std::time::Duration;
 
 use heddle_api::application::Application;
 use heddle_api::offer::Mode;
 use heddle_api::{ApplicationMapping, ServiceInstance};
 use heddle_front::catalog::{self, Coding, Document, Level, LiveOffers, Rules};
-use heddle_rt::{Chance, Clock};
-use heddle_sim::stage::{NAMESPACES, on_stage};
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use heddle_rt::Chance;
 use serde_json::{Value, json};
 
-/// Longer than every pause of the controllers, shorter than a resync.
-const A_WHILE: Duration = Duration::from_secs(30);
+use crate::world::{self, Users};
 
-struct World {
-    users: Client,
-    clock: Clock,
+fn tell<F: Future<Output = ()>>(story: impl FnOnce(Users) -> F) {
+    world::tell(|_| (), |users, ()| story(users));
 }
 
-/// Tells a story in a fresh world in which the controllers run, on simulated time.
-fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
-    on_stage(&NAMESPACES, |stage| async move {
-        let clock = stage.clock.clone();
-        let options = heddle_controllers::Options::new(clock.clone(), Chance::seeded(2));
-        let world = World {
-            users: stage.users(),
-            clock,
-        };
-        stage
-            .play(
-                story(world),
-                heddle_controllers::run(stage.controllers(), options),
-            )
-            .await;
-    });
-}
-
-impl World {
-    fn api<K: Resource<DynamicType = ()>>(&self, namespace: Option<&str>) -> Api<DynamicObject> {
-        let resource = ApiResource::erase::<K>(&());
-        match namespace {
-            Some(namespace) => Api::namespaced_with(self.users.clone(), namespace, &resource),
-            None => Api::all_with(self.users.clone(), &resource),
-        }
-    }
-
-    async fn apply<K: Resource<DynamicType = ()>>(
-        &self,
-        namespace: Option<&str>,
-        name: &str,
-        spec: Value,
-    ) {
-        let resource = ApiResource::erase::<K>(&());
-        let object = json!({
-            "apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec,
-        });
-        let params = PatchParams::apply("user").force();
-        let api = self.api::<K>(namespace);
-        api.patch(name, &params, &Patch::Apply(&object))
-            .await
-            .unwrap();
-    }
-
+impl Users {
     async fn application(&self, name: &str, services: &[(&str, &str)]) {
         let services: Vec<Value> = services
             .iter()
@@ -76,17 +27,13 @@ impl World {
             })
             .collect();
         let spec = json!({"services": services});
-        self.apply::<Application>(None, name, spec).await;
+        self.apply::<Application>("", name, spec).await;
     }
 
     /// After everything has come to rest: each rejected service with the reason and what is said about it.
     async fn rejected(&self, application: &str) -> Vec<(String, String, String)> {
-        self.clock.sleep(A_WHILE).await;
-        let found = self
-            .api::<Application>(None)
-            .get(application)
-            .await
-            .unwrap();
+        self.rest().await;
+        let found = self.api::<Application>("").get(application).await.unwrap();
         let rejected = found.data["status"]["rejectedServices"].clone();
         let text = |service: &Value, key: &str| service[key].as_str().unwrap().to_owned();
         let rejected = rejected.as_array().cloned().unwrap_or_default();
@@ -102,7 +49,7 @@ impl World {
     fn offers(&self, seed: u64) -> (LiveOffers, impl Future<Output = ()> + use<>) {
         let options =
             catalog::Options::new(self.clock.clone(), Chance::seeded(seed), Rules::default());
-        catalog::start(self.users.clone(), options)
+        catalog::start(self.client.clone(), options)
     }
 }
 
@@ -116,72 +63,70 @@ fn ids(document: &Document) -> Vec<String> {
 
 #[test]
 fn a_younger_application_is_marked_while_an_older_one_has_its_id_or_name() {
-    tell(|world| async move {
+    tell(|users| async move {
         // By name the younger would come first: age decides.
-        world
+        users
             .application("zoo", &[("1", "orders"), ("2", "stock")])
             .await;
-        world.clock.sleep(A_WHILE).await;
-        world
+        users.rest().await;
+        users
             .application("ant", &[("1", "other"), ("3", "Stock"), ("4", "prices")])
             .await;
-        let rejected = world.rejected("ant").await;
+        let rejected = users.rejected("ant").await;
         let [(one, id_taken, whose), (three, name_taken, _)] = &rejected[..] else {
             panic!("two are rejected: {rejected:?}");
         };
         assert_eq!((one.as_str(), id_taken.as_str()), ("1", "IdTaken"));
         assert_eq!((three.as_str(), name_taken.as_str()), ("3", "NameTaken"));
         assert!(whose.contains("Application zoo"), "{whose}");
-        assert!(world.rejected("zoo").await.is_empty());
+        assert!(users.rejected("zoo").await.is_empty());
 
         // The older gives one up, and then goes: the marks go with it, with nobody touching the younger.
-        world.application("zoo", &[("1", "orders")]).await;
-        let rejected = world.rejected("ant").await;
+        users.application("zoo", &[("1", "orders")]).await;
+        let rejected = users.rejected("ant").await;
         assert!(
             matches!(&rejected[..], [(id, ..)] if id == "1"),
             "{rejected:?}"
         );
-        let api = world.api::<Application>(None);
-        api.delete("zoo", &DeleteParams::default()).await.unwrap();
-        assert!(world.rejected("ant").await.is_empty());
+        users.delete::<Application>("", "zoo").await;
+        assert!(users.rejected("ant").await.is_empty());
 
         // Who is made again is the younger one.
-        world.application("zoo", &[("1", "orders")]).await;
-        assert!(world.rejected("ant").await.is_empty());
-        assert_eq!(world.rejected("zoo").await[0].1, "IdTaken");
+        users.application("zoo", &[("1", "orders")]).await;
+        assert!(users.rejected("ant").await.is_empty());
+        assert_eq!(users.rejected("zoo").await[0].1, "IdTaken");
     });
 }
 
 #[test]
 fn the_catalog_follows_what_is_written_and_agrees_with_what_applications_say() {
-    tell(|world| async move {
-        let (offers, run) = world.offers(3);
+    tell(|users| async move {
+        let (offers, run) = users.offers(3);
         let story = async {
             offers.ready().await;
             assert!(offers.catalog().offerings.is_empty());
             let read = |namespace| ids(&offers.document(namespace, Level::V2_17, Coding::Plain));
-            world
+            users
                 .application("shop", &[("a", "orders"), ("b", "stock")])
                 .await;
-            world.clock.sleep(A_WHILE).await;
+            users.rest().await;
             assert_eq!(read(None), ["a", "b"]);
             assert_eq!(read(Some("team-a")), [""; 0]);
 
             let enabled = json!({"services": [{"id": "b"}]});
-            world
-                .apply::<ApplicationMapping>(Some("team-a"), "shop", enabled)
+            users
+                .apply::<ApplicationMapping>("team-a", "shop", enabled)
                 .await;
             let services = [("a", "customers"), ("c", "orders"), ("d", "leads")];
-            world.application("crm", &services).await;
-            let rejected = world.rejected("crm").await;
+            users.application("crm", &services).await;
+            let rejected = users.rejected("crm").await;
             let rejected: Vec<&str> = rejected.iter().map(|(id, ..)| id.as_str()).collect();
             assert_eq!(rejected, ["a", "c"]);
             assert_eq!(read(None), ["d", "a", "b"], "by name: leads, orders, stock");
             assert_eq!(read(Some("team-a")), ["b"]);
 
-            let api = world.api::<Application>(None);
-            api.delete("shop", &DeleteParams::default()).await.unwrap();
-            assert!(world.rejected("crm").await.is_empty());
+            users.delete::<Application>("", "shop").await;
+            assert!(users.rejected("crm").await.is_empty());
             assert_eq!(
                 read(None),
                 ["a", "d", "c"],
@@ -198,16 +143,16 @@ fn the_catalog_follows_what_is_written_and_agrees_with_what_applications_say() {
 
 #[test]
 fn two_fronts_and_a_restarted_one_serve_the_same_bytes() {
-    tell(|world| async move {
-        world
+    tell(|users| async move {
+        users
             .application("shop", &[("a", "orders"), ("b", "stock")])
             .await;
-        world
-            .apply::<ApplicationMapping>(Some("team-a"), "shop", json!({"services": [{"id": "b"}]}))
+        users
+            .apply::<ApplicationMapping>("team-a", "shop", json!({"services": [{"id": "b"}]}))
             .await;
         let mut documents = Vec::new();
         for seed in 0..3 {
-            let (offers, run) = world.offers(seed);
+            let (offers, run) = users.offers(seed);
             tokio::select! {
                 () = offers.ready() => {}
                 () = run => unreachable!("it runs for ever"),
@@ -223,8 +168,8 @@ fn two_fronts_and_a_restarted_one_serve_the_same_bytes() {
 
 #[test]
 fn another_catalog_mapping_is_refused_while_instances_live() {
-    tell(|world| async move {
-        let refuse = |mode| catalog::refuse_switch(&world.users, mode);
+    tell(|users| async move {
+        let refuse = |mode| catalog::refuse_switch(&users.client, mode);
         refuse(Mode::PerApplication).await.unwrap();
         let instance = |name: &str| {
             json!({
@@ -234,8 +179,8 @@ fn another_catalog_mapping_is_refused_while_instances_live() {
         };
         for n in 0..12 {
             let name = format!("instance-{n:02}");
-            world
-                .apply::<ServiceInstance>(Some("team-a"), &name, instance(&name))
+            users
+                .apply::<ServiceInstance>("team-a", &name, instance(&name))
                 .await;
         }
         refuse(Mode::PerService).await.unwrap();

@@ -1,7 +1,6 @@
 //! What the controllers promise about flows, on simulated time and the real API server.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::well_known::{APPLICATION_LABEL, FINALIZER, INJECTION_LABEL};
@@ -9,101 +8,44 @@ use heddle_api::{
     Application, ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy,
     HTTPSource, Subscription, Trigger, names,
 };
-use heddle_controllers::{DataPlane, Fate, Options};
-use heddle_rt::{Chance, Clock};
+use heddle_controllers::Fate;
+use heddle_rt::Chance;
 use heddle_sim::plane::TestPlane;
-use heddle_sim::stage::{NAMESPACES, on_stage};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::api::{DynamicObject, ListParams};
+use kube::{Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
-const TEAM: &str = "team-a";
+use crate::world::{self, TEAM, Users, condition, with_plane};
+
 const INTEGRATION: &str = "kyma-integration";
-/// Longer than every pause of the controllers but that of a drain, shorter than a resync.
-const A_WHILE: Duration = Duration::from_secs(30);
 const CHANNEL: &str = "channel/kyma-integration/shop";
 const BROKER: &str = "broker/team-a/default";
 
 struct World {
-    users: Client,
+    users: Users,
     plane: TestPlane,
-    clock: Clock,
 }
 
-/// Tells a story in a fresh world in which the controllers run, on simulated time.
 fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
-    on_stage(&NAMESPACES, |stage| async move {
-        let clock = stage.clock.clone();
-        let plane = TestPlane::new(clock.clone());
-        let shared: Arc<dyn DataPlane> = Arc::new(plane.clone());
-        let options = Options {
-            data_plane: Some(shared),
-            ..Options::new(clock.clone(), Chance::seeded(2))
-        };
-        let world = World {
-            users: stage.users(),
-            plane,
-            clock,
-        };
-        stage
-            .play(
-                story(world),
-                heddle_controllers::run(stage.controllers(), options),
-            )
-            .await;
-    });
+    world::tell(with_plane, |users, plane| story(World { users, plane }));
 }
 
 impl World {
-    fn api<K: Resource<DynamicType = ()>>(&self, namespace: &str) -> Api<DynamicObject> {
-        let resource = ApiResource::erase::<K>(&());
-        if namespace.is_empty() {
-            Api::all_with(self.users.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.users.clone(), namespace, &resource)
-        }
-    }
-
-    async fn apply<K: Resource<DynamicType = ()>>(&self, namespace: &str, name: &str, spec: Value) {
-        let object = json!({
-            "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name},
-            "spec": spec,
-        });
-        let params = PatchParams::apply("user").force();
-        let api = self.api::<K>(namespace);
-        api.patch(name, &params, &Patch::Apply(&object))
-            .await
-            .unwrap();
-    }
-
-    async fn merge<K: Resource<DynamicType = ()>>(
-        &self,
-        namespace: &str,
-        name: &str,
-        patch: Value,
-    ) {
-        let api = self.api::<K>(namespace);
-        api.patch(name, &PatchParams::default(), &Patch::Merge(&patch))
-            .await
-            .unwrap();
-    }
-
-    async fn delete<K: Resource<DynamicType = ()>>(&self, namespace: &str, name: &str) {
-        let api = self.api::<K>(namespace);
-        drop(api.delete(name, &Default::default()).await.unwrap());
-    }
-
     async fn find<K: Resource<DynamicType = ()>>(
         &self,
         namespace: &str,
         name: &str,
     ) -> Option<DynamicObject> {
-        self.api::<K>(namespace).get_opt(name).await.unwrap()
+        self.users.api::<K>(namespace).get_opt(name).await.unwrap()
     }
 
     async fn names<K: Resource<DynamicType = ()>>(&self, namespace: &str) -> Vec<String> {
-        let list = self.api::<K>(namespace).list(&ListParams::default()).await;
+        let list = self
+            .users
+            .api::<K>(namespace)
+            .list(&ListParams::default())
+            .await;
         list.unwrap().iter().map(|o| o.name_any()).collect()
     }
 
@@ -115,18 +57,20 @@ impl World {
             })
         };
         let services = json!([service("orders"), service("returns")]);
-        self.apply::<Application>("", "shop", json!({"services": services}))
+        self.users
+            .apply::<Application>("", "shop", json!({"services": services}))
             .await;
     }
 
     async fn mapping(&self) {
-        self.apply::<ApplicationMapping>(TEAM, "shop", json!({}))
+        self.users
+            .apply::<ApplicationMapping>(TEAM, "shop", json!({}))
             .await;
     }
 
     async fn flow(&self, name: &str, service: &str) {
         let spec = json!({"application": "shop", "serviceID": service});
-        self.apply::<EventFlow>(TEAM, name, spec).await;
+        self.users.apply::<EventFlow>(TEAM, name, spec).await;
     }
 
     /// A flow with everything it needs, at rest.
@@ -134,31 +78,14 @@ impl World {
         self.shop().await;
         self.mapping().await;
         self.flow("f", "orders").await;
-        self.rest().await;
+        self.users.rest().await;
         assert_eq!(self.ready("f").await, "True");
-    }
-
-    async fn rest(&self) {
-        self.clock.sleep(A_WHILE).await;
     }
 
     /// `Ready` of a flow, as `status:reason`.
     async fn ready(&self, name: &str) -> String {
         let flow = self.find::<EventFlow>(TEAM, name).await.unwrap();
-        let conditions = flow.data["status"]["conditions"].as_array().cloned();
-        let ready = conditions
-            .into_iter()
-            .flatten()
-            .find(|c| c["type"] == "Ready");
-        let Some(ready) = ready else {
-            return "none".to_owned();
-        };
-        let reason = ready["reason"].as_str().map(|reason| format!(":{reason}"));
-        format!(
-            "{}{}",
-            ready["status"].as_str().unwrap(),
-            reason.unwrap_or_default()
-        )
+        condition(&flow.data["status"], "Ready")
     }
 
     fn link(&self) -> String {
@@ -179,7 +106,7 @@ async fn input(world: &World, number: usize) {
         5 => world.plane.release(),
         _ => {
             let to = json!({"subscriber": {"uri": "http://orders.example/"}});
-            world.apply::<Trigger>(TEAM, "t", to).await;
+            world.users.apply::<Trigger>(TEAM, "t", to).await;
         }
     }
 }
@@ -209,7 +136,11 @@ async fn end(world: &World) -> Value {
         }
     }
     async fn all<K: Resource<DynamicType = ()>>(world: &World, namespace: &str) -> Value {
-        let list = world.api::<K>(namespace).list(&ListParams::default()).await;
+        let list = world
+            .users
+            .api::<K>(namespace)
+            .list(&ListParams::default())
+            .await;
         let mut items = serde_json::to_value(list.unwrap().items).unwrap();
         forget(&mut items);
         items
@@ -250,9 +181,9 @@ fn whatever_comes_first_the_end_is_the_same() {
                     input(&world, *number).await;
                     // Sometimes everything comes at once, sometimes all is quiet in between.
                     let pause = [0, 60, 20_000][*pause];
-                    world.clock.sleep(Duration::from_millis(pause)).await;
+                    world.users.clock.sleep(Duration::from_millis(pause)).await;
                 }
-                world.rest().await;
+                world.users.rest().await;
                 assert_eq!(world.ready("f").await, "True", "seed {seed}: {order:?}");
                 assert_eq!(world.ready("g").await, "True", "seed {seed}: {order:?}");
                 let found = end(&world).await;
@@ -269,12 +200,12 @@ fn whatever_somebody_deletes_or_breaks_comes_back() {
         world.ready_flow().await;
         let before = end(&world).await;
         let link = world.link();
-        world.delete::<Subscription>(INTEGRATION, &link).await;
-        world.delete::<Broker>(TEAM, "default").await;
-        world.delete::<EventPolicy>(TEAM, "flow-shop").await;
-        world.delete::<Channel>(INTEGRATION, "shop").await;
-        world.delete::<HTTPSource>(INTEGRATION, "shop").await;
-        world.rest().await;
+        world.users.delete::<Subscription>(INTEGRATION, &link).await;
+        world.users.delete::<Broker>(TEAM, "default").await;
+        world.users.delete::<EventPolicy>(TEAM, "flow-shop").await;
+        world.users.delete::<Channel>(INTEGRATION, "shop").await;
+        world.users.delete::<HTTPSource>(INTEGRATION, "shop").await;
+        world.users.rest().await;
         assert_eq!(world.ready("f").await, "True");
         assert_eq!(end(&world).await, before);
     });
@@ -284,8 +215,8 @@ fn whatever_somebody_deletes_or_breaks_comes_back() {
 fn a_mapping_that_goes_takes_the_link_along_and_brings_it_back() {
     tell(|world| async move {
         world.ready_flow().await;
-        world.delete::<ApplicationMapping>(TEAM, "shop").await;
-        world.rest().await;
+        world.users.delete::<ApplicationMapping>(TEAM, "shop").await;
+        world.users.rest().await;
         assert_eq!(world.ready("f").await, "False:MappingMissing");
         assert_eq!(
             world.names::<Subscription>(INTEGRATION).await,
@@ -293,7 +224,7 @@ fn a_mapping_that_goes_takes_the_link_along_and_brings_it_back() {
         );
         assert_eq!(world.names::<Broker>(TEAM).await, ["default"]);
         world.mapping().await;
-        world.rest().await;
+        world.users.rest().await;
         assert_eq!(world.ready("f").await, "True");
     });
 }
@@ -303,12 +234,13 @@ fn a_namespace_that_forbids_a_broker_says_so() {
     tell(|world| async move {
         let label = |value: Value| json!({"metadata": {"labels": {INJECTION_LABEL: value}}});
         world
+            .users
             .merge::<Namespace>("", TEAM, label(json!("disabled")))
             .await;
         world.shop().await;
         world.mapping().await;
         world.flow("f", "orders").await;
-        world.rest().await;
+        world.users.rest().await;
         assert_eq!(world.names::<Broker>(TEAM).await, [] as [&str; 0]);
         let flow = world.find::<EventFlow>(TEAM, "f").await.unwrap();
         assert!(
@@ -318,8 +250,11 @@ fn a_namespace_that_forbids_a_broker_says_so() {
             "{:#}",
             flow.data
         );
-        world.merge::<Namespace>("", TEAM, label(Value::Null)).await;
-        world.rest().await;
+        world
+            .users
+            .merge::<Namespace>("", TEAM, label(Value::Null))
+            .await;
+        world.users.rest().await;
         assert_eq!(world.ready("f").await, "True");
         let namespace = world.find::<Namespace>("", TEAM).await.unwrap();
         assert_eq!(namespace.labels()[INJECTION_LABEL], "enabled");
@@ -330,10 +265,10 @@ fn a_namespace_that_forbids_a_broker_says_so() {
 fn what_others_say_about_a_namespace_stays() {
     tell(|world| async move {
         let theirs = json!({"metadata": {"labels": {"theirs": "kept"}}});
-        world.merge::<Namespace>("", TEAM, theirs).await;
+        world.users.merge::<Namespace>("", TEAM, theirs).await;
         world.ready_flow().await;
-        world.delete::<EventFlow>(TEAM, "f").await;
-        world.rest().await;
+        world.users.delete::<EventFlow>(TEAM, "f").await;
+        world.users.rest().await;
         let namespace = world.find::<Namespace>("", TEAM).await.unwrap();
         assert_eq!(namespace.labels()["theirs"], "kept");
         assert!(!namespace.labels().contains_key(INJECTION_LABEL));
@@ -348,8 +283,8 @@ fn a_change_of_a_name_shows_in_the_projection() {
             "id": "orders", "name": "orders", "displayName": "Orders!", "description": "",
             "providerDisplayName": "acme", "entries": [{"type": "Events"}],
         }]}});
-        world.merge::<Application>("", "shop", patch).await;
-        world.clock.sleep(Duration::from_secs(1)).await;
+        world.users.merge::<Application>("", "shop", patch).await;
+        world.users.clock.sleep(Duration::from_secs(1)).await;
         let activation = world.find::<EventActivation>(TEAM, "orders").await;
         assert_eq!(activation.unwrap().data["spec"]["displayName"], "Orders!");
     });
@@ -359,12 +294,12 @@ fn a_change_of_a_name_shows_in_the_projection() {
 async fn remove(world: &World, how: &str, pending: u64) {
     world.ready_flow().await;
     let held = json!({"metadata": {"finalizers": [FINALIZER, "example.com/theirs"]}});
-    world.merge::<EventFlow>(TEAM, "f", held).await;
+    world.users.merge::<EventFlow>(TEAM, "f", held).await;
     let how = json!({"spec": {"onDeprovision": how}});
-    world.merge::<EventFlow>(TEAM, "f", how).await;
+    world.users.merge::<EventFlow>(TEAM, "f", how).await;
     world.plane.set_pending(CHANNEL, BROKER, pending);
-    world.delete::<EventFlow>(TEAM, "f").await;
-    world.rest().await;
+    world.users.delete::<EventFlow>(TEAM, "f").await;
+    world.users.rest().await;
     assert_eq!(
         world.names::<Subscription>(INTEGRATION).await,
         [] as [&str; 0],
@@ -386,7 +321,7 @@ fn pending_events_are_delivered_before_the_flow_goes() {
         remove(&world, "drain", 1000).await;
         assert_eq!(ended(&world).await.0, Value::Null, "it waits");
         world.plane.set_pending(CHANNEL, BROKER, 0);
-        world.rest().await;
+        world.users.rest().await;
         let (ended, finalizers) = ended(&world).await;
         assert_eq!(
             ended,
@@ -402,9 +337,9 @@ fn what_cannot_be_delivered_within_five_minutes_becomes_a_dead_letter() {
     tell(|world| async move {
         remove(&world, "drain", 10).await;
         world.plane.set_pending(CHANNEL, BROKER, 4);
-        world.clock.sleep(Duration::from_secs(240)).await;
+        world.users.clock.sleep(Duration::from_secs(240)).await;
         assert_eq!(world.plane.given_up(), []);
-        world.clock.sleep(Duration::from_secs(60)).await;
+        world.users.clock.sleep(Duration::from_secs(60)).await;
         let (ended, _) = ended(&world).await;
         assert_eq!(
             ended,
@@ -434,7 +369,7 @@ fn pending_events_end_at_once_where_that_is_asked_for() {
 fn a_broker_nobody_needs_goes_only_when_nothing_keeps_it() {
     tell(|world| async move {
         let retained = async || {
-            world.rest().await;
+            world.users.rest().await;
             let broker = world.find::<Broker>(TEAM, "default").await.unwrap();
             let conditions = broker.data["status"]["conditions"].as_array().unwrap();
             let retained = conditions.iter().find(|c| c["type"] == "Retained");
@@ -443,26 +378,26 @@ fn a_broker_nobody_needs_goes_only_when_nothing_keeps_it() {
         world.ready_flow().await;
         assert_eq!(retained().await, None);
         let to = json!({"subscriber": {"uri": "http://orders.example/"}});
-        world.apply::<Trigger>(TEAM, "t", to).await;
-        world.delete::<EventFlow>(TEAM, "f").await;
+        world.users.apply::<Trigger>(TEAM, "t", to).await;
+        world.users.delete::<EventFlow>(TEAM, "f").await;
         assert_eq!(retained().await.as_deref(), Some("HasTriggers"));
-        world.clock.sleep(Duration::from_secs(3600)).await;
+        world.users.clock.sleep(Duration::from_secs(3600)).await;
         world.plane.set_pending("channel/other/one", BROKER, 5);
-        world.delete::<Trigger>(TEAM, "t").await;
+        world.users.delete::<Trigger>(TEAM, "t").await;
         assert_eq!(retained().await.as_deref(), Some("EventsPending"));
         world.plane.set_pending("channel/other/one", BROKER, 0);
-        world.clock.sleep(Duration::from_secs(60)).await;
+        world.users.clock.sleep(Duration::from_secs(60)).await;
         assert_eq!(world.names::<Broker>(TEAM).await, [] as [&str; 0]);
 
         // One that is needed again within the time it lingers is the same as before.
         world.flow("f", "orders").await;
-        world.rest().await;
+        world.users.rest().await;
         let uid = world.find::<Broker>(TEAM, "default").await.unwrap().uid();
-        world.delete::<EventFlow>(TEAM, "f").await;
+        world.users.delete::<EventFlow>(TEAM, "f").await;
         assert_eq!(retained().await.as_deref(), Some("Lingering"));
         world.flow("f", "orders").await;
         assert_eq!(retained().await, None);
-        world.clock.sleep(Duration::from_secs(3600)).await;
+        world.users.clock.sleep(Duration::from_secs(3600)).await;
         assert_eq!(world.ready("f").await, "True");
         let broker = world.find::<Broker>(TEAM, "default").await.unwrap();
         assert_eq!(broker.uid(), uid);
@@ -472,10 +407,13 @@ fn a_broker_nobody_needs_goes_only_when_nothing_keeps_it() {
 #[test]
 fn a_broker_that_somebody_else_made_is_never_removed() {
     tell(|world| async move {
-        world.apply::<Broker>(TEAM, "default", json!({})).await;
+        world
+            .users
+            .apply::<Broker>(TEAM, "default", json!({}))
+            .await;
         world.ready_flow().await;
-        world.delete::<EventFlow>(TEAM, "f").await;
-        world.clock.sleep(Duration::from_secs(3600)).await;
+        world.users.delete::<EventFlow>(TEAM, "f").await;
+        world.users.clock.sleep(Duration::from_secs(3600)).await;
         let broker = world.find::<Broker>(TEAM, "default").await.unwrap();
         assert_eq!(broker.data["spec"]["claims"], json!([]));
     });
@@ -487,8 +425,8 @@ fn a_namespace_with_flows_can_be_deleted_within_seconds() {
         world.ready_flow().await;
         world.flow("g", "returns").await;
         world.plane.set_pending(CHANNEL, BROKER, 3);
-        world.delete::<Namespace>("", TEAM).await;
-        world.clock.sleep(Duration::from_secs(10)).await;
+        world.users.delete::<Namespace>("", TEAM).await;
+        world.users.clock.sleep(Duration::from_secs(10)).await;
         assert!(world.find::<Namespace>("", TEAM).await.is_none());
         assert_eq!(
             world.names::<Subscription>(INTEGRATION).await,
@@ -510,9 +448,10 @@ fn a_change_of_anything_a_flow_depends_on_is_noticed_at_once() {
         world.ready_flow().await;
         let link = world.link();
         let relabel = json!({"metadata": {"labels": {APPLICATION_LABEL: "other"}}});
-        let soon = async || world.clock.sleep(Duration::from_millis(900)).await;
+        let soon = async || world.users.clock.sleep(Duration::from_millis(900)).await;
 
         world
+            .users
             .merge::<Subscription>(INTEGRATION, &link, relabel)
             .await;
         soon().await;
@@ -520,24 +459,33 @@ fn a_change_of_anything_a_flow_depends_on_is_noticed_at_once() {
         assert_eq!(found.unwrap().labels()[APPLICATION_LABEL], "shop");
 
         let spec = json!({"spec": {"from": []}});
-        world.merge::<EventPolicy>(TEAM, "flow-shop", spec).await;
+        world
+            .users
+            .merge::<EventPolicy>(TEAM, "flow-shop", spec)
+            .await;
         soon().await;
         let found = world.find::<EventPolicy>(TEAM, "flow-shop").await.unwrap();
         assert_eq!(found.data["spec"]["from"].as_array().unwrap().len(), 1);
 
         let claims = json!({"spec": {"claims": null}});
-        world.merge::<Broker>(TEAM, "default", claims).await;
+        world.users.merge::<Broker>(TEAM, "default", claims).await;
         soon().await;
         let found = world.find::<Broker>(TEAM, "default").await.unwrap();
         assert_eq!(found.data["spec"]["claims"].as_array().unwrap().len(), 1);
         assert_eq!(world.ready("f").await, "True");
 
         let none = json!({"spec": {"services": []}});
-        world.merge::<ApplicationMapping>(TEAM, "shop", none).await;
+        world
+            .users
+            .merge::<ApplicationMapping>(TEAM, "shop", none)
+            .await;
         soon().await;
         assert_eq!(world.ready("f").await, "False:ServiceNotEnabled");
         let all = json!({"spec": {"services": null}});
-        world.merge::<ApplicationMapping>(TEAM, "shop", all).await;
+        world
+            .users
+            .merge::<ApplicationMapping>(TEAM, "shop", all)
+            .await;
         soon().await;
         assert_eq!(world.ready("f").await, "True");
 

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -15,7 +14,7 @@ use heddle_api::well_known::{FINALIZER, RECORD_LABEL, SYSTEM_NAMESPACE};
 use heddle_api::{
     Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance, names,
 };
-use heddle_controllers::{DataPlane, Options};
+use heddle_controllers::Options;
 use heddle_rt::{Chance, Clock};
 use heddle_sim::plane::TestPlane;
 use heddle_sim::stage::{NAMESPACES, on_stage, registry};
@@ -26,28 +25,21 @@ use heddle_sim::weather::Weather;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::serde::Serialize;
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
-const TEAM: &str = "team-a";
-/// What a platform grants: nine tenths of an hour.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(3240);
-/// Longer than every pause of the controllers, shorter than the grace of a minute.
-const A_WHILE: Duration = Duration::from_secs(30);
+use crate::world::{self, TEAM, Users, with_plane};
 
 struct World {
-    users: Client,
+    users: Users,
     plane: TestPlane,
-    clock: Clock,
 }
 
-/// Tells a story in a fresh world in which the controllers run, on simulated time.
 fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
-    tell_in(0, 2, |world, _| story(world));
+    world::tell(with_plane, |users, plane| story(World { users, plane }));
 }
 
 /// The same while so many of a hundred requests of the controllers fail.
@@ -57,34 +49,19 @@ fn tell_in<F: Future<Output = ()>>(
     story: impl FnOnce(World, Weather) -> F,
 ) {
     on_stage(&NAMESPACES, |stage| async move {
-        let clock = stage.clock.clone();
         let chance = Chance::seeded(seed);
         let weather = stage.bad_weather(chance.clone(), percent);
         let client = weather.client();
-        let plane = TestPlane::new(clock.clone());
-        let shared: Arc<dyn DataPlane> = Arc::new(plane.clone());
-        let options = Options {
-            data_plane: Some(shared),
-            ..Options::new(clock.clone(), chance)
-        };
-        let world = World {
-            users: stage.users(),
-            plane,
-            clock,
-        };
+        let mut options = Options::new(stage.clock.clone(), chance);
+        let plane = with_plane(&mut options);
+        let users = Users::new(stage.users(), &stage.clock);
+        let world = World { users, plane };
         let controllers = heddle_controllers::run(client, options);
         stage.play(story(world, weather), controllers).await;
     });
 }
 
 impl World {
-    fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        Api::namespaced(self.users.clone(), TEAM)
-    }
-
     async fn all<K>(&self) -> Vec<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -92,7 +69,8 @@ impl World {
             + DeserializeOwned
             + std::fmt::Debug,
     {
-        self.api::<K>()
+        self.users
+            .team::<K>()
             .list(&ListParams::default())
             .await
             .unwrap()
@@ -112,50 +90,30 @@ impl World {
             service("orders", json!({"type": "Events"})),
             service("prices", api),
         ];
-        let shop = json!({
-            "apiVersion": Application::api_version(&()), "kind": "Application", "metadata": {"name": "shop"},
-            "spec": {"services": services, "skipInstallation": skip},
-        });
-        let params = PatchParams::apply("user").force();
-        let applications = Api::<Application>::all(self.users.clone());
-        applications
-            .patch("shop", &params, &Patch::Apply(&shop))
-            .await
-            .unwrap();
+        let spec = json!({"services": services, "skipInstallation": skip});
+        self.users.apply::<Application>("", "shop", spec).await;
         self.keys().await;
     }
 
     /// The Secret that the API's credentials are taken from.
     async fn keys(&self) {
-        let keys = json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"password": "hush"},
-        });
-        let params = PatchParams::apply("user").force();
-        let secrets = self.integration_secrets();
-        secrets
-            .patch("keys", &params, &Patch::Apply(&keys))
-            .await
-            .unwrap();
+        let password = json!({"stringData": {"password": "hush"}});
+        self.users
+            .apply_fields::<Secret>("kyma-integration", "keys", password)
+            .await;
     }
 
     fn integration_secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.users.clone(), "kyma-integration")
+        Api::namespaced(self.users.client.clone(), "kyma-integration")
     }
 
     async fn mapping(&self) {
         let mapping = ApplicationMapping::new("shop", Default::default());
-        self.api()
+        self.users
+            .team()
             .create(&PostParams::default(), &mapping)
             .await
             .unwrap();
-    }
-
-    fn operation(&self, id: &str, kind: OperationKind) -> Value {
-        let now = self.clock.now();
-        json!({
-            "id": id, "kind": kind, "requestHash": "h",
-            "acceptedAt": Time(now), "deadline": Time(now + PATIENCE),
-        })
     }
 
     async fn provision(&self, id: &str, service: &str) {
@@ -164,10 +122,12 @@ impl World {
             "spec": {
                 "instanceID": id, "serviceID": service, "planID": format!("{service}-plan"),
                 "application": {"name": "shop", "serviceID": service},
-                "operation": self.operation(&format!("make-{id}"), OperationKind::Provision),
+                "operation": self.users.operation(&format!("make-{id}"), OperationKind::Provision),
             },
         });
-        self.create::<ServiceInstance>(instance).await;
+        self.users
+            .create(self.users.team::<ServiceInstance>(), instance)
+            .await;
     }
 
     async fn bind(&self, id: &str, instance: &str) {
@@ -176,27 +136,12 @@ impl World {
             "spec": {
                 "bindingID": id, "instanceRef": {"name": names::instance(instance)},
                 "serviceID": "prices", "planID": "prices-plan",
-                "operation": self.operation(&format!("bind-{}", names::binding(id)), OperationKind::Bind),
+                "operation": self.users.operation(&format!("bind-{}", names::binding(id)), OperationKind::Bind),
             },
         });
-        self.create::<ServiceBinding>(binding).await;
-    }
-
-    async fn create<K>(&self, mut object: Value)
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + Serialize
-            + DeserializeOwned
-            + std::fmt::Debug,
-    {
-        object["apiVersion"] = json!(K::api_version(&()));
-        object["kind"] = json!(K::kind(&()));
-        let object: K = serde_json::from_value(object).unwrap();
-        self.api::<K>()
-            .create(&PostParams::default(), &object)
-            .await
-            .unwrap();
+        self.users
+            .create(self.users.team::<ServiceBinding>(), binding)
+            .await;
     }
 
     /// Accepts another operation, as one write.
@@ -207,16 +152,17 @@ impl World {
             + DeserializeOwned
             + std::fmt::Debug,
     {
-        let patch = json!({"spec": {"operation": self.operation(id, kind)}});
+        let patch = json!({"spec": {"operation": self.users.operation(id, kind)}});
         let params = PatchParams::default();
-        self.api::<K>()
+        self.users
+            .team::<K>()
             .patch(name, &params, &Patch::Merge(&patch))
             .await
             .unwrap();
     }
 
     async fn instance(&self, id: &str) -> ServiceInstance {
-        self.api().get(&names::instance(id)).await.unwrap()
+        self.users.team().get(&names::instance(id)).await.unwrap()
     }
 
     /// Where an instance stands: the state of its operation, `Ready`, and the one word.
@@ -237,7 +183,7 @@ impl World {
     }
 
     async fn record(&self, about: About) -> Option<Record> {
-        let records = Api::<ConfigMap>::namespaced(self.users.clone(), SYSTEM_NAMESPACE);
+        let records = Api::<ConfigMap>::namespaced(self.users.client.clone(), SYSTEM_NAMESPACE);
         let found = records.get_opt(&about.record_name(TEAM)).await.unwrap();
         found.as_ref().and_then(Record::from_config_map)
     }
@@ -254,7 +200,7 @@ impl World {
             if self.all::<K>().await.is_empty() {
                 return;
             }
-            self.clock.sleep(Duration::from_secs(1)).await;
+            self.users.clock.sleep(Duration::from_secs(1)).await;
         }
         panic!("still there: {:?}", self.all::<K>().await.first());
     }
@@ -276,6 +222,7 @@ fn asked_for_and_taken_back_a_thousand_times_nothing_is_left() {
                 .await;
             // From the same instant to long enough for everything to be made.
             world
+                .users
                 .clock
                 .sleep(Duration::from_millis(number % 13 * 25))
                 .await;
@@ -325,11 +272,11 @@ fn an_hour_of_bad_weather_leaves_no_operation_undone_and_none_failed() {
                     world.accept::<ServiceInstance>(&name, &drop, removal).await;
                     taken_back.push(id);
                 }
-                world.clock.sleep(Duration::from_secs(20)).await;
+                world.users.clock.sleep(Duration::from_secs(20)).await;
             }
             let struck = weather.clears_up();
             assert!(struck > 1_000, "there was little to get over: {struck}");
-            world.clock.sleep(Duration::from_secs(600)).await;
+            world.users.clock.sleep(Duration::from_secs(600)).await;
             let here: Vec<String> = world
                 .all::<ServiceInstance>()
                 .await
@@ -369,7 +316,7 @@ fn an_operation_ends_at_its_deadline_and_the_work_does_not() {
         for id in ["before", "after", "given-up"] {
             world.provision(id, "orders").await;
         }
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         let line = world
             .check(
                 "before",
@@ -384,12 +331,12 @@ fn an_operation_ends_at_its_deadline_and_the_work_does_not() {
         );
         // One becomes ready in time.
         world.shop(false).await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         world
             .check("before", OperationState::Succeeded, true, Phase::Running)
             .await;
         world.shop(true).await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         world
             .check("before", OperationState::Succeeded, false, Phase::Degraded)
             .await;
@@ -399,13 +346,13 @@ fn an_operation_ends_at_its_deadline_and_the_work_does_not() {
                 .accept::<ServiceInstance>(id, &format!("again-{id}"), OperationKind::Provision)
                 .await;
         }
-        world.clock.sleep(Duration::from_secs(3_239)).await;
+        world.users.clock.sleep(Duration::from_secs(3_239)).await;
         let (operation, ..) = world.stand("after").await;
         assert_eq!(
             (operation.id.as_str(), operation.state),
             ("again-after", OperationState::InProgress)
         );
-        world.clock.sleep(Duration::from_secs(2)).await;
+        world.users.clock.sleep(Duration::from_secs(2)).await;
         let line = world
             .check("after", OperationState::Failed, false, Phase::Failed)
             .await;
@@ -415,10 +362,11 @@ fn an_operation_ends_at_its_deadline_and_the_work_does_not() {
             .accept::<ServiceInstance>("given-up", "drop", OperationKind::Deprovision)
             .await;
         world.shop(false).await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         assert!(
             world
-                .api::<ServiceInstance>()
+                .users
+                .team::<ServiceInstance>()
                 .get_opt("given-up")
                 .await
                 .unwrap()
@@ -426,7 +374,8 @@ fn an_operation_ends_at_its_deadline_and_the_work_does_not() {
         );
         assert!(
             world
-                .api::<EventFlow>()
+                .users
+                .team::<EventFlow>()
                 .get_opt("given-up")
                 .await
                 .unwrap()
@@ -438,7 +387,7 @@ fn an_operation_ends_at_its_deadline_and_the_work_does_not() {
         world
             .accept::<ServiceInstance>("after", "once-more", OperationKind::Provision)
             .await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         world
             .check("after", OperationState::Succeeded, true, Phase::Running)
             .await;
@@ -450,12 +399,12 @@ fn a_mapping_is_waited_for_a_minute_and_welcome_later() {
     tell(|world| async move {
         world.shop(false).await;
         world.provision("i", "orders").await;
-        world.clock.sleep(Duration::from_secs(58)).await;
+        world.users.clock.sleep(Duration::from_secs(58)).await;
         world
             .check("i", OperationState::InProgress, false, Phase::Provisioning)
             .await;
         assert!(world.all::<EventFlow>().await.is_empty());
-        world.clock.sleep(Duration::from_secs(4)).await;
+        world.users.clock.sleep(Duration::from_secs(4)).await;
         let line = world
             .check("i", OperationState::Failed, false, Phase::Failed)
             .await;
@@ -464,7 +413,7 @@ fn a_mapping_is_waited_for_a_minute_and_welcome_later() {
             "{line}"
         );
         world.mapping().await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         world
             .check("i", OperationState::Failed, true, Phase::Running)
             .await;
@@ -480,9 +429,9 @@ fn a_binding_waits_for_the_secret_that_it_hands_on_and_follows_it() {
         keys.delete("keys", &DeleteParams::default()).await.unwrap();
         world.provision("i", "prices").await;
         world.bind("b", "i").await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         let bound = async || {
-            let binding: ServiceBinding = world.api().get("b").await.unwrap();
+            let binding: ServiceBinding = world.users.team().get("b").await.unwrap();
             let status = binding.status.unwrap();
             let bound = status.conditions.find("Bound").unwrap().clone();
             let state = status.operation.unwrap().state;
@@ -503,18 +452,19 @@ fn a_binding_waits_for_the_secret_that_it_hands_on_and_follows_it() {
             "nothing is handed out"
         );
         world.keys().await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         assert_eq!(bound().await.0, OperationState::Succeeded);
         // What comes into the team's own namespace is followed as well.
         let own = json!({"metadata": {"name": "keys"}, "stringData": {"password": "own"}});
         let own: Secret = serde_json::from_value(own).unwrap();
         world
-            .api()
+            .users
+            .team()
             .create(&PostParams::default(), &own)
             .await
             .unwrap();
-        world.clock.sleep(A_WHILE).await;
-        let secret: Secret = world.api().get("b").await.unwrap();
+        world.users.rest().await;
+        let secret: Secret = world.users.team().get("b").await.unwrap();
         let handed: Value = serde_json::from_slice(&secret.data.unwrap()["credentials"].0).unwrap();
         assert_eq!(handed["password"], "own");
     });
@@ -527,14 +477,15 @@ fn a_binding_hands_out_what_its_api_needs_and_takes_it_back() {
         world.mapping().await;
         world.provision("i", "prices").await;
         world.bind("B/1", "i").await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         let name = names::binding("B/1");
-        let binding: ServiceBinding = world.api().get(&name).await.unwrap();
+        let binding: ServiceBinding = world.users.team().get(&name).await.unwrap();
         let status = binding.status.unwrap();
         assert_eq!(status.operation.unwrap().state, OperationState::Succeeded);
         assert_eq!(status.endpoints[0].host, "prices.example");
         let secret: Secret = world
-            .api()
+            .users
+            .team()
             .get(&status.secret_ref.unwrap().name)
             .await
             .unwrap();
@@ -548,7 +499,7 @@ fn a_binding_hands_out_what_its_api_needs_and_takes_it_back() {
         world
             .accept::<ServiceBinding>(&name, "unbind", OperationKind::Unbind)
             .await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         assert!(
             world.all::<Secret>().await.is_empty()
                 && world.all::<ServiceBinding>().await.is_empty()
@@ -561,7 +512,7 @@ fn a_binding_hands_out_what_its_api_needs_and_takes_it_back() {
         assert_eq!(record.operation.unwrap().state, OperationState::Succeeded);
         // Taken back with its instance.
         world.bind("b2", "i").await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         assert_eq!(world.all::<Secret>().await.len(), 1);
         world
             .accept::<ServiceInstance>("i", "drop", OperationKind::Deprovision)
@@ -583,8 +534,8 @@ fn a_service_of_events_has_nothing_to_bind() {
         world.mapping().await;
         world.provision("i", "orders").await;
         world.bind("b", "i").await;
-        world.clock.sleep(A_WHILE).await;
-        let binding: ServiceBinding = world.api().get("b").await.unwrap();
+        world.users.rest().await;
+        let binding: ServiceBinding = world.users.team().get("b").await.unwrap();
         let operation = binding.status.unwrap().operation.unwrap();
         assert_eq!(operation.state, OperationState::Failed);
         assert!(operation.description.unwrap().contains("has no API"));
@@ -598,28 +549,29 @@ fn a_removal_tells_what_became_of_pending_events_and_every_step_is_news() {
         world.shop(false).await;
         world.mapping().await;
         world.provision("i", "orders").await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         // Neither is needed to let go.
-        let applications = Api::<Application>::all(world.users.clone());
+        let applications = Api::<Application>::all(world.users.client.clone());
         applications
             .delete("shop", &DeleteParams::default())
             .await
             .unwrap();
         world
-            .api::<ApplicationMapping>()
+            .users
+            .team::<ApplicationMapping>()
             .delete("shop", &DeleteParams::default())
             .await
             .unwrap();
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         let (channel, broker) = ("channel/kyma-integration/shop", "broker/team-a/default");
         world.plane.set_pending(channel, broker, 3);
         world
             .accept::<ServiceInstance>("i", "drop", OperationKind::Deprovision)
             .await;
         // Two are delivered in time; the last is given up when the time is over.
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         world.plane.set_pending(channel, broker, 1);
-        world.clock.sleep(Duration::from_secs(300)).await;
+        world.users.clock.sleep(Duration::from_secs(300)).await;
         world.gone::<ServiceInstance>().await;
         assert!(world.all::<EventFlow>().await.is_empty());
         let line = world
@@ -659,13 +611,13 @@ fn a_namespace_full_of_instances_can_be_deleted() {
         world.provision("i", "orders").await;
         world.provision("j", "prices").await;
         world.bind("b", "j").await;
-        world.clock.sleep(A_WHILE).await;
-        let namespaces = Api::<Namespace>::all(world.users.clone());
+        world.users.rest().await;
+        let namespaces = Api::<Namespace>::all(world.users.client.clone());
         namespaces
             .delete(TEAM, &DeleteParams::default())
             .await
             .unwrap();
-        world.clock.sleep(Duration::from_secs(10)).await;
+        world.users.clock.sleep(Duration::from_secs(10)).await;
         assert!(namespaces.get_opt(TEAM).await.unwrap().is_none());
         for id in ["i", "j"] {
             assert_eq!(world.record(instance(id)).await.unwrap().operation, None);
@@ -680,16 +632,16 @@ fn the_finalizers_of_others_are_theirs() {
         world.mapping().await;
         world.provision("i", "orders").await;
         let theirs = json!({"metadata": {"finalizers": [FINALIZER, "example.com/theirs"]}});
-        let instances = world.api::<ServiceInstance>();
+        let instances = world.users.team::<ServiceInstance>();
         instances
             .patch("i", &PatchParams::default(), &Patch::Merge(&theirs))
             .await
             .unwrap();
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         world
             .accept::<ServiceInstance>("i", "drop", OperationKind::Deprovision)
             .await;
-        world.clock.sleep(A_WHILE).await;
+        world.users.rest().await;
         let left = world.instance("i").await;
         assert_eq!(left.finalizers(), ["example.com/theirs"]);
         world
@@ -703,13 +655,13 @@ fn the_finalizers_of_others_are_theirs() {
 #[test]
 fn records_are_kept_for_a_week() {
     tell(|world| async move {
-        let records = Api::<ConfigMap>::namespaced(world.users.clone(), SYSTEM_NAMESPACE);
+        let records = Api::<ConfigMap>::namespaced(world.users.client.clone(), SYSTEM_NAMESPACE);
         let gone = |id: &str, days: i64| Record {
             about: instance(id),
             namespace: TEAM.to_owned(),
             front: None,
             operation: None,
-            gone_at: Time(world.clock.now() - SignedDuration::from_hours(24 * days)),
+            gone_at: Time(world.users.clock.now() - SignedDuration::from_hours(24 * days)),
         };
         let mut foreign = gone("foreign", 30).to_config_map();
         foreign.metadata.labels = None;
@@ -723,7 +675,11 @@ fn records_are_kept_for_a_week() {
                 .await
                 .unwrap();
         }
-        world.clock.sleep(Duration::from_secs(2 * 3_600)).await;
+        world
+            .users
+            .clock
+            .sleep(Duration::from_secs(2 * 3_600))
+            .await;
         let labelled = ListParams::default().labels(RECORD_LABEL);
         assert_eq!(records.list(&labelled).await.unwrap().items.len(), 1);
         assert!(world.record(instance("young")).await.is_some());

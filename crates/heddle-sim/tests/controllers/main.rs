@@ -8,3 +8,4 @@ mod flows;
 mod instances;
 mod promises;
 mod registries;
+mod world;

@@ -14,45 +14,38 @@ use heddle_api::well_known::{
     APPROVED_ANNOTATION, RECORD_LABEL, SYNC_ANNOTATION, SYSTEM_NAMESPACE, WITHDRAWN_ANNOTATION,
 };
 use heddle_api::{Bundle, BundleRevision, Registry, ServiceInstance, SyncRun, names};
-use heddle_controllers::{Bundles, Metrics, Options};
-use heddle_rt::{Chance, Clock};
+use heddle_controllers::{Metrics, Options};
+use heddle_rt::Chance;
 use heddle_sim::bundles::registry::{Event, TestRegistries, digest};
 use heddle_sim::stage::{NAMESPACES, on_stage};
 use k8s_openapi::api::core::v1::{ConfigMap, Event as Notice, Secret};
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
-use kube::{Api, Client, Resource, ResourceExt as _};
+use kube::api::ListParams;
+use kube::{Api, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-const TEAM: &str = "team-a";
-/// Longer than every pause of the controllers, shorter than an interval.
-const A_WHILE: Duration = Duration::from_secs(30);
+use crate::world::{TEAM, Users, condition};
+
 /// An interval with its jitter.
 const INTERVAL: Duration = Duration::from_secs(660);
 
 struct World {
-    users: Client,
+    users: Users,
     registries: TestRegistries,
-    clock: Clock,
     numbers: Metrics,
     restart: Arc<Notify>,
 }
 
-/// Tells a story in a fresh world in which the controllers run, on simulated time.
+/// Tells a story in a fresh world in which the controllers run, and can be started anew.
 fn tell<F: Future<Output = ()>>(story: impl FnOnce(World) -> F) {
     on_stage(&NAMESPACES, |stage| async move {
-        let clock = stage.clock.clone();
-        let registries = TestRegistries::new(clock.clone());
-        let bundles: Arc<dyn Bundles> = Arc::new(registries.clone());
-        let options = Options {
-            bundles: Some(bundles),
-            ..Options::new(clock.clone(), Chance::seeded(2))
-        };
+        let mut options = Options::new(stage.clock.clone(), Chance::seeded(2));
+        let registries = TestRegistries::new(stage.clock.clone());
+        options.bundles = Some(Arc::new(registries.clone()));
         let restart = Arc::new(Notify::new());
         let world = World {
-            users: stage.users(),
+            users: Users::new(stage.users(), &stage.clock),
             registries,
-            clock,
             numbers: options.numbers.clone(),
             restart: Arc::clone(&restart),
         };
@@ -94,51 +87,16 @@ fn marked(reason: MarkReason, version: &str) -> Look {
 }
 
 impl World {
-    fn api<K: Resource<DynamicType = ()>>(&self, namespace: &str) -> Api<DynamicObject> {
-        let resource = ApiResource::erase::<K>(&());
-        if namespace.is_empty() {
-            Api::all_with(self.users.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.users.clone(), namespace, &resource)
-        }
-    }
-
-    async fn apply<K: Resource<DynamicType = ()>>(
-        &self,
-        namespace: &str,
-        name: &str,
-        fields: Value,
-    ) {
-        let mut object = json!({
-            "apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name},
-        });
-        let fields = fields.as_object().unwrap().clone();
-        object.as_object_mut().unwrap().extend(fields);
-        let params = PatchParams::apply("user").force();
-        let api = self.api::<K>(namespace);
-        api.patch(name, &params, &Patch::Apply(&object))
-            .await
-            .unwrap();
-    }
-
     async fn annotate<K: Resource<DynamicType = ()>>(&self, name: &str, key: &str, value: Value) {
         let patch = json!({"metadata": {"annotations": {key: value}}});
-        let api = self.api::<K>("");
-        api.patch(name, &PatchParams::default(), &Patch::Merge(&patch))
-            .await
-            .unwrap();
-    }
-
-    async fn delete<K: Resource<DynamicType = ()>>(&self, namespace: &str, name: &str) {
-        let api = self.api::<K>(namespace);
-        drop(api.delete(name, &Default::default()).await.unwrap());
+        self.users.merge::<K>("", name, patch).await;
     }
 
     async fn all<K>(&self) -> Vec<K>
     where
         K: Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
     {
-        let api = Api::<K>::all(self.users.clone());
+        let api = Api::<K>::all(self.users.client.clone());
         api.list(&ListParams::default()).await.unwrap().items
     }
 
@@ -148,8 +106,7 @@ impl World {
         spec.as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        self.apply::<Registry>("", name, json!({"spec": spec}))
-            .await;
+        self.users.apply::<Registry>("", name, spec).await;
     }
 
     fn happens(&self, event: Event) {
@@ -160,13 +117,9 @@ impl World {
         self.happens(Event::push(repository, "latest", version));
     }
 
-    async fn rest(&self) {
-        self.clock.sleep(A_WHILE).await;
-    }
-
     async fn intervals(&self, count: u32) {
         for _ in 0..count {
-            self.clock.sleep(INTERVAL).await;
+            self.users.clock.sleep(INTERVAL).await;
         }
     }
 
@@ -174,13 +127,13 @@ impl World {
     async fn sync(&self, request: &str) {
         self.annotate::<Registry>("hub", SYNC_ANNOTATION, json!(request))
             .await;
-        self.rest().await;
+        self.users.rest().await;
         let answered = self.status("hub").await.answered_request;
         assert_eq!(answered.as_deref(), Some(request));
     }
 
     async fn status(&self, registry: &str) -> RegistryStatus {
-        let api = Api::<Registry>::all(self.users.clone());
+        let api = Api::<Registry>::all(self.users.client.clone());
         api.get(registry).await.unwrap().status.unwrap_or_default()
     }
 
@@ -220,8 +173,7 @@ impl World {
             "instanceID": name, "serviceID": service_id(IdScheme::Uuid, &origin, ""), "planID": "p",
             "revisionRef": {"name": names::revision(&bundle, &digest), "digest": digest},
         });
-        self.apply::<ServiceInstance>(TEAM, name, json!({"spec": spec}))
-            .await;
+        self.users.apply::<ServiceInstance>(TEAM, name, spec).await;
     }
 
     /// Digests of all revisions.
@@ -234,22 +186,13 @@ impl World {
     }
 
     async fn condition<K: Resource<DynamicType = ()>>(&self, name: &str, type_: &str) -> String {
-        let object = self.api::<K>("").get(name).await.unwrap();
-        let conditions = object.data["status"]["conditions"].as_array().cloned();
-        let found = conditions
-            .into_iter()
-            .flatten()
-            .find(|c| c["type"] == type_);
-        let Some(found) = found else {
-            return "none".to_owned();
-        };
-        let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
-        format!("{}:{}", text("status"), text("reason"))
+        let object = self.users.api::<K>("").get(name).await.unwrap();
+        condition(&object.data["status"], type_)
     }
 
     /// Reasons of all Events so far.
     async fn news(&self) -> BTreeSet<String> {
-        let api = Api::<Notice>::all(self.users.clone());
+        let api = Api::<Notice>::all(self.users.client.clone());
         let notices = api.list(&ListParams::default()).await.unwrap();
         notices
             .items
@@ -259,7 +202,7 @@ impl World {
     }
 
     async fn tombstones(&self) -> Vec<Tombstone> {
-        let api = Api::<ConfigMap>::namespaced(self.users.clone(), SYSTEM_NAMESPACE);
+        let api = Api::<ConfigMap>::namespaced(self.users.client.clone(), SYSTEM_NAMESPACE);
         let label = format!("{RECORD_LABEL}={}", tombstone::LABEL);
         let found = api
             .list(&ListParams::default().labels(&label))
@@ -282,7 +225,7 @@ fn what_is_in_a_registry_is_offered_and_a_quiet_registry_writes_no_bundles() {
         world.push("acme/db", "1.0.0");
         world.push("acme/web", "2.0.0");
         world.registry("hub", json!({})).await;
-        world.rest().await;
+        world.users.rest().await;
         let looks = world.looks().await;
         let expected = [
             ("acme/db:latest", live("1.0.0")),
@@ -292,10 +235,10 @@ fn what_is_in_a_registry_is_offered_and_a_quiet_registry_writes_no_bundles() {
             looks,
             expected.map(|(name, look)| (name.to_owned(), look)).into()
         );
-        assert_eq!(world.condition::<Registry>("hub", "Ready").await, "True:");
+        assert_eq!(world.condition::<Registry>("hub", "Ready").await, "True");
         assert_eq!(
             world.condition::<Bundle>(&name("acme/db"), "Ready").await,
-            "True:"
+            "True"
         );
         let versions = |bundles: Vec<Bundle>| -> Vec<_> {
             bundles
@@ -338,14 +281,14 @@ fn an_outage_of_a_hundred_intervals_changes_nothing_but_the_count() {
         world
             .registry("hub", json!({"refreshIntervalSeconds": 60}))
             .await;
-        world.rest().await;
+        world.users.rest().await;
         let last = world.status("hub").await.last_success;
         world.happens(Event::down());
         world.sync("1").await;
         // Events are kept for an hour.
         assert!(world.news().await.contains("Unreachable"));
         while world.status("hub").await.consecutive_failures != Some(100) {
-            world.clock.sleep(Duration::from_secs(10)).await;
+            world.users.clock.sleep(Duration::from_secs(10)).await;
             assert_eq!(world.look("acme/db").await, Some(live("1.0.0")));
         }
         let status = world.status("hub").await;
@@ -356,10 +299,10 @@ fn an_outage_of_a_hundred_intervals_changes_nothing_but_the_count() {
         );
         assert_eq!(
             world.condition::<Bundle>(&name("acme/db"), "Stale").await,
-            "True:"
+            "True"
         );
         world.happens(Event::up());
-        world.clock.sleep(Duration::from_secs(70)).await;
+        world.users.clock.sleep(Duration::from_secs(70)).await;
         assert_eq!(world.status("hub").await.consecutive_failures, Some(0));
         assert_eq!(
             world.condition::<Bundle>(&name("acme/db"), "Stale").await,
@@ -380,7 +323,7 @@ fn a_registry_that_is_set_to_hide_hides_after_its_limit_and_deletes_nothing() {
                 json!({"stalePolicy": policy, "sweepGraceSeconds": 0}),
             )
             .await;
-        world.rest().await;
+        world.users.rest().await;
         let id = world.all::<Bundle>().await[0].spec.service_id.clone();
         world.happens(Event::down());
         for (failures, is_hidden) in [(1, false), (2, false), (3, true), (4, true)] {
@@ -412,7 +355,7 @@ fn storage_that_is_swapped_for_an_empty_one_is_not_believed_until_somebody_appro
         world
             .registry("hub", json!({"massRemoval": {"confirmations": 100}}))
             .await;
-        world.rest().await;
+        world.users.rest().await;
         let before = world.looks().await;
         assert_eq!(before.len(), 8);
         world.happens(Event::Empty);
@@ -432,17 +375,17 @@ fn storage_that_is_swapped_for_an_empty_one_is_not_believed_until_somebody_appro
                 json!("removal-of-something-else"),
             )
             .await;
-        world.rest().await;
+        world.users.rest().await;
         assert_eq!(world.looks().await, before);
         world
             .annotate::<Registry>("hub", APPROVED_ANNOTATION, json!(suspicion.id))
             .await;
-        world.rest().await;
+        world.users.rest().await;
         let looks = world.looks().await;
         let gone = marked(MarkReason::RemovedFromRegistry, "1.0.0");
         assert!(looks.values().all(|look| *look == gone), "{looks:?}");
         assert_eq!(world.status("hub").await.suspicion, None);
-        assert_eq!(world.condition::<Registry>("hub", "Ready").await, "True:");
+        assert_eq!(world.condition::<Registry>("hub", "Ready").await, "True");
         let text = world.numbers.text();
         assert!(
             text.contains("heddle_specs_marked_total{reason=\"RemovedFromRegistry\"} 8\n"),
@@ -458,7 +401,7 @@ fn many_disappearances_are_believed_after_equal_readings() {
             world.push(&format!("acme/r{number}"), "1.0.0");
         }
         world.registry("hub", json!({})).await;
-        world.rest().await;
+        world.users.rest().await;
         world.happens(Event::Empty);
         for (request, live_count) in [("1", 6), ("2", 6), ("3", 0)] {
             world.sync(request).await;
@@ -476,9 +419,9 @@ fn a_tag_that_moves_gives_a_new_revision_and_pinned_ones_stay() {
     tell(|world| async move {
         world.push("acme/db", "1.0.0");
         world.registry("hub", json!({"revisionHistory": 0})).await;
-        world.rest().await;
+        world.users.rest().await;
         world.instance("i", "acme/db", "1.0.0").await;
-        world.rest().await;
+        world.users.rest().await;
         let first = digest("acme/db", "1.0.0");
         assert_eq!(world.registries.kept(), [first.clone()].into());
         world.push("acme/db", "1.1.0");
@@ -505,7 +448,7 @@ fn a_bundle_is_offered_at_every_moment_of_a_change() {
     tell(|world| async move {
         world.push("acme/db", "0");
         world.registry("hub", json!({"revisionHistory": 0})).await;
-        world.rest().await;
+        world.users.rest().await;
         for version in 1..=20 {
             world.push("acme/db", &version.to_string());
             let request = json!(version.to_string());
@@ -522,6 +465,7 @@ fn a_bundle_is_offered_at_every_moment_of_a_change() {
                 let revision = bundle.current_revision.unwrap();
                 assert!(
                     world
+                        .users
                         .api::<BundleRevision>("")
                         .get_opt(&revision)
                         .await
@@ -530,7 +474,7 @@ fn a_bundle_is_offered_at_every_moment_of_a_change() {
                 );
                 turns += usize::from(look != last);
                 last = look;
-                world.clock.sleep(Duration::from_millis(3)).await;
+                world.users.clock.sleep(Duration::from_millis(3)).await;
             }
             assert_eq!((turns, last), (1, new), "it turns once");
         }
@@ -542,7 +486,7 @@ fn of_ten_pushes_the_current_the_pinned_and_the_history_are_kept() {
     tell(|world| async move {
         world.push("acme/db", "0");
         world.registry("hub", json!({"revisionHistory": 1})).await;
-        world.rest().await;
+        world.users.rest().await;
         world.instance("i", "acme/db", "0").await;
         for version in 1..10 {
             world.push("acme/db", &version.to_string());
@@ -550,8 +494,8 @@ fn of_ten_pushes_the_current_the_pinned_and_the_history_are_kept() {
         }
         let kept = ["0", "8", "9"].map(|version| digest("acme/db", version));
         assert_eq!(world.revisions().await, kept.into());
-        world.delete::<ServiceInstance>(TEAM, "i").await;
-        world.rest().await;
+        world.users.delete::<ServiceInstance>(TEAM, "i").await;
+        world.users.rest().await;
         let kept = ["8", "9"].map(|version| digest("acme/db", version));
         assert_eq!(world.revisions().await, kept.into());
         world.intervals(8).await;
@@ -566,7 +510,7 @@ fn what_is_gone_is_withdrawn_kept_while_it_is_used_and_swept_then() {
         world
             .registry("hub", json!({"sweepGraceSeconds": 100}))
             .await;
-        world.rest().await;
+        world.users.rest().await;
         world.instance("i", "acme/db", "1.0.0").await;
         world.happens(Event::remove("acme/db", "latest"));
         world.sync("1").await;
@@ -574,12 +518,12 @@ fn what_is_gone_is_withdrawn_kept_while_it_is_used_and_swept_then() {
         assert_eq!(world.look("acme/db").await, Some(gone.clone()));
         world.intervals(20).await;
         assert_eq!(world.look("acme/db").await, Some(gone));
-        let before = world.clock.now();
-        world.delete::<ServiceInstance>(TEAM, "i").await;
+        let before = world.users.clock.now();
+        world.users.delete::<ServiceInstance>(TEAM, "i").await;
         while world.look("acme/db").await.is_some() {
-            world.clock.sleep(Duration::from_millis(100)).await;
+            world.users.clock.sleep(Duration::from_millis(100)).await;
         }
-        let took = world.clock.now().duration_since(before);
+        let took = world.users.clock.now().duration_since(before);
         assert!(took < jiff::SignedDuration::from_secs(2), "{took}");
         let tombstones = world.tombstones().await;
         let [tombstone] = &tombstones[..] else {
@@ -587,7 +531,7 @@ fn what_is_gone_is_withdrawn_kept_while_it_is_used_and_swept_then() {
         };
         assert_eq!(tombstone.reason, MarkReason::RemovedFromRegistry);
         assert_eq!((&*tombstone.name, &*tombstone.registry), ("hub-db", "hub"));
-        world.rest().await;
+        world.users.rest().await;
         assert!(world.revisions().await.is_empty());
         assert!(world.news().await.contains("Sweeping"));
         let text = world.numbers.text();
@@ -602,12 +546,12 @@ fn what_nobody_uses_is_swept_after_its_grace_and_not_before() {
         world
             .registry("hub", json!({"sweepGraceSeconds": 300}))
             .await;
-        world.rest().await;
+        world.users.rest().await;
         world.happens(Event::remove("acme/db", "latest"));
         world.sync("1").await;
-        world.clock.sleep(Duration::from_secs(260)).await;
+        world.users.clock.sleep(Duration::from_secs(260)).await;
         assert!(world.look("acme/db").await.is_some());
-        world.clock.sleep(Duration::from_secs(60)).await;
+        world.users.clock.sleep(Duration::from_secs(60)).await;
         assert_eq!(world.look("acme/db").await, None);
     });
 }
@@ -619,7 +563,7 @@ fn a_bundle_that_comes_back_is_the_same_one() {
         world
             .registry("hub", json!({"removalConfirmations": 2}))
             .await;
-        world.rest().await;
+        world.users.rest().await;
         let uid = world.all::<Bundle>().await[0].uid();
         world.happens(Event::remove("acme/db", "latest"));
         world.sync("1").await;
@@ -644,11 +588,11 @@ fn a_registry_that_is_removed_goes_with_the_last_user_of_its_bundles() {
         world.push("acme/db", "1.0.0");
         world.push("acme/web", "1.0.0");
         world.registry("hub", json!({})).await;
-        world.rest().await;
+        world.users.rest().await;
         world.instance("i", "acme/db", "1.0.0").await;
-        world.rest().await;
-        world.delete::<Registry>("", "hub").await;
-        world.rest().await;
+        world.users.rest().await;
+        world.users.delete::<Registry>("", "hub").await;
+        world.users.rest().await;
         let looks = world.looks().await;
         let removed = marked(MarkReason::RegistryRemoved, "1.0.0");
         assert_eq!(looks, [("acme/db:latest".to_owned(), removed)].into());
@@ -658,12 +602,12 @@ fn a_registry_that_is_removed_goes_with_the_last_user_of_its_bundles() {
             1,
             "its actions run without it"
         );
-        world.delete::<ServiceInstance>(TEAM, "i").await;
-        world.rest().await;
+        world.users.delete::<ServiceInstance>(TEAM, "i").await;
+        world.users.rest().await;
         assert!(world.looks().await.is_empty());
         assert!(world.all::<Registry>().await.is_empty());
         assert!(world.revisions().await.is_empty());
-        world.clock.sleep(INTERVAL).await;
+        world.users.clock.sleep(INTERVAL).await;
         assert!(world.all::<SyncRun>().await.is_empty());
     });
 }
@@ -678,7 +622,7 @@ fn what_is_seen_in_one_registry_says_nothing_about_another() {
             }
             world.registry(registry, json!({})).await;
         }
-        world.rest().await;
+        world.users.rest().await;
         let of_other = |bundles: Vec<Bundle>| -> Vec<Bundle> {
             bundles
                 .into_iter()
@@ -706,10 +650,10 @@ fn a_secret_opens_a_registry_and_its_change_is_tried_at_once() {
         world
             .registry("hub", json!({"authSecretName": "pull"}))
             .await;
-        world.rest().await;
+        world.users.rest().await;
         let reachable = || world.condition::<Registry>("hub", "Reachable");
         assert_eq!(reachable().await, "False:AuthenticationFailed");
-        let registry = world.api::<Registry>("").get("hub").await.unwrap();
+        let registry = world.users.api::<Registry>("").get("hub").await.unwrap();
         assert!(
             registry.data.to_string().contains("heddle-system/pull"),
             "it is named"
@@ -717,16 +661,18 @@ fn a_secret_opens_a_registry_and_its_change_is_tried_at_once() {
         let secret =
             |password: &str| json!({"stringData": {"username": "u", "password": password}});
         world
-            .apply::<Secret>(SYSTEM_NAMESPACE, "pull", secret("old"))
+            .users
+            .apply_fields::<Secret>(SYSTEM_NAMESPACE, "pull", secret("old"))
             .await;
-        world.rest().await;
+        world.users.rest().await;
         assert_eq!(reachable().await, "False:AuthenticationFailed");
         assert_eq!(world.status("hub").await.consecutive_failures, Some(2));
         world
-            .apply::<Secret>(SYSTEM_NAMESPACE, "pull", secret("new"))
+            .users
+            .apply_fields::<Secret>(SYSTEM_NAMESPACE, "pull", secret("new"))
             .await;
-        world.rest().await;
-        assert_eq!(reachable().await, "True:");
+        world.users.rest().await;
+        assert_eq!(reachable().await, "True");
         assert_eq!(world.look("acme/db").await, Some(live("1.0.0")));
         world.happens(Event::Password(Some("newer".to_owned())));
         world.sync("1").await;
@@ -745,16 +691,16 @@ fn however_often_somebody_asks_two_readings_answer() {
         world.push("acme/db", "1.0.0");
         world.happens(Event::Takes(Duration::from_secs(5)));
         world.registry("hub", json!({})).await;
-        world.rest().await;
+        world.users.rest().await;
         let before = world.registries.readings("hub");
         for number in 0..50 {
             let request = format!("request-{number}");
             world
                 .annotate::<Registry>("hub", SYNC_ANNOTATION, json!(request))
                 .await;
-            world.clock.sleep(Duration::from_millis(90)).await;
+            world.users.clock.sleep(Duration::from_millis(90)).await;
         }
-        world.rest().await;
+        world.users.rest().await;
         let readings = world.registries.readings("hub") - before;
         assert!((1..=2).contains(&readings), "{readings} readings");
         assert_eq!(world.registries.overlaps(), 0);
@@ -769,9 +715,9 @@ fn a_reading_that_a_crash_ended_is_interrupted_and_followed_by_another() {
         world.push("acme/db", "1.0.0");
         world.happens(Event::Takes(Duration::from_secs(20)));
         world.registry("hub", json!({})).await;
-        world.clock.sleep(Duration::from_secs(10)).await;
+        world.users.clock.sleep(Duration::from_secs(10)).await;
         world.restart.notify_one();
-        world.clock.sleep(Duration::from_secs(60)).await;
+        world.users.clock.sleep(Duration::from_secs(60)).await;
         assert_eq!(world.look("acme/db").await, Some(live("1.0.0")));
         let ends = |run: &SyncRun| {
             let status = run.status.clone().unwrap_or_default();
@@ -787,7 +733,7 @@ fn a_reading_that_a_crash_ended_is_interrupted_and_followed_by_another() {
         assert!(runs.contains(&(SyncCause::ConfigChange, None)), "{runs:?}");
         // From now on it is known, and a restart is a start.
         world.restart.notify_one();
-        world.clock.sleep(Duration::from_secs(60)).await;
+        world.users.clock.sleep(Duration::from_secs(60)).await;
         let runs: Vec<_> = world.all::<SyncRun>().await.iter().map(ends).collect();
         assert!(runs.contains(&(SyncCause::Startup, None)), "{runs:?}");
     });
@@ -798,7 +744,7 @@ fn an_unusable_image_is_told_and_the_last_good_one_stays() {
     tell(|world| async move {
         world.push("acme/db", "1.0.0");
         world.registry("hub", json!({})).await;
-        world.rest().await;
+        world.users.rest().await;
         world.happens(Event::PushBroken {
             repository: "acme/db".to_owned(),
             tag: "latest".to_owned(),
@@ -808,11 +754,11 @@ fn an_unusable_image_is_told_and_the_last_good_one_stays() {
         let bundle = name("acme/db");
         let accepted = || world.condition::<Bundle>(&bundle, "RevisionAccepted");
         assert_eq!(accepted().await, "False:RevisionRejected");
-        assert_eq!(world.condition::<Bundle>(&bundle, "Ready").await, "True:");
+        assert_eq!(world.condition::<Bundle>(&bundle, "Ready").await, "True");
         assert!(world.news().await.contains("RevisionRejected"));
         world.push("acme/db", "1.1.0");
         world.sync("2").await;
-        assert_eq!(accepted().await, "True:");
+        assert_eq!(accepted().await, "True");
         assert_eq!(world.look("acme/db").await, Some(live("1.1.0")));
     });
 }
@@ -823,7 +769,7 @@ fn what_nobody_can_tell_changes_nothing() {
         world.push("acme/db", "1.0.0");
         world.push("acme/web", "1.0.0");
         world.registry("hub", json!({})).await;
-        world.rest().await;
+        world.users.rest().await;
         world.happens(Event::Muddle {
             repository: "acme/db".to_owned(),
             on: true,
@@ -836,7 +782,7 @@ fn what_nobody_can_tell_changes_nothing() {
         }
         assert_eq!(world.look("acme/web").await, Some(live("1.1.0")));
         let run = world.status("hub").await.last_sync_run.unwrap();
-        let run = Api::<SyncRun>::all(world.users.clone())
+        let run = Api::<SyncRun>::all(world.users.client.clone())
             .get(&run)
             .await
             .unwrap();
@@ -865,7 +811,7 @@ fn named_tags_are_offerings_of_their_own_and_settings_withdraw_them() {
             json!({"tags": {"default": "latest", "named": named}})
         };
         world.registry("hub", tags(&["v1.0", "v2.0"])).await;
-        world.rest().await;
+        world.users.rest().await;
         let looks = world.looks().await;
         let offered: Vec<&str> = looks.keys().map(String::as_str).collect();
         assert_eq!(
@@ -876,7 +822,7 @@ fn named_tags_are_offerings_of_their_own_and_settings_withdraw_them() {
         let ids: BTreeSet<&str> = bundles.iter().map(|b| b.spec.service_id.as_str()).collect();
         assert_eq!(ids.len(), 3);
         world.registry("hub", tags(&["v2.0"])).await;
-        world.rest().await;
+        world.users.rest().await;
         let looks = world.looks().await;
         assert_eq!(
             looks["acme/hello:v1.0"],
@@ -893,14 +839,14 @@ fn somebody_may_withdraw_and_delete_but_not_under_those_who_use_it() {
     tell(|world| async move {
         world.push("acme/db", "1.0.0");
         world.registry("hub", json!({"sweepGraceSeconds": 0})).await;
-        world.rest().await;
+        world.users.rest().await;
         world.instance("i", "acme/db", "1.0.0").await;
-        world.rest().await;
+        world.users.rest().await;
         let bundle = name("acme/db");
         world
             .annotate::<Bundle>(&bundle, WITHDRAWN_ANNOTATION, json!("true"))
             .await;
-        world.rest().await;
+        world.users.rest().await;
         assert_eq!(
             world.look("acme/db").await,
             Some(marked(MarkReason::Admin, "1.0.0"))
@@ -908,21 +854,21 @@ fn somebody_may_withdraw_and_delete_but_not_under_those_who_use_it() {
         world
             .annotate::<Bundle>(&bundle, WITHDRAWN_ANNOTATION, Value::Null)
             .await;
-        world.rest().await;
+        world.users.rest().await;
         assert_eq!(world.look("acme/db").await, Some(live("1.0.0")));
-        world.delete::<Bundle>("", &bundle).await;
+        world.users.delete::<Bundle>("", &bundle).await;
         world.intervals(3).await;
         assert_eq!(
             world.look("acme/db").await,
             Some(marked(MarkReason::Admin, "1.0.0"))
         );
-        let object = world.api::<Bundle>("").get(&bundle).await.unwrap();
+        let object = world.users.api::<Bundle>("").get(&bundle).await.unwrap();
         assert!(
             object.data.to_string().contains("ServiceInstance team-a/i"),
             "it says what it waits for"
         );
-        world.delete::<ServiceInstance>(TEAM, "i").await;
-        world.rest().await;
+        world.users.delete::<ServiceInstance>(TEAM, "i").await;
+        world.users.rest().await;
         assert_eq!(world.look("acme/db").await, None);
         world.sync("1").await;
         assert_eq!(
@@ -938,7 +884,7 @@ fn two_images_of_one_name_do_not_take_each_others_place() {
     tell(|world| async move {
         world.push("acme/db", "1.0.0");
         world.registry("hub", json!({"idScheme": "asb-md5"})).await;
-        world.rest().await;
+        world.users.rest().await;
         world.push("rival/db", "2.0.0");
         world.sync("1").await;
         let offered = async |repository: &str| {
@@ -946,12 +892,12 @@ fn two_images_of_one_name_do_not_take_each_others_place() {
                 .condition::<Bundle>(&name(repository), "Offered")
                 .await
         };
-        assert_eq!(offered("acme/db").await, "True:");
+        assert_eq!(offered("acme/db").await, "True");
         assert_eq!(offered("rival/db").await, "False:NameTaken");
         assert!(world.news().await.contains("NameTaken"));
         world.happens(Event::remove("acme/db", "latest"));
         world.sync("2").await;
-        assert_eq!(offered("rival/db").await, "True:");
+        assert_eq!(offered("rival/db").await, "True");
     });
 }
 
@@ -960,20 +906,20 @@ fn a_revision_that_somebody_removed_is_made_again() {
     tell(|world| async move {
         world.push("acme/db", "1.0.0");
         world.registry("hub", json!({})).await;
-        world.rest().await;
+        world.users.rest().await;
         world.instance("i", "acme/db", "1.0.0").await;
-        world.rest().await;
+        world.users.rest().await;
         let revision = names::revision(&name("acme/db"), &digest("acme/db", "1.0.0"));
-        world.delete::<BundleRevision>("", &revision).await;
-        world.rest().await;
+        world.users.delete::<BundleRevision>("", &revision).await;
+        world.users.rest().await;
         assert_eq!(world.revisions().await.len(), 1, "its instance keeps it");
         let bundle = name("acme/db");
         assert_eq!(
             world.condition::<Bundle>(&bundle, "Offered").await,
             "False:NoValidRevision"
         );
-        world.delete::<ServiceInstance>(TEAM, "i").await;
-        world.rest().await;
+        world.users.delete::<ServiceInstance>(TEAM, "i").await;
+        world.users.rest().await;
         assert!(world.revisions().await.is_empty());
         world.sync("1").await;
         assert_eq!(world.revisions().await.len(), 1);

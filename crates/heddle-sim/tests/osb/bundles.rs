@@ -14,10 +14,10 @@ use heddle_front::Settings;
 use heddle_front::catalog::{self, LiveOffers, Rules};
 use heddle_rt::Chance;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, client, front_of, tell_with};
+use crate::world::{World, client, front_of, patch_status, tell_with};
 
 const I: &str = "/v2/service_instances/i";
 const SERVICE: &str = "id-of-db";
@@ -80,16 +80,6 @@ async fn bundle(world: &World) {
         json!({"phase": "Live", "currentRevision": "db-1"}),
     )
     .await;
-}
-
-async fn patch_status<K>(api: &Api<K>, name: &str, status: Value)
-where
-    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-{
-    let patch = Patch::Merge(json!({"status": status}));
-    api.patch_status(name, &PatchParams::default(), &patch)
-        .await
-        .unwrap();
 }
 
 /// Gives the world a front with the catalog of what is there now.

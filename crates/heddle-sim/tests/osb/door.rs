@@ -213,12 +213,7 @@ fn a_catalog_is_compressed_for_those_who_take_that_and_known_in_either_form() {
 #[test]
 fn what_is_refused_leaves_everything_as_it_was() {
     tell(|world| async move {
-        world
-            .put(
-                &format!("{I}?accepts_incomplete=true"),
-                wanted("patient", json!({})),
-            )
-            .await;
+        world.ask_for(I).await;
         world.end_instance("default", "i", "succeeded").await;
         let version = world.version().await;
         let b = format!("{I}/service_bindings/b?accepts_incomplete=true");

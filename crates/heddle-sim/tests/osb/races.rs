@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
+use heddle_api::{ServiceBinding, ServiceInstance};
 use heddle_apiserver::{ApiServer, CONTROLLERS, Identity};
 use heddle_front::{Front, Settings};
 use http::{Method, Request};
@@ -14,7 +15,7 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 use tower::ServiceExt as _;
 
-use crate::world::{IDS, World, ask, client, front, request, tell, wanted};
+use crate::world::{IDS, Reply, World, ask, client, front, request, tell, wanted};
 
 const I: &str = "/osb/team-a/v2/service_instances/i";
 
@@ -43,8 +44,7 @@ fn meddled_with(world: &World, times: usize) -> (Front, Arc<AtomicUsize>) {
 }
 
 async fn meddle(server: &ApiServer, number: usize) {
-    let api: Api<heddle_api::ServiceInstance> =
-        Api::namespaced(client(server, CONTROLLERS), "team-a");
+    let api: Api<ServiceInstance> = Api::namespaced(client(server, CONTROLLERS), "team-a");
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"meddled": number.to_string()}}}));
     api.patch("i", &PatchParams::default(), &patch)
         .await
@@ -73,7 +73,7 @@ fn fifty_equal_requests_at_once_make_one_instance_and_one_operation() {
         );
         let operations: BTreeSet<&str> = replies.iter().map(|reply| reply.operation()).collect();
         assert_eq!(operations.len(), 1);
-        let all: Api<heddle_api::ServiceInstance> = Api::all(world.users.clone());
+        let all: Api<ServiceInstance> = Api::all(world.users.clone());
         let list = all.list(&ListParams::default()).await.unwrap();
         assert_eq!(list.items.len(), 1);
         assert_eq!(
@@ -107,6 +107,21 @@ fn of_different_requests_at_once_one_is_carried_out() {
     });
 }
 
+fn half_are_refused(replies: &[Reply]) {
+    let count = |status: u16| replies.iter().filter(|it| it.status == status).count();
+    assert_eq!((count(202), count(409)), (10, 10), "{replies:?}");
+}
+
+/// How many there are in all namespaces.
+async fn count<K>(world: &World) -> usize
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let all: Api<K> = Api::all(world.users.clone());
+    let list = all.list(&ListParams::default()).await.unwrap();
+    list.items.len()
+}
+
 #[test]
 fn an_id_asked_for_in_two_namespaces_at_once_is_one_instance() {
     tell(|world| async move {
@@ -120,12 +135,9 @@ fn an_id_asked_for_in_two_namespaces_at_once_is_one_instance() {
             }));
             let replies = replies.await;
             // Those who want it as it is now hear so, the others that it is different.
-            let count = |status: u16| replies.iter().filter(|it| it.status == status).count();
-            assert_eq!((count(202), count(409)), (10, 10), "{replies:?}");
+            half_are_refused(&replies);
         }
-        let all: Api<heddle_api::ServiceInstance> = Api::all(world.users.clone());
-        let list = all.list(&ListParams::default()).await.unwrap();
-        assert_eq!(list.items.len(), 10, "one of each id");
+        assert_eq!(count::<ServiceInstance>(&world).await, 10, "one of each id");
     });
 }
 
@@ -150,24 +162,16 @@ fn an_id_bound_at_once_to_instances_of_two_namespaces_is_one_binding() {
                 async move { world.put(&path, body).await }
             }));
             let replies = replies.await;
-            let count = |status: u16| replies.iter().filter(|it| it.status == status).count();
-            assert_eq!((count(202), count(409)), (10, 10), "{replies:?}");
+            half_are_refused(&replies);
         }
-        let all: Api<heddle_api::ServiceBinding> = Api::all(world.users.clone());
-        let list = all.list(&ListParams::default()).await.unwrap();
-        assert_eq!(list.items.len(), 10, "one of each id");
+        assert_eq!(count::<ServiceBinding>(&world).await, 10, "one of each id");
     });
 }
 
 #[test]
 fn removals_at_once_are_one_removal() {
     tell(|world| async move {
-        world
-            .put(
-                &format!("{I}?accepts_incomplete=true"),
-                wanted("patient", json!({})),
-            )
-            .await;
+        world.ask_for(I).await;
         let path = format!("{I}?{IDS}");
         let replies = join_all((0..20).map(|_| world.delete(&path))).await;
         let operations: BTreeSet<&str> = replies.iter().map(|reply| reply.operation()).collect();
@@ -178,12 +182,7 @@ fn removals_at_once_are_one_removal() {
 #[test]
 fn who_is_overtaken_looks_again_and_gives_up_without_effect_after_a_while() {
     tell(|world| async move {
-        world
-            .put(
-                &format!("{I}?accepts_incomplete=true"),
-                wanted("patient", json!({})),
-            )
-            .await;
+        world.ask_for(I).await;
         world.end_instance("team-a", "i", "succeeded").await;
         let path = format!("{I}?{IDS}");
         let (stubborn, left) = meddled_with(&world, 1000);

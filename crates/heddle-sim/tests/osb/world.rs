@@ -195,6 +195,12 @@ impl World {
         self.ask(Method::PUT, path, Some(body)).await
     }
 
+    /// Asks for an instance of the patient plan, by its path.
+    pub(crate) async fn ask_for(&self, instance: &str) {
+        let path = format!("{instance}?accepts_incomplete=true");
+        self.put(&path, wanted("patient", json!({}))).await;
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Reply {
         self.ask(Method::GET, path, None).await
     }
@@ -237,8 +243,7 @@ impl World {
             status["applied"] =
                 json!({"planID": instance.spec.plan_id, "parameters": instance.spec.parameters});
         }
-        self.patch_status(&self.instances(namespace), &instance.name_any(), status)
-            .await;
+        patch_status(&self.instances(namespace), &instance.name_any(), status).await;
     }
 
     /// Makes the credentials and ends the operation.
@@ -264,7 +269,7 @@ impl World {
             "operation": {"id": asked.id, "kind": asked.kind, "state": state, "finishedAt": Time(self.clock.now())},
             "secretRef": {"name": binding.name_any()},
         });
-        self.patch_status(&api, &binding.name_any(), status).await;
+        patch_status(&api, &binding.name_any(), status).await;
     }
 
     /// Removes the Secret with a binding's credentials.
@@ -273,16 +278,6 @@ impl World {
         let name = names::binding(id);
         secrets
             .delete(&name, &kube::api::DeleteParams::default())
-            .await
-            .unwrap();
-    }
-
-    async fn patch_status<K>(&self, api: &Api<K>, name: &str, status: Value)
-    where
-        K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-    {
-        let patch = Patch::Merge(json!({"status": status}));
-        api.patch_status(name, &PatchParams::default(), &patch)
             .await
             .unwrap();
     }
@@ -328,6 +323,16 @@ impl World {
             .await
             .unwrap();
     }
+}
+
+pub(crate) async fn patch_status<K>(api: &Api<K>, name: &str, status: Value)
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let patch = Patch::Merge(json!({"status": status}));
+    api.patch_status(name, &PatchParams::default(), &patch)
+        .await
+        .unwrap();
 }
 
 /// A request with credentials and the newest version.

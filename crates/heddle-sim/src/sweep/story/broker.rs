@@ -8,6 +8,7 @@ use heddle_api::{
     ServiceInstance, Subscription, names,
 };
 use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::Resource;
 use serde_json::{Value, json};
 
 use super::{Act, INTEGRATION, Story, application, apply, delete, mapping, of};
@@ -46,62 +47,58 @@ pub fn shop_mapping() -> Act {
 
 /// What the OSB front writes when it accepts a request for an instance.
 pub fn provision(name: &str, service: &str) -> Act {
-    let resource = of::<ServiceInstance>();
+    let spec = json!({
+        "instanceID": name, "serviceID": service, "planID": format!("{service}-plan"),
+        "application": {"name": "shop", "serviceID": service},
+        "operation": operation(&format!("provision-{name}"), "provision"),
+    });
+    accepted::<ServiceInstance>(name, spec)
+}
+
+/// An object as the OSB front makes it: held by a finalizer from the start.
+fn accepted<K: Resource<DynamicType = ()>>(name: &str, spec: Value) -> Act {
+    let resource = of::<K>();
     let object = json!({
         "apiVersion": resource.api_version, "kind": resource.kind,
         "metadata": {"name": name, "namespace": "team-a", "finalizers": [FINALIZER]},
-        "spec": {
-            "instanceID": name, "serviceID": service, "planID": format!("{service}-plan"),
-            "application": {"name": "shop", "serviceID": service},
-            "operation": operation(&format!("provision-{name}"), "provision"),
-        },
+        "spec": spec,
     });
     Act::Apply {
         resource,
         namespace: Some("team-a"),
         object,
+    }
+}
+
+/// Another operation that the OSB front accepted.
+fn asked_of<K: Resource<DynamicType = ()>>(name: &'static str, kind: &str) -> Act {
+    let id = format!("{kind}-{name}");
+    Act::Meddle {
+        resource: of::<K>(),
+        namespace: Some("team-a"),
+        name,
+        patch: json!({"spec": {"operation": operation(&id, kind)}}),
     }
 }
 
 /// What the OSB front writes when it accepts the removal of an instance.
 pub fn deprovision(name: &'static str) -> Act {
-    let id = format!("deprovision-{name}");
-    Act::Meddle {
-        resource: of::<ServiceInstance>(),
-        namespace: Some("team-a"),
-        name,
-        patch: json!({"spec": {"operation": operation(&id, "deprovision")}}),
-    }
+    asked_of::<ServiceInstance>(name, "deprovision")
 }
 
 /// What the OSB front writes when it accepts a request for credentials.
 pub fn bind(name: &str, instance: &str) -> Act {
-    let resource = of::<ServiceBinding>();
-    let object = json!({
-        "apiVersion": resource.api_version, "kind": resource.kind,
-        "metadata": {"name": name, "namespace": "team-a", "finalizers": [FINALIZER]},
-        "spec": {
-            "bindingID": name, "instanceRef": {"name": instance},
-            "serviceID": "prices", "planID": "prices-plan",
-            "operation": operation(&format!("bind-{name}"), "bind"),
-        },
+    let spec = json!({
+        "bindingID": name, "instanceRef": {"name": instance},
+        "serviceID": "prices", "planID": "prices-plan",
+        "operation": operation(&format!("bind-{name}"), "bind"),
     });
-    Act::Apply {
-        resource,
-        namespace: Some("team-a"),
-        object,
-    }
+    accepted::<ServiceBinding>(name, spec)
 }
 
 /// What the OSB front writes when it accepts that credentials are given back.
 pub fn unbind(name: &'static str) -> Act {
-    let id = format!("unbind-{name}");
-    Act::Meddle {
-        resource: of::<ServiceBinding>(),
-        namespace: Some("team-a"),
-        name,
-        patch: json!({"spec": {"operation": operation(&id, "unbind")}}),
-    }
+    asked_of::<ServiceBinding>(name, "unbind")
 }
 
 /// What platforms do with instances and bindings, and what people do to them.
