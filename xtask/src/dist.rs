@@ -131,7 +131,7 @@ fn put(out: &Path, made: &[(String, Vec<u8>)]) -> Result<()> {
 }
 
 /// The version in the workspace's manifest, which is the product's.
-fn version(root: &Path) -> Result<String> {
+pub(crate) fn version(root: &Path) -> Result<String> {
     let manifest = String::from_utf8(read(&root.join("Cargo.toml"))?)?;
     let (_, package) = manifest
         .split_once("[workspace.package]")

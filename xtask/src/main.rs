@@ -1,4 +1,5 @@
-//! Chores of the repository: `cargo xtask check`, `codegen [--check]`, `fuzz [SECONDS]`, `dist` and `changelog`.
+//! Chores of the repository: `cargo xtask check`, `codegen [--check]`, `fuzz [SECONDS]`, `dist`, `changelog` and
+//! `keep-data-directory`.
 //!
 //! `check` is the gate, the same here and in continuous integration. What needs programs from outside Rust (kubectl, a
 //! real API server) is asked for by the Makefile, which calls this one.
@@ -8,10 +9,11 @@ mod check;
 mod codegen;
 mod dist;
 mod fuzz;
+mod keep;
 
 use anyhow::{Result, bail};
 
-const CHORES: &str = "check [--features LIST] | codegen [--check] | fuzz [SECONDS] | dist [--binary FILE] [--out DIR] | changelog [VERSION DATE]";
+const CHORES: &str = "check [--features LIST] | codegen [--check] | fuzz [SECONDS] | dist [--binary FILE] [--out DIR] | changelog [VERSION DATE] | keep-data-directory";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +32,7 @@ fn main() -> Result<()> {
         ["changelog", version, date] => {
             changelog::run(&codegen::repository(), Some((version, date)))
         }
+        ["keep-data-directory"] => keep::run(&codegen::repository()),
         _ => bail!("unknown chore {words:?}; try: cargo xtask {CHORES}"),
     }
 }

@@ -16,6 +16,7 @@ mod doors;
 mod events;
 mod flood;
 mod harness;
+mod kept;
 mod remote;
 mod serve;
 mod tls;
