@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use heddle_api::bundle::MarkReason;
+use heddle_api::bundle_source::{Fetch, FetchError, ReadRequest};
 use heddle_api::evidence::{
     Credentials, ImageEvidence, ImageName, ImageSighting, Known, Reading, Trouble,
 };
@@ -59,7 +60,6 @@ use crate::images::{Digest, Image, Store};
 
 pub use self::admission::check_pattern;
 pub use self::client::{ClientDeps, Patience};
-pub use self::keep::KeepError;
 pub use self::upload::PushError;
 
 /// A reading takes no longer, whatever a registry does.
@@ -94,32 +94,6 @@ pub struct Registries {
     indexes: Indexes,
     /// Names of registries that are believed unverified, as far as somebody was told.
     unverified: Arc<Mutex<HashSet<String>>>,
-}
-
-/// Which registry to read, and what is known of it.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Name of the Registry.
-    pub registry: String,
-    pub spec: Arc<RegistrySpec>,
-    pub credentials: Credentials,
-    /// Every bundle of the registry. Each gets a sighting.
-    pub known: Vec<Known>,
-    /// Name of the SyncRun, for logs.
-    pub run: String,
-}
-
-/// Which image to keep.
-#[derive(Clone, Debug)]
-pub struct Fetch {
-    pub registry: String,
-    pub spec: Arc<RegistrySpec>,
-    pub credentials: Credentials,
-    /// The repository, with its organisation.
-    pub repository: String,
-    /// Where the image was found: `host/repository`. Says where the runner of a chart is, whatever the settings say now.
-    pub location: String,
-    pub manifest_digest: String,
 }
 
 /// Where to push to.
@@ -168,7 +142,7 @@ impl Registries {
     }
 
     /// Reads a registry.
-    pub async fn read(&self, request: Request) -> Reading {
+    pub async fn read(&self, request: ReadRequest) -> Reading {
         let span = tracing::info_span!("reading", registry = %request.registry, run = %request.run);
         span.in_scope(|| self.warn_if_unverified(&request));
         let clock = &self.options.clock;
@@ -183,7 +157,7 @@ impl Registries {
         })
     }
 
-    async fn read_all(&self, request: &Request) -> Reading {
+    async fn read_all(&self, request: &ReadRequest) -> Reading {
         let admission = match Admission::new(&request.spec) {
             Ok(admission) => admission,
             Err(why) => return troubled(request, Trouble::Misconfigured(why)),
@@ -197,7 +171,7 @@ impl Registries {
     }
 
     /// Once for each registry that is set so, and again when it is set so again.
-    fn warn_if_unverified(&self, request: &Request) {
+    fn warn_if_unverified(&self, request: &ReadRequest) {
         let mut told = self.unverified.lock();
         if !request.spec.skip_verify_tls {
             told.remove(&request.registry);
@@ -210,9 +184,9 @@ impl Registries {
     }
 
     /// Keeps all of an image.
-    pub async fn keep(&self, fetch: Fetch) -> Result<(), KeepError> {
+    pub async fn keep(&self, fetch: Fetch) -> Result<(), FetchError> {
         let digest = Digest::parse(&fetch.manifest_digest)
-            .map_err(|bad| KeepError::Refused(bad.to_string()))?;
+            .map_err(|bad| FetchError::Refused(bad.to_string()))?;
         let Options { store, tasks, .. } = &*self.options;
         if store.is_kept(digest.as_str()) {
             return Ok(());
@@ -221,7 +195,7 @@ impl Registries {
             return self.keep_runner(&fetch, &digest).await;
         }
         if !address::is_repository(&fetch.repository) {
-            return Err(KeepError::Refused(format!(
+            return Err(FetchError::Refused(format!(
                 "{:?} cannot be a repository",
                 fetch.repository
             )));
@@ -238,7 +212,7 @@ impl Registries {
                 Ok(Opened::Charts(source)) => {
                     keep::keep(&*source, store, tasks, &fetch.repository, &digest).await
                 }
-                Err(trouble) => Err(KeepError::Unavailable(trouble.message().to_owned())),
+                Err(trouble) => Err(FetchError::Unavailable(trouble.message().to_owned())),
             }
         };
         Box::pin(keeping.instrument(span)).await
@@ -401,8 +375,8 @@ impl Registries {
     }
 
     /// Keeps the runner that a revision was made with, from where it was then.
-    async fn keep_runner(&self, fetch: &Fetch, digest: &Digest) -> Result<(), KeepError> {
-        let runner = Reference::parse(&fetch.location).map_err(KeepError::Refused)?;
+    async fn keep_runner(&self, fetch: &Fetch, digest: &Digest) -> Result<(), FetchError> {
+        let runner = Reference::parse(&fetch.location).map_err(FetchError::Refused)?;
         let images = self.runner_images(&runner, &fetch.spec, &fetch.credentials);
         let Options { store, tasks, .. } = &*self.options;
         let span = tracing::info_span!("keeping", registry = %fetch.registry, runner = %fetch.location, %digest);
@@ -435,7 +409,7 @@ impl Registries {
 }
 
 /// A reading that came to nothing: everything that is known is unknown.
-fn troubled(request: &Request, trouble: Trouble) -> Reading {
+fn troubled(request: &ReadRequest, trouble: Trouble) -> Reading {
     tracing::warn!(registry = %request.registry, run = %request.run, why = %trouble.message(), "a registry cannot be read");
     let unknown = |known: &Known| ImageSighting {
         image: known.image.clone(),
@@ -450,7 +424,7 @@ fn troubled(request: &Request, trouble: Trouble) -> Reading {
     }
 }
 
-async fn read_from<S: Source>(source: &S, admission: &Admission, request: &Request) -> Reading {
+async fn read_from<S: Source>(source: &S, admission: &Admission, request: &ReadRequest) -> Reading {
     let mut listing = if admission.wants_listing() {
         source.list().await
     } else {

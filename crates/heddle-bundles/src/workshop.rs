@@ -11,13 +11,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use heddle_api::action::{Run, RunState};
+use heddle_api::bundle_source::{Fetch, FetchError, ReadRequest};
 use heddle_api::evidence::Reading;
 use heddle_rt::net::dial::Connect;
 use heddle_rt::{Chance, Clock, Tasks, Vfs};
 use serde_json::{Map, Value};
 
 use crate::images::{self, Image, Store};
-use crate::registries::{self, Fetch, KeepError, PAGE, Patience, Registries, Request, push};
+use crate::registries::{self, PAGE, Patience, Registries, push};
 use crate::sandbox::{self, Capabilities, NetworkRules, Program, Runner, SandboxError};
 
 /// What a workshop is made of.
@@ -97,7 +98,7 @@ impl Workshop {
         self.aside("check", |inner| inner.runner.check()).await
     }
 
-    pub async fn read(&self, request: Request) -> Reading {
+    pub async fn read(&self, request: ReadRequest) -> Reading {
         self.0.registries.read(request).await
     }
 
@@ -106,7 +107,7 @@ impl Workshop {
         self.0.store.is_kept(manifest_digest)
     }
 
-    pub async fn keep(&self, fetch: Fetch) -> Result<(), KeepError> {
+    pub async fn keep(&self, fetch: Fetch) -> Result<(), FetchError> {
         self.0.registries.keep(fetch).await
     }
 

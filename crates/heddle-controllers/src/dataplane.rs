@@ -9,11 +9,10 @@
 //! ```
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use heddle_api::conditions::{Condition, ConditionType, NO_MESH, Reason};
-use heddle_api::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
+use heddle_api::dataplane::{Fate, GivenUp, Held, Resources, RoutedConsumer};
 
 /// A mesh, as the controllers know it. Every answer is about the routing table in force, and none of them waits.
 pub trait DataPlane: Send + Sync + Debug {
@@ -25,7 +24,7 @@ pub trait DataPlane: Send + Sync + Debug {
 
     /// What is in force for `trigger/NAMESPACE/NAME` or `subscription/NAMESPACE/NAME`. A Subscription that only links
     /// a Channel to a Broker or another Channel has no consumer of its own, and is answered for all the same.
-    fn consumer(&self, key: &str) -> Option<InForce>;
+    fn consumer(&self, key: &str) -> Option<RoutedConsumer>;
 
     /// Why that consumer or link was left out of the table, or leads nowhere in it, if so.
     fn rejected(&self, key: &str) -> Option<String>;
@@ -62,75 +61,6 @@ pub trait DataPlane: Send + Sync + Debug {
     /// grow; answers asked for afterwards are at least as new. How much is pending changes with every event
     /// and therefore counts for nothing here: who waits for it looks again after a while.
     fn changed(&self, seen: u64) -> BoxFuture<'static, u64>;
-}
-
-/// How events end that will not be delivered any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fate {
-    /// They rest where they can be found and sent on their way again.
-    DeadLetter,
-    /// They are removed, in the name of whoever asked.
-    Discard,
-}
-
-/// What was given up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GivenUp {
-    pub dead_lettered: u64,
-    pub discarded: u64,
-}
-
-/// Everything routes are compiled from.
-#[derive(Debug, Clone, Default)]
-pub struct Resources {
-    pub applications: Vec<Arc<Application>>,
-    pub http_sources: Vec<Arc<HTTPSource>>,
-    pub channels: Vec<Arc<Channel>>,
-    pub subscriptions: Vec<Arc<Subscription>>,
-    pub brokers: Vec<Arc<Broker>>,
-    pub triggers: Vec<Arc<Trigger>>,
-    pub policies: Vec<Arc<EventPolicy>>,
-}
-
-impl Resources {
-    /// How many objects there are.
-    pub(crate) fn len(&self) -> usize {
-        self.applications.len()
-            + self.http_sources.len()
-            + self.channels.len()
-            + self.subscriptions.len()
-            + self.brokers.len()
-            + self.triggers.len()
-            + self.policies.len()
-    }
-}
-
-/// What the table in force says about a consumer.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct InForce {
-    /// Uid of the object that was compiled.
-    pub uid: String,
-    /// Its generation then.
-    pub generation: i64,
-    /// Why nothing is sent at the moment, if so.
-    pub held: Option<Held>,
-    /// Why events end without being delivered, while its backlog is larger than its quota.
-    pub over_quota: Option<String>,
-    /// Replies of its subscriber could not go on and rest, if so.
-    pub bad_replies: Option<String>,
-    /// Settings that could not be understood; defaults are used for them.
-    pub faults: Vec<String>,
-}
-
-/// Why nothing is sent to a consumer at the moment. Its events are kept.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Held {
-    /// It goes on by itself, or when somebody lets it: paused, its subscriber unresolved, no room.
-    Waiting(String),
-    /// The subscriber said that it is gone for good.
-    Gone(String),
-    /// The subscriber was asked for its consent and has not given it.
-    Unconsented(String),
 }
 
 /// How one object stands in the table in force.

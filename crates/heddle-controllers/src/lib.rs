@@ -73,8 +73,8 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Client;
 use tokio::sync::watch::Receiver;
 
-pub use bundles::{Bundles, Fetch, FetchTrouble, ReadRequest};
-pub use dataplane::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
+pub use bundles::Bundles;
+pub use dataplane::DataPlane;
 pub use leader::{Leadership, lead};
 pub use metrics::Metrics;
 pub use reconcile::{Ctx, Error, Notices, Reconciler, Step, StepName};

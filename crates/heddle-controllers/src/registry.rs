@@ -35,13 +35,13 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::bundles::ReadRequest;
 use crate::metrics::Metrics;
 use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::watch::Change;
 use crate::{Parts, Start, Watches};
 use due::Memory;
+use heddle_api::bundle_source::ReadRequest;
 use heddle_api::evidence::{Reading, Trouble};
 use observe::{Outcome, World};
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::broker::Classes;
+use heddle_api::dataplane::Resources;
 use heddle_api::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 use heddle_rt::Clock;
 use kube::runtime::reflector::Store;
@@ -14,7 +15,7 @@ use kube::{Resource, ResourceExt as _};
 use tokio::sync::{Notify, watch};
 
 use crate::watch::{Change, SharedWatch, Watched, sorted};
-use crate::{DataPlane, Resources, Watches};
+use crate::{DataPlane, Watches};
 
 /// A burst is over when nothing has changed for this long.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -114,7 +115,7 @@ impl RouteFeed {
             return;
         }
         let first = self.stores.snapshot();
-        let (wanted, mut size) = (entries(&first), first.len());
+        let (wanted, mut size) = (entries(&first), first.count());
         self.plane.route(first);
         let serving = self.serving(&wanted);
         if self.clock.timeout(FIRST_TABLE, serving).await.is_err() {
@@ -127,7 +128,7 @@ impl RouteFeed {
             self.changed.notified().await;
             self.debounce(debounce_max(size)).await;
             let next = self.stores.snapshot();
-            size = next.len();
+            size = next.count();
             self.plane.route(next);
         }
     }

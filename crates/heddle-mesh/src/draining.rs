@@ -12,6 +12,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use heddle_api::dataplane::{Fate, GivenUp};
+
 use crate::consumer::{Consumer, Found, Way};
 use crate::envelope;
 use crate::log::{Offset, Record, Unavailable};
@@ -20,20 +22,6 @@ use crate::shared::Shared;
 
 /// Bytes of the log looked at in one go, and with them what one consumer's lock is held for.
 const READ_BYTES: usize = 256 << 10;
-
-/// What becomes of events that nobody waits for any longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    DeadLetter,
-    Discard,
-}
-
-/// How many events were ended, counted per consumer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GivenUp {
-    pub dead_lettered: u64,
-    pub discarded: u64,
-}
 
 /// How, and in whose name.
 #[derive(Clone, Copy, Debug)]
@@ -149,16 +137,7 @@ impl Mesh {
             self.shared.settled().await;
             self.shared.notify_changed();
         }
-        Ok(match fate {
-            Fate::DeadLetter => GivenUp {
-                dead_lettered: count,
-                discarded: 0,
-            },
-            Fate::Discard => GivenUp {
-                dead_lettered: 0,
-                discarded: count,
-            },
-        })
+        Ok(GivenUp::of(fate, count))
     }
 
     fn consumers_in_order(&self) -> Vec<Arc<Consumer>> {

@@ -37,9 +37,9 @@ mod span;
 pub mod who;
 
 pub use codec::Unreadable;
-pub use draining::{Fate, GiveUpError, GivenUp};
+pub use draining::GiveUpError;
 pub use housekeeping::Retention;
-pub use mesh::{Held, Mesh, Options, Routed};
+pub use mesh::{Mesh, Options};
 pub use observer::Observer;
 pub use quota::Quota;
 pub use recovery::Error as OpenError;

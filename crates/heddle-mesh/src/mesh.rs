@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_api::dataplane::{Held, Resources, RoutedConsumer};
 use heddle_rt::{Chance, Clock, OnError, Tasks};
 use heddle_store::Health;
 use tokio::sync::{mpsc, oneshot};
@@ -20,7 +21,7 @@ use crate::path::delivery::timer::{self, TimerEntry, TimerTask};
 use crate::path::source::Source;
 use crate::quota::Quota;
 use crate::recovery;
-use crate::routes::{Resources, Table, recompile};
+use crate::routes::{Table, recompile};
 use crate::shared::{Consumers, Parts, Shared};
 
 /// Tables that wait to come into force; only the newest matters, so few are enough.
@@ -53,32 +54,6 @@ pub struct Mesh {
     requests: mpsc::Sender<Request>,
     tasks: Tasks,
     limits: crate::event::http::Limits,
-}
-
-/// What the table in force says about a consumer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Routed {
-    pub uid: String,
-    pub generation: i64,
-    /// Why nothing is sent at the moment, or not everything.
-    pub held: Option<Held>,
-    /// Why events end without being delivered, if its backlog is larger than its quota.
-    pub over_quota: Option<String>,
-    /// Replies of its subscriber could not go on and rest.
-    pub bad_replies: Option<String>,
-    /// Settings that were not understood.
-    pub faults: Vec<String>,
-}
-
-/// Why a consumer's events wait, whatever its subscriber does with those that are sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// The subscriber said that it wants no more events.
-    Gone(String),
-    /// The subscriber is asked before anything is sent to it, and has not consented.
-    NoConsent(String),
-    /// This mesh has no room for what comes of them, or cannot write it down.
-    NoRoom(String),
 }
 
 impl Mesh {
@@ -192,32 +167,29 @@ impl Mesh {
 
     /// What the table in force says about a consumer, `trigger/NAMESPACE/NAME` or `subscription/NAMESPACE/NAME`.
     #[must_use]
-    pub fn consumer(&self, key: &str) -> Option<Routed> {
+    pub fn consumer(&self, key: &str) -> Option<RoutedConsumer> {
         let in_force = self.shared.in_force.load();
         if let Some((uid, generation)) = in_force.table.link(key) {
-            return Some(Routed {
+            return Some(RoutedConsumer {
                 uid: uid.to_owned(),
                 generation,
-                held: None,
-                over_quota: None,
-                bad_replies: None,
-                faults: Vec::new(),
+                ..RoutedConsumer::default()
             });
         }
         let (index, spec) = in_force.table.consumer(key)?;
         let consumer = in_force.consumers.get(index as usize)?;
         let state = consumer.lock();
         let gone = state.held.clone().map(Held::Gone);
-        let unconsented = state.plan.unconsented().map(Held::NoConsent);
+        let unconsented = state.plan.unconsented().map(Held::Unconsented);
         let starving = state.unreadable().or_else(|| state.dead_full.clone());
         let starving = starving.or_else(|| state.backpressure_reason());
         let over_quota = state.over_quota();
         drop(state);
         let bad_replies = self.shared.dead.lock().has_replies(consumer.id);
         let held = gone.or(unconsented);
-        let held = held.or_else(|| self.forgets().or(starving).map(Held::NoRoom));
+        let held = held.or_else(|| self.forgets().or(starving).map(Held::Waiting));
         let faults = in_force.table.faults().iter();
-        Some(Routed {
+        Some(RoutedConsumer {
             uid: spec.uid.clone(),
             generation: spec.generation,
             held,

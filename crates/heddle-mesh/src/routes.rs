@@ -28,7 +28,6 @@ use std::sync::Arc;
 use heddle_api::attributes::Attributes;
 use heddle_api::duck::DeliverySpec;
 use heddle_api::filter::FilterSource;
-use heddle_api::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 
 use crate::path::trigger::Predicate;
 use grants::Leading;
@@ -37,19 +36,6 @@ use index::Index;
 pub use compile::{compile, recompile};
 pub use grants::Grant;
 pub use settings::{Bound, Consent, Settings, Start, Webhook};
-
-/// Everything that a table is made of.
-#[derive(Clone, Debug, Default)]
-pub struct Resources {
-    pub applications: Vec<Arc<Application>>,
-    pub http_sources: Vec<Arc<HTTPSource>>,
-    pub channels: Vec<Arc<Channel>>,
-    pub subscriptions: Vec<Arc<Subscription>>,
-    /// Those that are served here, whatever their class says.
-    pub brokers: Vec<Arc<Broker>>,
-    pub triggers: Vec<Arc<Trigger>>,
-    pub policies: Vec<Arc<EventPolicy>>,
-}
 
 /// Who wants which events. Consumers are numbered in the order of their keys.
 #[derive(Debug, Default)]

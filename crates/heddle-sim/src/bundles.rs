@@ -5,8 +5,9 @@ pub mod runs;
 
 use futures::future::BoxFuture;
 use heddle_api::action::{Run, RunState};
+use heddle_api::bundle_source::{Fetch, FetchError, ReadRequest};
 use heddle_api::evidence::Reading;
-use heddle_controllers::{Bundles, Fetch, FetchTrouble, ReadRequest};
+use heddle_controllers::Bundles;
 use heddle_rt::Clock;
 use serde_json::{Map, Value};
 
@@ -47,7 +48,7 @@ impl Bundles for TestBundles {
         self.images().is_kept(manifest_digest)
     }
 
-    fn keep(&self, fetch: Fetch) -> BoxFuture<'static, Result<(), FetchTrouble>> {
+    fn keep(&self, fetch: Fetch) -> BoxFuture<'static, Result<(), FetchError>> {
         self.images().keep(fetch)
     }
 

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_api::dataplane::{Fate, GivenUp, Held, Resources, RoutedConsumer};
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
-use heddle_controllers::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
+use heddle_controllers::DataPlane;
 use heddle_rt::Clock;
 use kube::{Resource, ResourceExt as _};
 use parking_lot::Mutex;
@@ -166,7 +167,7 @@ impl State {
         }
     }
 
-    fn consumer(&self, key: &str) -> Option<InForce> {
+    fn consumer(&self, key: &str) -> Option<RoutedConsumer> {
         let mut parts = key.splitn(3, '/');
         let (word, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
         let (meta, from) = match word {
@@ -182,13 +183,11 @@ impl State {
             }
             _ => return None,
         };
-        self.entry(&from).then(|| InForce {
+        self.entry(&from).then(|| RoutedConsumer {
             uid: meta.uid.clone().unwrap_or_default(),
             generation: meta.generation.unwrap_or_default(),
             held: self.held.get(key).cloned(),
-            over_quota: None,
-            bad_replies: None,
-            faults: Vec::new(),
+            ..RoutedConsumer::default()
         })
     }
 
@@ -228,7 +227,7 @@ impl DataPlane for TestPlane {
         self.0.look(|state| state.log.clone())
     }
 
-    fn consumer(&self, key: &str) -> Option<InForce> {
+    fn consumer(&self, key: &str) -> Option<RoutedConsumer> {
         self.0.look(|state| state.consumer(key))
     }
 
@@ -277,16 +276,7 @@ impl DataPlane for TestPlane {
             let key = (channel.clone(), broker.clone());
             let count = state.pending.remove(&key).unwrap_or_default();
             state.given_up.push((channel, broker, fate, count));
-            Ok(match fate {
-                Fate::DeadLetter => GivenUp {
-                    dead_lettered: count,
-                    discarded: 0,
-                },
-                Fate::Discard => GivenUp {
-                    dead_lettered: 0,
-                    discarded: count,
-                },
-            })
+            Ok(GivenUp::of(fate, count))
         }
         .boxed()
     }

@@ -16,12 +16,13 @@ use base64::engine::general_purpose::STANDARD;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_api::action::{Run, RunState};
+use heddle_api::bundle_source::{Fetch, FetchError, ReadRequest};
 use heddle_api::evidence::Reading;
 use heddle_bundles::images::{Image, Limits};
-use heddle_bundles::registries::{self, KeepError, Request, push};
+use heddle_bundles::registries::push;
 use heddle_bundles::sandbox::NetworkRules;
 use heddle_bundles::workshop::{self, Workshop};
-use heddle_controllers::{Bundles, Fetch, FetchTrouble, ReadRequest};
+use heddle_controllers::Bundles;
 use heddle_rt::Tasks;
 use heddle_rt::net::dial::Network;
 use http::StatusCode;
@@ -66,13 +67,6 @@ pub(crate) struct Port(pub(crate) Workshop);
 impl Bundles for Port {
     fn read(&self, request: ReadRequest) -> BoxFuture<'static, Reading> {
         let workshop = self.0.clone();
-        let request = Request {
-            registry: request.registry,
-            spec: request.spec,
-            credentials: request.credentials,
-            known: request.known,
-            run: request.run,
-        };
         async move { workshop.read(request).await }.boxed()
     }
 
@@ -80,17 +74,9 @@ impl Bundles for Port {
         self.0.is_kept(manifest_digest)
     }
 
-    fn keep(&self, fetch: Fetch) -> BoxFuture<'static, Result<(), FetchTrouble>> {
+    fn keep(&self, fetch: Fetch) -> BoxFuture<'static, Result<(), FetchError>> {
         let workshop = self.0.clone();
-        let fetch = registries::Fetch {
-            registry: fetch.registry,
-            spec: fetch.spec,
-            credentials: fetch.credentials,
-            repository: fetch.repository,
-            location: fetch.location,
-            manifest_digest: fetch.manifest_digest,
-        };
-        async move { workshop.keep(fetch).await.map_err(trouble) }.boxed()
+        async move { workshop.keep(fetch).await }.boxed()
     }
 
     fn keep_only(&self, manifest_digests: Vec<String>) -> BoxFuture<'static, Result<(), String>> {
@@ -132,14 +118,6 @@ impl Bundles for Port {
     fn changed(&self, seen: u64) -> BoxFuture<'static, u64> {
         let workshop = self.0.clone();
         async move { workshop.changed(seen).await }.boxed()
-    }
-}
-
-fn trouble(error: KeepError) -> FetchTrouble {
-    match error {
-        KeepError::Mismatch(text) => FetchTrouble::Mismatch(text),
-        KeepError::Refused(text) => FetchTrouble::Refused(text),
-        KeepError::Unavailable(text) => FetchTrouble::Unavailable(text),
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_controllers::{DataPlane, Fate, GivenUp, Held, InForce, Resources};
+use heddle_api::dataplane::{Fate, GivenUp, Resources, RoutedConsumer};
+use heddle_controllers::DataPlane;
 use heddle_mesh::Mesh;
-use heddle_mesh::routes::{self, Door};
+use heddle_mesh::routes::Door;
 use heddle_rt::{OnError, Tasks};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -33,7 +34,7 @@ impl Plane {
             while newest.changed().await.is_ok() {
                 let resources = newest.borrow_and_update().clone();
                 if let Some(resources) = resources {
-                    routed.route(&owned(resources)).await;
+                    routed.route(&resources).await;
                 }
             }
         });
@@ -53,27 +54,6 @@ impl Plane {
     }
 }
 
-/// The same resources in the words of the mesh.
-fn owned(resources: Resources) -> routes::Resources {
-    routes::Resources {
-        applications: resources.applications,
-        http_sources: resources.http_sources,
-        channels: resources.channels,
-        subscriptions: resources.subscriptions,
-        brokers: resources.brokers,
-        triggers: resources.triggers,
-        policies: resources.policies,
-    }
-}
-
-fn held(held: heddle_mesh::Held) -> Held {
-    match held {
-        heddle_mesh::Held::Gone(why) => Held::Gone(why),
-        heddle_mesh::Held::NoConsent(why) => Held::Unconsented(why),
-        heddle_mesh::Held::NoRoom(why) => Held::Waiting(why),
-    }
-}
-
 impl DataPlane for Plane {
     fn base_url(&self) -> Option<String> {
         self.base_url.lock().clone()
@@ -83,16 +63,8 @@ impl DataPlane for Plane {
         self.mesh.health()
     }
 
-    fn consumer(&self, key: &str) -> Option<InForce> {
-        let routed = self.mesh.consumer(key)?;
-        Some(InForce {
-            uid: routed.uid,
-            generation: routed.generation,
-            held: routed.held.map(held),
-            over_quota: routed.over_quota,
-            bad_replies: routed.bad_replies,
-            faults: routed.faults,
-        })
+    fn consumer(&self, key: &str) -> Option<RoutedConsumer> {
+        self.mesh.consumer(key)
     }
 
     fn rejected(&self, key: &str) -> Option<String> {
@@ -136,17 +108,9 @@ impl DataPlane for Plane {
     ) -> BoxFuture<'static, Result<GivenUp, String>> {
         let mesh = self.mesh.clone();
         let [channel, broker, why] = [channel, broker, why].map(str::to_owned);
-        let fate = match fate {
-            Fate::DeadLetter => heddle_mesh::Fate::DeadLetter,
-            Fate::Discard => heddle_mesh::Fate::Discard,
-        };
         async move {
             let given_up = mesh.give_up(&channel, &broker, fate, &why).await;
-            let given_up = given_up.map_err(|error| error.to_string())?;
-            Ok(GivenUp {
-                dead_lettered: given_up.dead_lettered,
-                discarded: given_up.discarded,
-            })
+            given_up.map_err(|error| error.to_string())
         }
         .boxed()
     }

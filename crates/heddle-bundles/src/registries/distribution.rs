@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use heddle_api::bundle_source::FetchError;
 use heddle_api::evidence::ImageName;
 use http::Method;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::KeepError;
 use super::address::{Address, is_repository, is_tag};
 use super::ask::{Failure, RegistryRequest};
 use super::client::Client;
@@ -101,14 +101,14 @@ impl Source for Distribution {
         answer
     }
 
-    async fn manifest(&self, repository: &str, digest: &Digest) -> Result<Bytes, KeepError> {
+    async fn manifest(&self, repository: &str, digest: &Digest) -> Result<Bytes, FetchError> {
         let got = self.get_manifest(repository, digest.as_str()).await;
-        match got.map_err(|failure| KeepError::Unavailable(failure.to_string()))? {
+        match got.map_err(|failure| FetchError::Unavailable(failure.to_string()))? {
             Ok((found, bytes, _)) if found == *digest => Ok(bytes),
-            Ok((found, ..)) => Err(KeepError::Mismatch(format!(
+            Ok((found, ..)) => Err(FetchError::Mismatch(format!(
                 "a manifest with digest {found} for {digest}"
             ))),
-            Err(ImageResponse::Failed(why)) => Err(KeepError::Mismatch(why)),
+            Err(ImageResponse::Failed(why)) => Err(FetchError::Mismatch(why)),
             Err(answer) => Err(unavailable(&answer)),
         }
     }
@@ -118,15 +118,15 @@ impl Source for Distribution {
         repository: &str,
         digest: &Digest,
         into: mpsc::Sender<Bytes>,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), FetchError> {
         let ask = RegistryRequest::get(self.blob_address(repository, digest), &pull(repository));
         let status = self.client.stream(&ask, into).await;
         match status
-            .map_err(|failure| KeepError::Unavailable(failure.to_string()))?
+            .map_err(|failure| FetchError::Unavailable(failure.to_string()))?
             .as_u16()
         {
             200 => Ok(()),
-            status => Err(KeepError::Unavailable(format!(
+            status => Err(FetchError::Unavailable(format!(
                 "the registry answered {status} for {digest}"
             ))),
         }
@@ -151,8 +151,8 @@ impl Source for Distribution {
     }
 }
 
-fn unavailable(answer: &ImageResponse) -> KeepError {
-    KeepError::Unavailable(match answer {
+fn unavailable(answer: &ImageResponse) -> FetchError {
+    FetchError::Unavailable(match answer {
         ImageResponse::Refusal { status, errors } => match errors.first() {
             Some(error) => format!(
                 "the registry answered {status} {}: {}",

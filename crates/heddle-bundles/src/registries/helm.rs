@@ -25,6 +25,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use heddle_api::bundle_source::FetchError;
 use heddle_api::evidence::{ImageName, Trouble};
 use heddle_rt::Tasks;
 use http::header::{ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
@@ -34,7 +35,6 @@ use tokio::sync::mpsc;
 
 use self::index::{INDEX_BYTES_MAX, Index};
 use self::offer::Offer;
-use super::KeepError;
 use super::address::Address;
 use super::ask::RegistryRequest;
 use super::client::Client;
@@ -261,7 +261,7 @@ impl Source for Charts {
         })
     }
 
-    async fn manifest(&self, _chart: &str, digest: &Digest) -> Result<Bytes, KeepError> {
+    async fn manifest(&self, _chart: &str, digest: &Digest) -> Result<Bytes, FetchError> {
         let Opening { images, runner, .. } = &self.opening;
         images.manifest(&runner.repository, digest).await
     }
@@ -271,7 +271,7 @@ impl Source for Charts {
         _chart: &str,
         digest: &Digest,
         into: mpsc::Sender<Bytes>,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), FetchError> {
         let Opening { images, runner, .. } = &self.opening;
         images.blob(&runner.repository, digest, into).await
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{TryStreamExt as _, stream};
+use heddle_api::bundle_source::FetchError;
 use heddle_rt::Tasks;
 use tokio::sync::mpsc;
 
@@ -16,21 +17,7 @@ const BLOBS_AT_ONCE: usize = 3;
 /// Pieces of a blob that may wait to be written.
 const PIECES_WAITING: usize = 16;
 
-/// Why an image is not kept.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeepError {
-    /// The registry sent other content than the digest names.
-    #[error("the registry sent other content than the digest names: {0}")]
-    Mismatch(String),
-    /// What the image consists of is not allowed. It will be the same next time.
-    #[error("the image is refused: {0}")]
-    Refused(String),
-    /// Trying again may help.
-    #[error("the image cannot be fetched: {0}")]
-    Unavailable(String),
-}
-
-impl From<images::Error> for KeepError {
+impl From<images::Error> for FetchError {
     fn from(error: images::Error) -> Self {
         match error {
             images::Error::Mismatch { .. } => Self::Mismatch(error.to_string()),
@@ -41,12 +28,6 @@ impl From<images::Error> for KeepError {
     }
 }
 
-impl From<std::io::Error> for KeepError {
-    fn from(error: std::io::Error) -> Self {
-        Self::Unavailable(error.to_string())
-    }
-}
-
 /// Keeps all of an image.
 pub(super) async fn keep<S: Source>(
     source: &S,
@@ -54,7 +35,7 @@ pub(super) async fn keep<S: Source>(
     tasks: &Tasks,
     repository: &str,
     digest: &Digest,
-) -> Result<(), KeepError> {
+) -> Result<(), FetchError> {
     let fetching = Fetching {
         source,
         tasks,
@@ -66,12 +47,14 @@ pub(super) async fn keep<S: Source>(
         Document::Index(entries) => {
             let entry = manifest::for_this_machine(&entries).ok_or_else(|| {
                 let architecture = manifest::architecture();
-                KeepError::Refused(format!("it is not made for linux/{architecture}"))
+                FetchError::Refused(format!("it is not made for linux/{architecture}"))
             })?;
             match fetching.manifest(&entry.digest).await? {
                 Document::Image(image) => image,
                 Document::Index(_) => {
-                    return Err(KeepError::Refused("an index inside of an index".to_owned()));
+                    return Err(FetchError::Refused(
+                        "an index inside of an index".to_owned(),
+                    ));
                 }
             }
         }
@@ -82,19 +65,28 @@ pub(super) async fn keep<S: Source>(
         .try_for_each_concurrent(BLOBS_AT_ONCE, |descriptor| fetching.blob(descriptor))
         .await?;
     let (hold, digest) = (fetching.hold, digest.clone());
-    tasks
-        .blocking("keep an image", move || hold.seal(&digest))
-        .await??;
-    Ok(())
+    on_thread(tasks, "keep an image", move || hold.seal(&digest)).await
+}
+
+/// Does what blocks on a thread of its own. That none could be had passes, too.
+async fn on_thread<T: Send + 'static>(
+    tasks: &Tasks,
+    name: &str,
+    work: impl FnOnce() -> Result<T, images::Error> + Send + 'static,
+) -> Result<T, FetchError> {
+    match tasks.blocking(name, work).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(FetchError::Unavailable(error.to_string())),
+    }
 }
 
 /// Refuses what would be fetched in vain.
-fn check(image: &Manifest, limits: images::Limits) -> Result<(), KeepError> {
+fn check(image: &Manifest, limits: images::Limits) -> Result<(), FetchError> {
     for layer in &image.layers {
-        manifest::packing(layer).map_err(KeepError::Refused)?;
+        manifest::packing(layer).map_err(FetchError::Refused)?;
     }
     if image.config.size > manifest::DOCUMENT_BYTES_MAX {
-        return Err(KeepError::Refused(
+        return Err(FetchError::Refused(
             "its configuration is too large".to_owned(),
         ));
     }
@@ -102,7 +94,7 @@ fn check(image: &Manifest, limits: images::Limits) -> Result<(), KeepError> {
     let bytes = sizes.fold(image.config.size, u64::saturating_add);
     let max = limits.image_bytes_max;
     if bytes > max {
-        return Err(KeepError::Refused(format!(
+        return Err(FetchError::Refused(format!(
             "it has {bytes} bytes, and {max} are allowed"
         )));
     }
@@ -117,30 +109,31 @@ struct Fetching<'a, S> {
 }
 
 impl<S: Source> Fetching<'_, S> {
-    async fn manifest(&self, digest: &Digest) -> Result<Document, KeepError> {
+    async fn manifest(&self, digest: &Digest) -> Result<Document, FetchError> {
         let bytes = self.source.manifest(self.repository, digest).await?;
-        let document = manifest::parse(&bytes, None).map_err(KeepError::Refused)?;
+        let document = manifest::parse(&bytes, None).map_err(FetchError::Refused)?;
         let (hold, digest) = (self.hold.clone(), digest.clone());
-        self.tasks
-            .blocking("keep a manifest", move || hold.put(&digest, &bytes))
-            .await??;
+        on_thread(self.tasks, "keep a manifest", move || {
+            hold.put(&digest, &bytes)
+        })
+        .await?;
         Ok(document)
     }
 
-    async fn blob(&self, descriptor: &Descriptor) -> Result<(), KeepError> {
+    async fn blob(&self, descriptor: &Descriptor) -> Result<(), FetchError> {
         let (hold, wanted) = (self.hold.clone(), descriptor.clone());
-        let writer = self.tasks.blocking("look for a blob", move || {
+        let writer = on_thread(self.tasks, "look for a blob", move || {
             if hold.has(&wanted.digest) {
                 return Ok(None);
             }
             hold.writer(&wanted.digest, wanted.size).map(Some)
         });
-        let Some(mut writer) = writer.await?? else {
+        let Some(mut writer) = writer.await? else {
             return Ok(());
         };
         let (pieces, mut taking) = mpsc::channel::<Bytes>(PIECES_WAITING);
         let (verdict, decided) = tokio::sync::oneshot::channel::<()>();
-        let writing = self.tasks.blocking("write a blob", move || {
+        let writing = on_thread(self.tasks, "write a blob", move || {
             while let Some(piece) = taking.blocking_recv() {
                 writer.write(&piece)?;
             }
@@ -158,8 +151,8 @@ impl<S: Source> Fetching<'_, S> {
             verdict.send(()).ok();
             Ok(())
         };
-        let (sent, written): (Result<(), KeepError>, _) = futures::join!(sending, writing);
+        let (sent, written): (Result<(), FetchError>, _) = futures::join!(sending, writing);
         sent?;
-        Ok(written??)
+        written
     }
 }

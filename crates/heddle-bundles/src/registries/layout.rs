@@ -8,11 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use heddle_api::bundle_source::FetchError;
 use heddle_api::evidence::{ImageName, Trouble};
 use heddle_rt::Tasks;
 use tokio::sync::mpsc;
 
-use super::KeepError;
 use super::address::{is_repository, is_tag};
 use super::evidence::ImageResponse;
 use super::source::{Listing, Source, Step, seen, step};
@@ -168,12 +168,12 @@ impl Source for Layout {
             .unwrap_or_else(ImageResponse::Failed)
     }
 
-    async fn manifest(&self, _repository: &str, digest: &Digest) -> Result<Bytes, KeepError> {
+    async fn manifest(&self, _repository: &str, digest: &Digest) -> Result<Bytes, FetchError> {
         self.document(digest)
             .await
             .map_err(|error| match error.kind() {
-                io::ErrorKind::InvalidData => KeepError::Mismatch(error.to_string()),
-                _ => KeepError::Unavailable(format!("cannot read {digest}: {error}")),
+                io::ErrorKind::InvalidData => FetchError::Mismatch(error.to_string()),
+                _ => FetchError::Unavailable(format!("cannot read {digest}: {error}")),
             })
     }
 
@@ -182,7 +182,7 @@ impl Source for Layout {
         _repository: &str,
         digest: &Digest,
         into: mpsc::Sender<Bytes>,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), FetchError> {
         let path = blob_path(&self.dir, digest);
         let copying = move || {
             tree::pieces(&path, PIECE_BYTES, |piece| {
@@ -194,7 +194,7 @@ impl Source for Layout {
             .blocking("copy a blob", copying)
             .await
             .and_then(|copied| copied);
-        copied.map_err(|error| KeepError::Unavailable(format!("cannot read {digest}: {error}")))
+        copied.map_err(|error| FetchError::Unavailable(format!("cannot read {digest}: {error}")))
     }
 
     fn location(&self, repository: &str) -> String {

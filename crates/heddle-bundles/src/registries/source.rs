@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use heddle_api::bundle_source::FetchError;
 use heddle_api::evidence::{ImageName, Trouble};
 use tokio::sync::mpsc;
 
-use super::KeepError;
 use super::evidence::{ImageResponse, Seen};
 use crate::images::manifest::{self, Descriptor, Document, Manifest};
 use crate::images::{Config, Digest};
@@ -31,7 +31,7 @@ pub(super) trait Source: Sync {
         &self,
         repository: &str,
         digest: &Digest,
-    ) -> impl Future<Output = Result<Bytes, KeepError>> + Send;
+    ) -> impl Future<Output = Result<Bytes, FetchError>> + Send;
 
     /// Content by its digest, piece by piece; whoever takes it verifies it. Ends early when nobody takes it any more.
     fn blob(
@@ -39,7 +39,7 @@ pub(super) trait Source: Sync {
         repository: &str,
         digest: &Digest,
         into: mpsc::Sender<Bytes>,
-    ) -> impl Future<Output = Result<(), KeepError>> + Send;
+    ) -> impl Future<Output = Result<(), FetchError>> + Send;
 
     /// Where an image can be fetched from, without a tag.
     fn location(&self, repository: &str) -> String;

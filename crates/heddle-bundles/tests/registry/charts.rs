@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use heddle_api::bundle_source::Fetch;
 use heddle_api::evidence::{Credentials, Found, ImageEvidence, Reading, Trouble};
-use heddle_bundles::registries::Fetch;
 use heddle_rt::Tasks;
 use serde_json::{Map, Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use heddle_api::bundle_source::{Fetch, FetchError};
 use heddle_api::evidence::Credentials;
-use heddle_bundles::registries::{Fetch, KeepError};
 use serde_json::{Value, json};
 
 use super::machine::{Fault, Reader, Registry, known, registry_spec, words};
@@ -44,7 +44,7 @@ async fn a_kept_image_survives_a_new_tag_garbage_collection_and_the_registry() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&late, KeepError::Unavailable(why) if why.contains("MANIFEST_UNKNOWN")),
+        matches!(&late, FetchError::Unavailable(why) if why.contains("MANIFEST_UNKNOWN")),
         "{late:?}"
     );
     registry.stop();
@@ -115,7 +115,7 @@ async fn content_that_was_changed_or_cut_on_its_way_is_not_kept() {
             .await
             .unwrap_err();
         assert_eq!(
-            matches!(refused, KeepError::Mismatch(_)),
+            matches!(refused, FetchError::Mismatch(_)),
             mismatch,
             "{path} {fault:?}: {refused}"
         );

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
+use heddle_api::bundle_source::ReadRequest;
 use heddle_api::evidence::{Credentials, ImageEvidence, ImageName, Known, Reading};
 use heddle_api::registry::RegistrySpec;
 use heddle_bundles::images::{self, Store};
-use heddle_bundles::registries::{Options, Patience, Registries, Request, push::PushStore};
+use heddle_bundles::registries::{Options, Patience, Registries, push::PushStore};
 use heddle_rt::net::dial::Network;
 use heddle_rt::net::egress::Egress;
 use heddle_rt::{Chance, Clock, DiskVfs, OnError, Tasks};
@@ -510,7 +511,7 @@ impl Reader {
         known: &[Known],
         credentials: Credentials,
     ) -> Reading {
-        let request = Request {
+        let request = ReadRequest {
             registry: "r".to_owned(),
             spec: Arc::new(registry_spec(spec)),
             credentials,

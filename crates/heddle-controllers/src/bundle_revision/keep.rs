@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::bundle_revision::condition;
+use heddle_api::bundle_source::{Fetch, FetchError};
 use heddle_api::{Bundle, BundleRevision};
 use heddle_rt::backoff::{KeyedBackoff, Limits};
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +16,6 @@ use tokio::sync::RwLock;
 
 use super::observe::World;
 use crate::Options;
-use crate::bundles::{Fetch, FetchTrouble};
 use crate::reconcile::{Ctx, Error};
 use crate::usage::Usage;
 
@@ -109,10 +109,10 @@ impl Keeper {
         }
     }
 
-    fn failed(&self, name: String, trouble: &FetchTrouble, now: Timestamp) {
+    fn failed(&self, name: String, trouble: &FetchError, now: Timestamp) {
         let mut attempts = self.attempts.lock();
         let pause = match trouble {
-            FetchTrouble::Refused(_) => REFUSED_PAUSE,
+            FetchError::Refused(_) => REFUSED_PAUSE,
             // Never at once: a failure that is worded anew each time would be tried in a circle.
             _ => PAUSES.min / 2 + attempts.backoff.failed(&name),
         };
@@ -123,15 +123,15 @@ impl Keeper {
 }
 
 /// What to ask for, or why nobody can be asked.
-fn fetch(world: &World) -> Result<Fetch, FetchTrouble> {
+fn fetch(world: &World) -> Result<Fetch, FetchError> {
     let spec = &world.revision.spec;
     let Some(registry) = &world.registry else {
         let text = format!("Registry {} is gone", spec.registry);
-        return Err(FetchTrouble::Unavailable(text));
+        return Err(FetchError::Unavailable(text));
     };
     let credentials = world.credentials.clone();
     let credentials =
-        credentials.map_err(|trouble| FetchTrouble::Unavailable(trouble.message().to_owned()))?;
+        credentials.map_err(|trouble| FetchError::Unavailable(trouble.message().to_owned()))?;
     Ok(Fetch {
         registry: spec.registry.clone(),
         spec: Arc::new(registry.spec.clone()),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use heddle_api::bundle_source::FetchError;
 use heddle_api::evidence::{Credentials, Trouble};
 use heddle_api::{Bundle, BundleRevision, Registry};
 use kube::ResourceExt;
@@ -9,7 +10,6 @@ use kube::api::{DynamicObject, ListParams};
 
 use super::{HOLD, RELEASE, plan};
 use crate::bundle_index::BundleIndex;
-use crate::bundles::FetchTrouble;
 use crate::reconcile::{Ctx, Error, StepName};
 use crate::references::Target;
 use crate::registry::opening;
@@ -30,7 +30,7 @@ pub(crate) struct World {
     /// Whether all of the image is kept here; `None` where nothing is kept.
     pub is_kept: Option<bool>,
     /// Why it could not be fetched, if it was tried.
-    pub trouble: Option<FetchTrouble>,
+    pub trouble: Option<FetchError>,
     /// Whether this reconcile has let it go.
     pub is_released: bool,
 }

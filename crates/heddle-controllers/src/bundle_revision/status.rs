@@ -1,12 +1,12 @@
 //! Status: whether the image is kept here, and why not if it is not.
 
 use heddle_api::bundle_revision::{BundleRevisionStatus, CONDITIONS, condition, reason};
+use heddle_api::bundle_source::FetchError;
 use heddle_api::conditions::Condition;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::observe::World;
-use crate::bundles::FetchTrouble;
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     if world.is_released {
@@ -33,9 +33,9 @@ fn cached(world: &World, before: &BundleRevisionStatus) -> Option<Condition> {
     }
     if let Some(trouble) = &world.trouble {
         let reason = match trouble {
-            FetchTrouble::Mismatch(_) => reason::DIGEST_MISMATCH,
-            FetchTrouble::Refused(_) => reason::IMAGE_REFUSED,
-            FetchTrouble::Unavailable(_) => reason::FETCH_FAILED,
+            FetchError::Mismatch(_) => reason::DIGEST_MISMATCH,
+            FetchError::Refused(_) => reason::IMAGE_REFUSED,
+            FetchError::Unavailable(_) => reason::FETCH_FAILED,
         };
         return Some(Condition::unmet(type_, reason, trouble.to_string()));
     }

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use heddle_api::bundle_source::FetchError;
 use heddle_api::evidence::Credentials;
 use heddle_api::well_known::FINALIZER;
 use heddle_api::{Bundle, BundleRevision, Registry};
@@ -12,7 +13,6 @@ use super::keep::needed;
 use super::observe::World;
 use super::plan::{is_surplus, plan};
 use super::status::status;
-use crate::bundles::FetchTrouble;
 use crate::reconcile::Step;
 use crate::usage::Usage;
 
@@ -130,9 +130,9 @@ fn the_status_says_whether_the_image_is_kept_and_why_not() {
     let mut world = world(10, 2, &["r10"]);
     assert_eq!(cached(&world), said("False", "NotFetched"));
     for (trouble, reason) in [
-        (FetchTrouble::Mismatch("x".to_owned()), "DigestMismatch"),
-        (FetchTrouble::Refused("x".to_owned()), "ImageRefused"),
-        (FetchTrouble::Unavailable("x".to_owned()), "FetchFailed"),
+        (FetchError::Mismatch("x".to_owned()), "DigestMismatch"),
+        (FetchError::Refused("x".to_owned()), "ImageRefused"),
+        (FetchError::Unavailable("x".to_owned()), "FetchFailed"),
     ] {
         world.trouble = Some(trouble);
         assert_eq!(cached(&world), said("False", reason));

@@ -1,12 +1,12 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{DataPlane, Fate, GivenUp, InForce, Resources, Routed};
+use super::{DataPlane, Fate, GivenUp, Resources, Routed, RoutedConsumer};
 
 /// A mesh that knows at most one consumer.
 #[derive(Debug, Default)]
 struct One {
-    consumer: Option<InForce>,
+    consumer: Option<RoutedConsumer>,
     rejected: Option<String>,
 }
 
@@ -23,7 +23,7 @@ impl DataPlane for One {
         Ok(())
     }
 
-    fn consumer(&self, _: &str) -> Option<InForce> {
+    fn consumer(&self, _: &str) -> Option<RoutedConsumer> {
         self.consumer.clone()
     }
 
@@ -70,7 +70,7 @@ fn ask(plane: &One) -> Routed {
 
 fn known(uid: &str, generation: i64) -> One {
     One {
-        consumer: Some(InForce {
+        consumer: Some(RoutedConsumer {
             uid: uid.to_owned(),
             generation,
             held: None,

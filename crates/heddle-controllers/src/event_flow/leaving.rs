@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use heddle_api::dataplane::{Fate, GivenUp};
 use heddle_api::event_flow::{Ended, EventFlowStatus, OnDeprovision};
 use heddle_api::well_known::FINALIZER;
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +17,6 @@ use kube::ResourceExt as _;
 
 use super::observe::{World, entries};
 use crate::reconcile::{Ctx, Error};
-use crate::{Fate, GivenUp};
 
 /// How long pending events may still be delivered.
 pub(super) const DRAIN: Duration = Duration::from_secs(300);

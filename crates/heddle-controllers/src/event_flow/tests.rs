@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use heddle_api::Broker;
 use heddle_api::conditions::Status;
+use heddle_api::dataplane::{Fate, GivenUp};
 use heddle_api::event_flow::{CONDITIONS, Ended, EventFlowStatus, condition};
 use heddle_api::well_known::FINALIZER;
 use heddle_rt::{Chance, Clock};
@@ -16,10 +17,10 @@ use serde_json::{Value, json};
 use super::leaving::{self, Leaving, Mesh, Next};
 use super::observe::{Parts, World};
 use super::{Flows, claimants, link_key, plan, status, trim};
+use crate::Options;
 use crate::reconcile::{Ctx, Reconciler as _, Step};
 use crate::watch::Change;
 use crate::watch_cache::WatchCache;
-use crate::{Fate, GivenUp, Options};
 
 fn object<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).unwrap()

@@ -1,10 +1,11 @@
+use heddle_api::dataplane::Held;
 use heddle_api::subscription::SubscriptionStatus;
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::observe::World;
 use super::status;
-use crate::dataplane::{Held, Routed};
+use crate::dataplane::Routed;
 use crate::resolve::{Resolution, Resolved};
 
 fn at(uri: &str) -> Resolution {

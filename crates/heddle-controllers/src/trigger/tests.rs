@@ -1,3 +1,4 @@
+use heddle_api::dataplane::Held;
 use heddle_api::trigger::{DEPENDENCY_ANNOTATION, Trigger, TriggerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use super::dependency::{self, Dependency};
 use super::observe::World;
 use super::{status, targets};
-use crate::dataplane::{Held, Routed};
+use crate::dataplane::Routed;
 use crate::references::Target;
 use crate::resolve::Resolved;
 

@@ -9,11 +9,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use heddle_api::dataplane::Fate;
 use jiff::Timestamp;
 use tokio::sync::futures::Notified;
 
 use super::{Consumer, Job, JobKind, ReadMode, Revision, State, note};
-use crate::draining::{Ending, Fate};
+use crate::draining::Ending;
 use crate::envelope;
 use crate::journal::{Attempted, Dead, JournalRecord};
 use crate::log::{Offset, Record, Unavailable};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use heddle_api::dataplane::Resources;
 use heddle_api::duck::{DeliverySpec, Destination};
 use heddle_api::filter::FilterSource;
 use heddle_api::{Broker, Channel, Subscription, Trigger};
@@ -15,7 +16,7 @@ use super::fingerprint;
 use super::grants::Grants;
 use super::index::{Index, Posting};
 use super::topology::{Topology, name_of, primary, stays};
-use super::{ConsumerSpec, Entry, Feed, Rejected, Reply, Resources, Settings, Table, Target};
+use super::{ConsumerSpec, Entry, Feed, Rejected, Reply, Settings, Table, Target};
 use crate::path::trigger::Predicate;
 
 /// The table that these resources describe.

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use heddle_api::Application;
+use heddle_api::dataplane::Resources;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use kube::ResourceExt as _;
 
+use super::Door;
 use super::topology::{Topology, name_of, stays};
-use super::{Door, Resources};
 
 pub(super) fn doors(resources: &Resources, topology: &Topology) -> HashMap<String, Door> {
     let sources: HashSet<String> = resources

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use heddle_api::EventPolicy;
+use heddle_api::dataplane::Resources;
 use heddle_api::event_policy::{
     LabelOperator, LabelRequirement, Publisher, Target, TargetSelector, application_subject,
 };
@@ -22,8 +23,8 @@ use heddle_api::filter::FilterSource;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use kube::{Resource, ResourceExt as _};
 
+use super::Rejected;
 use super::topology::{name_of, stays};
-use super::{Rejected, Resources};
 use crate::path::trigger::Predicate;
 
 /// One policy, as far as publishers at one entry are concerned.

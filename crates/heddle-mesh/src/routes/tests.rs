@@ -4,6 +4,7 @@ mod budget;
 mod granting;
 mod matching;
 
+use heddle_api::dataplane::Resources;
 use heddle_api::filter::FilterSource;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

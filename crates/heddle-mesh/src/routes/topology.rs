@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use heddle_api::dataplane::Resources;
 use heddle_api::duck::{Addressable, Destination};
 use heddle_api::{Broker, Channel, Subscription};
 use kube::{Resource, ResourceExt as _};
 
 use super::grants::Grants;
-use super::{Feed, Resources, Target};
+use super::{Feed, Target};
 
 pub(super) struct Topology {
     /// Names of places to their numbers, which follow the order of the names.

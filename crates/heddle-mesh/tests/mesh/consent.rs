@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use heddle_api::dataplane::Held;
 use heddle_api::ledger::EventState;
-use heddle_mesh::Held;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn asking(consent: Consent) -> World {
 fn missing(world: &World) -> Option<String> {
     match world.mesh.consumer("trigger/ns/t").unwrap().held {
         None => None,
-        Some(Held::NoConsent(why)) => Some(why),
+        Some(Held::Unconsented(why)) => Some(why),
         Some(other) => panic!("{other:?}"),
     }
 }

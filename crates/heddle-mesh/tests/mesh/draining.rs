@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use heddle_api::dataplane::{Fate, GivenUp};
 use heddle_api::ledger::EventState;
-use heddle_mesh::{Fate, GivenUp};
 use serde_json::json;
 
 use crate::world::{Manner, World};

@@ -1,8 +1,9 @@
 //! A disk that fills up: events are refused in time, and everything else goes on.
 
+use heddle_api::dataplane::Held;
+use heddle_mesh::Retention;
 use heddle_mesh::journal::{self, JournalRecord};
 use heddle_mesh::log::{AppendRefused, Reserve};
-use heddle_mesh::{Held, Retention};
 use serde_json::json;
 
 use crate::world::{Manner, World};
@@ -170,7 +171,7 @@ async fn replies_wait_for_room_and_cost_no_attempt() {
     assert_eq!(world.received("a").len() as u64, accepted);
     let account = world.account("asks");
     assert_eq!((account.pending, account.dead_lettered), (accepted, 0));
-    let Some(Held::NoRoom(why)) = held(&world, "asks") else {
+    let Some(Held::Waiting(why)) = held(&world, "asks") else {
         panic!("nothing is said about the room");
     };
     assert!(why.contains("too little room"), "{why}");
@@ -261,7 +262,7 @@ async fn outcomes_that_cannot_be_written_cost_nothing_but_time() {
     world.manner("a", Manner::Reply("order.checked"));
     world.pass(600).await;
     for trigger in ["asks", "hears"] {
-        let Some(Held::NoRoom(why)) = held(&world, trigger) else {
+        let Some(Held::Waiting(why)) = held(&world, trigger) else {
             panic!("nothing is said about the journal");
         };
         assert!(why.contains("written down"), "{why}");

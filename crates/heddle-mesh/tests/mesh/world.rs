@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use heddle_api::dataplane::Resources;
 use heddle_api::ledger::{Account, Trace};
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
 use heddle_mesh::log::memory::MemoryLog;
@@ -15,7 +16,6 @@ use heddle_mesh::log::{Log, Reserve};
 use heddle_mesh::observer::{Accepted, Attempted, Observer, Seen};
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
-use heddle_mesh::routes::Resources;
 use heddle_mesh::who::Who;
 use heddle_mesh::{Mesh, Options, Quota, Retention, Span};
 use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};

@@ -13,11 +13,12 @@ use futures::future::BoxFuture;
 use heddle_api::action::{Run, RunState};
 use heddle_api::bundle::MarkReason;
 use heddle_api::bundle_revision::VersionSource;
+use heddle_api::bundle_source::{Fetch, FetchError, ReadRequest};
 use heddle_api::evidence::{
     Credentials, Found, ImageEvidence, ImageName, ImageSighting, Known, Reading, Trouble,
 };
 use heddle_api::registry::RegistrySpec;
-use heddle_controllers::{Bundles, Fetch, FetchTrouble, ReadRequest};
+use heddle_controllers::Bundles;
 use heddle_rt::Clock;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -384,15 +385,15 @@ impl Bundles for TestRegistries {
         self.0.state.lock().kept.contains(manifest_digest)
     }
 
-    fn keep(&self, fetch: Fetch) -> BoxFuture<'static, Result<(), FetchTrouble>> {
+    fn keep(&self, fetch: Fetch) -> BoxFuture<'static, Result<(), FetchError>> {
         let mut state = self.0.state.lock();
         let shelf = state.shelves.get(&fetch.registry).cloned();
         let shelf = shelf.unwrap_or_default();
         let outcome = match shelf.trouble(&fetch.credentials) {
-            Some(trouble) => Err(FetchTrouble::Unavailable(trouble.message().to_owned())),
-            None if !shelf.stock.contains(&fetch.manifest_digest) => Err(
-                FetchTrouble::Unavailable(format!("404 for {}", fetch.manifest_digest)),
-            ),
+            Some(trouble) => Err(FetchError::Unavailable(trouble.message().to_owned())),
+            None if !shelf.stock.contains(&fetch.manifest_digest) => Err(FetchError::Unavailable(
+                format!("404 for {}", fetch.manifest_digest),
+            )),
             None => {
                 state.kept.insert(fetch.manifest_digest);
                 Ok(())

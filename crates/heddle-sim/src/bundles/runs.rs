@@ -16,8 +16,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_api::action::{Action, Outcome, Run, RunEnd, RunState};
+use heddle_api::bundle_source::{Fetch, FetchError, ReadRequest};
 use heddle_api::evidence::{ImageEvidence, ImageSighting, Reading};
-use heddle_controllers::{Bundles, Fetch, FetchTrouble, ReadRequest};
+use heddle_controllers::Bundles;
 use heddle_rt::Clock;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -339,9 +340,9 @@ impl Bundles for ScriptedRuns {
         !self.0.state.lock().missing.contains(manifest_digest)
     }
 
-    fn keep(&self, fetch: Fetch) -> BoxFuture<'static, Result<(), FetchTrouble>> {
+    fn keep(&self, fetch: Fetch) -> BoxFuture<'static, Result<(), FetchError>> {
         let kept = self.is_kept(&fetch.manifest_digest);
-        let trouble = FetchTrouble::Unavailable("it is missing".to_owned());
+        let trouble = FetchError::Unavailable("it is missing".to_owned());
         futures::future::ready(if kept { Ok(()) } else { Err(trouble) }).boxed()
     }
 

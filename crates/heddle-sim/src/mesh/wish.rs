@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heddle_mesh::routes::Resources;
+use heddle_api::dataplane::Resources;
 use serde_json::json;
 
 /// The types of all events.

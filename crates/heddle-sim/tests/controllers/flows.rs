@@ -3,12 +3,12 @@
 use std::future::Future;
 use std::time::Duration;
 
+use heddle_api::dataplane::Fate;
 use heddle_api::well_known::{APPLICATION_LABEL, FINALIZER, INJECTION_LABEL};
 use heddle_api::{
     Application, ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy,
     HTTPSource, Subscription, Trigger, names,
 };
-use heddle_controllers::Fate;
 use heddle_rt::Chance;
 use heddle_sim::plane::TestPlane;
 use k8s_openapi::api::core::v1::Namespace;
