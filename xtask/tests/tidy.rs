@@ -79,7 +79,6 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("tokio-rustls", &["heddle-rt", "heddle"]),
     ("redb", &["heddle-store"]),
     ("kube-cel", &["heddle-apiserver", "heddle-api"]),
-    ("prometheus-client", &["heddle-apiserver"]),
     ("clap", &["heddle", "heddle-bench"]),
     ("clap_mangen", &["heddle"]),
     ("fuser", &["heddle"]),

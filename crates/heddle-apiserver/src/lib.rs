@@ -125,7 +125,7 @@ impl ApiServer {
             pages: Pages::new(options.clock.clone()),
             inflight: tokio::sync::Semaphore::new(options.limits.inflight_count_max),
             watches: Arc::new(tokio::sync::Semaphore::new(options.limits.watch_count_max)),
-            metrics: Metrics::new(),
+            metrics: Metrics::default(),
             store: options.store,
             clock: options.clock,
             chance: options.chance,

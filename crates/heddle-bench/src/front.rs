@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::bail;
 use base64::Engine as _;
+use heddle_rt::metrics::Latencies;
 use heddle_rt::{OnError, Tasks};
 use http::Request;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::histogram::Histogram;
 use super::mesh::server::{STALL_MAX, Server};
 use heddle::client::Remote;
 use heddle::wire::World;
@@ -83,11 +83,11 @@ impl Front {
         let requests: Result<Vec<_>, _> = (0..count).map(&request).collect();
         let requests: Arc<Vec<_>> = Arc::new(requests?);
         let (tasks, next) = (Tasks::new("platform"), Arc::new(AtomicU32::new(0)));
-        let histogram: Arc<Mutex<Histogram>> = Arc::default();
+        let latencies: Arc<Mutex<Latencies>> = Arc::default();
         let before = server.usage()?.cpu;
         for connection in 0..CONNECTIONS.min(count) {
             let (remote, clock) = (self.remote.clone(), self.world.clock.clone());
-            let (requests, next, histogram) = (requests.clone(), next.clone(), histogram.clone());
+            let (requests, next, latencies) = (requests.clone(), next.clone(), latencies.clone());
             tasks.spawn(
                 &format!("connection-{connection}"),
                 OnError::Report,
@@ -103,7 +103,7 @@ impl Front {
                         if !answer.code.is_success() {
                             bail!("{} answered {}", request.uri(), answer.code);
                         }
-                        histogram.lock().record(u64::try_from(took.as_nanos())?);
+                        latencies.lock().record(took);
                     }
                 },
             );
@@ -113,10 +113,10 @@ impl Front {
             return Err(failure.into());
         }
         let cpu = server.usage()?.cpu.saturating_sub(before);
-        let histogram = histogram.lock();
+        let latencies = latencies.lock();
         Ok(Timed {
-            p50: histogram.percentile(0.5),
-            p99: histogram.percentile(0.99),
+            p50: latencies.percentile(0.5),
+            p99: latencies.percentile(0.99),
             cpu_micros: cpu.as_secs_f64() * 1e6 / f64::from(count),
         })
     }

@@ -4,7 +4,6 @@
 
 mod api;
 mod front;
-mod histogram;
 mod machine;
 mod mesh;
 mod osb;

@@ -29,7 +29,7 @@ use super::programs::on_path;
 use super::report::Report;
 use super::session::Session;
 // Under these names the modules below know what all benchmarks share.
-use super::{histogram, machine, programs, report, wire};
+use super::{machine, programs, report, wire};
 use heddle::output::Format;
 use heddle::terminal::Terminal;
 use heddle::wire::World;

@@ -4,13 +4,13 @@
 //! metrics renders them with [`Metrics::text`].
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::bundle::BundlePhase;
 use heddle_api::registry::condition;
 use heddle_api::{Bundle, Registry};
+use heddle_rt::metrics::{Histogram, family, sample};
 use kube::ResourceExt as _;
 use parking_lot::Mutex;
 
@@ -38,12 +38,6 @@ struct OfRegistry {
     is_up: bool,
     failures: i32,
     last_success: Option<i64>,
-}
-
-#[derive(Debug, Default)]
-struct Histogram {
-    counts: [u64; SYNC_BOUNDS.len() + 1],
-    sum: Duration,
 }
 
 impl Metrics {
@@ -76,10 +70,9 @@ impl Metrics {
         let mut all = self.0.lock();
         let result = if success { "success" } else { "failure" };
         *all.syncs.entry((registry.to_owned(), result)).or_default() += 1;
-        let histogram = all.durations.entry(registry.to_owned()).or_default();
-        let bucket = SYNC_BOUNDS.partition_point(|bound| *bound < took.as_secs_f64());
-        histogram.counts[bucket] += 1;
-        histogram.sum += took;
+        let histogram = || Histogram::of_seconds(&SYNC_BOUNDS);
+        let durations = all.durations.entry(registry.to_owned());
+        durations.or_insert_with(histogram).observe(took);
     }
 
     /// A Bundle as it is now, and as it was if it has just changed.
@@ -109,127 +102,81 @@ impl Metrics {
     pub fn text(&self) -> String {
         let all = self.0.lock();
         let mut out = String::new();
-        let head = |out: &mut String, name: &str, type_: &str, help: &str| {
-            writeln!(out, "# HELP {name} {help}\n# TYPE {name} {type_}").ok();
-        };
-        let name = "heddle_registry_up";
-        head(
-            &mut out,
-            name,
-            "gauge",
-            "Whether the last reading of a registry succeeded.",
-        );
-        for (registry, of) in &all.registries {
-            writeln!(
-                out,
-                "{name}{{registry=\"{registry}\"}} {}",
-                u8::from(of.is_up)
-            )
-            .ok();
-        }
-        let name = "heddle_registry_consecutive_failures";
-        head(
-            &mut out,
-            name,
-            "gauge",
-            "Readings of a registry that failed since the last that did not.",
-        );
-        for (registry, of) in &all.registries {
-            writeln!(out, "{name}{{registry=\"{registry}\"}} {}", of.failures).ok();
-        }
-        let name = "heddle_registry_last_success_timestamp";
-        head(
-            &mut out,
-            name,
-            "gauge",
-            "When a registry was last read completely, in seconds since 1970.",
-        );
-        for (registry, of) in &all.registries {
-            if let Some(second) = of.last_success {
-                writeln!(out, "{name}{{registry=\"{registry}\"}} {second}").ok();
-            }
-        }
-        let name = "heddle_registry_sync";
-        head(
-            &mut out,
-            name,
-            "counter",
-            "Readings of a registry, by how they ended.",
-        );
-        for ((registry, result), count) in &all.syncs {
-            writeln!(
-                out,
-                "{name}_total{{registry=\"{registry}\",result=\"{result}\"}} {count}"
-            )
-            .ok();
-        }
-        let name = "heddle_registry_sync_duration_seconds";
-        head(
-            &mut out,
-            name,
-            "histogram",
-            "Time that a reading of a registry took.",
-        );
-        for (registry, histogram) in &all.durations {
-            histogram.write(&mut out, name, registry);
-        }
-        all.write_bundles(&mut out, head);
+        all.write_registries(&mut out);
+        all.write_syncs(&mut out);
+        all.write_bundles(&mut out);
         out
     }
 }
 
 impl All {
-    fn write_bundles(&self, out: &mut String, head: impl Fn(&mut String, &str, &str, &str)) {
+    fn write_registries(&self, out: &mut String) {
+        let name = "heddle_registry_up";
+        let help = "Whether the last reading of a registry succeeded.";
+        family(out, name, "gauge", help);
+        for (registry, of) in &self.registries {
+            sample(out, name, &label(registry), u8::from(of.is_up));
+        }
+        let name = "heddle_registry_consecutive_failures";
+        let help = "Readings of a registry that failed since the last that did not.";
+        family(out, name, "gauge", help);
+        for (registry, of) in &self.registries {
+            sample(out, name, &label(registry), of.failures);
+        }
+        let name = "heddle_registry_last_success_timestamp";
+        let help = "When a registry was last read completely, in seconds since 1970.";
+        family(out, name, "gauge", help);
+        for (registry, of) in &self.registries {
+            if let Some(second) = of.last_success {
+                sample(out, name, &label(registry), second);
+            }
+        }
+    }
+
+    fn write_syncs(&self, out: &mut String) {
+        let name = "heddle_registry_sync";
+        let help = "Readings of a registry, by how they ended.";
+        family(out, name, "counter", help);
+        for ((registry, result), count) in &self.syncs {
+            let labels = format!("{},result=\"{result}\"", label(registry));
+            sample(out, &format!("{name}_total"), &labels, count);
+        }
+        let name = "heddle_registry_sync_duration_seconds";
+        let help = "Time that a reading of a registry took.";
+        family(out, name, "histogram", help);
+        for (registry, histogram) in &self.durations {
+            histogram.write(out, name, &label(registry));
+        }
+    }
+
+    fn write_bundles(&self, out: &mut String) {
         let name = "heddle_specs";
-        head(
-            out,
-            name,
-            "gauge",
-            "Bundles of a registry, by where they are in their life.",
-        );
+        let help = "Bundles of a registry, by where they are in their life.";
+        family(out, name, "gauge", help);
         let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for (registry, phase) in self.bundles.values() {
             *counts.entry((registry, phase)).or_default() += 1;
         }
         for ((registry, phase), count) in counts {
-            writeln!(
-                out,
-                "{name}{{registry=\"{registry}\",phase=\"{phase}\"}} {count}"
-            )
-            .ok();
+            let labels = format!("{},phase=\"{phase}\"", label(registry));
+            sample(out, name, &labels, count);
         }
         let name = "heddle_specs_deleted";
-        head(out, name, "counter", "Bundles that were removed.");
-        writeln!(out, "{name}_total {}", self.deleted).ok();
+        family(out, name, "counter", "Bundles that were removed.");
+        sample(out, &format!("{name}_total"), "", self.deleted);
         let name = "heddle_specs_marked";
-        head(out, name, "counter", "Bundles that were withdrawn, by why.");
+        let help = "Bundles that were withdrawn, by why.";
+        family(out, name, "counter", help);
         for (reason, count) in &self.marked {
-            writeln!(out, "{name}_total{{reason=\"{reason}\"}} {count}").ok();
+            let labels = format!("reason=\"{reason}\"");
+            sample(out, &format!("{name}_total"), &labels, count);
         }
     }
 }
 
-impl Histogram {
-    fn write(&self, out: &mut String, name: &str, registry: &str) {
-        let mut total = 0;
-        for (bound, count) in SYNC_BOUNDS.iter().zip(&self.counts) {
-            total += count;
-            writeln!(
-                out,
-                "{name}_bucket{{registry=\"{registry}\",le=\"{bound}\"}} {total}"
-            )
-            .ok();
-        }
-        total += self.counts[SYNC_BOUNDS.len()];
-        writeln!(
-            out,
-            "{name}_bucket{{registry=\"{registry}\",le=\"+Inf\"}} {total}"
-        )
-        .ok();
-        let sum = self.sum.as_secs_f64();
-        writeln!(out, "{name}_sum{{registry=\"{registry}\"}} {sum}").ok();
-        writeln!(out, "{name}_count{{registry=\"{registry}\"}} {total}").ok();
-    }
+/// The name of a Registry needs no escaping: an object is called so.
+fn label(registry: &str) -> String {
+    format!("registry=\"{registry}\"")
 }
 
 fn phase_of(bundle: &Bundle) -> BundlePhase {

@@ -3,9 +3,9 @@
 //! Operations are counted when a platform is told that they ended: what a platform waited for is what it was told.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::fmt::Write as _;
 use std::time::Duration;
 
+use heddle_rt::metrics::{Histogram, escaped, family, sample};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -38,43 +38,13 @@ struct Numbers {
     counted_in_order: VecDeque<String>,
 }
 
-#[derive(Debug, Default)]
-struct Histogram {
-    /// One more than bounds: the last is for everything above.
-    counts: Vec<u64>,
-    sum: Duration,
-}
-
-impl Histogram {
-    fn observe(&mut self, bounds: &[f64], took: Duration) {
-        self.counts.resize(bounds.len() + 1, 0);
-        let seconds = took.as_secs_f64();
-        self.counts[bounds.partition_point(|bound| *bound < seconds)] += 1;
-        self.sum += took;
-    }
-
-    fn write(&self, out: &mut String, name: &str, labels: &str, bounds: &[f64]) {
-        let mut total = 0;
-        for (bound, count) in bounds.iter().zip(&self.counts) {
-            total += count;
-            writeln!(out, "{name}_bucket{{{labels},le=\"{bound}\"}} {total}").ok();
-        }
-        total += self.counts.last().copied().unwrap_or_default();
-        writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {total}").ok();
-        writeln!(out, "{name}_sum{{{labels}}} {}", self.sum.as_secs_f64()).ok();
-        writeln!(out, "{name}_count{{{labels}}} {total}").ok();
-    }
-}
-
 impl Metrics {
     pub(crate) fn answered(&self, route: &'static str, code: u16, took: Duration) {
         let mut numbers = self.numbers.lock();
         *numbers.requests.entry((route, code)).or_default() += 1;
-        numbers
-            .durations
-            .entry(route)
-            .or_default()
-            .observe(REQUEST_BOUNDS, took);
+        let histogram = || Histogram::of_seconds(REQUEST_BOUNDS);
+        let durations = numbers.durations.entry(route);
+        durations.or_insert_with(histogram).observe(took);
     }
 
     /// The platform was told how the last operation on `object` stands.
@@ -110,11 +80,9 @@ impl Metrics {
         {
             numbers.counted.remove(&oldest);
         }
-        numbers
-            .operations
-            .entry((kind, state))
-            .or_default()
-            .observe(OPERATION_BOUNDS, took);
+        let histogram = || Histogram::of_seconds(OPERATION_BOUNDS);
+        let operations = numbers.operations.entry((kind, state));
+        operations.or_insert_with(histogram).observe(took);
     }
 
     /// A platform asked for what our catalog does not have.
@@ -125,43 +93,32 @@ impl Metrics {
     pub(crate) fn text(&self, census: &Census, catalog: &Catalog) -> String {
         let numbers = self.numbers.lock();
         let mut out = String::new();
-        out.push_str("# HELP heddle_osb_requests Requests of platforms, by what was asked and how it was answered.\n");
-        out.push_str("# TYPE heddle_osb_requests counter\n");
+        let name = "heddle_osb_requests";
+        let help = "Requests of platforms, by what was asked and how it was answered.";
+        family(&mut out, name, "counter", help);
         for ((route, code), count) in &numbers.requests {
-            writeln!(
-                out,
-                "heddle_osb_requests_total{{route=\"{route}\",code=\"{code}\"}} {count}"
-            )
-            .ok();
+            let labels = format!("route=\"{route}\",code=\"{code}\"");
+            sample(&mut out, &format!("{name}_total"), &labels, count);
         }
-        out.push_str(
-            "# HELP heddle_osb_request_duration_seconds Time until a platform was answered.\n",
-        );
-        out.push_str("# TYPE heddle_osb_request_duration_seconds histogram\n");
+        let name = "heddle_osb_request_duration_seconds";
+        let help = "Time until a platform was answered.";
+        family(&mut out, name, "histogram", help);
         for (route, histogram) in &numbers.durations {
-            let labels = format!("route=\"{route}\"");
-            histogram.write(
-                &mut out,
-                "heddle_osb_request_duration_seconds",
-                &labels,
-                REQUEST_BOUNDS,
-            );
+            histogram.write(&mut out, name, &format!("route=\"{route}\""));
         }
-        out.push_str("# HELP heddle_osb_operation_duration_seconds Time from accepting an operation to its end.\n");
-        out.push_str("# TYPE heddle_osb_operation_duration_seconds histogram\n");
+        let name = "heddle_osb_operation_duration_seconds";
+        let help = "Time from accepting an operation to its end.";
+        family(&mut out, name, "histogram", help);
         for ((kind, state), histogram) in &numbers.operations {
             let labels = format!("kind=\"{kind}\",state=\"{state}\"");
-            histogram.write(
-                &mut out,
-                "heddle_osb_operation_duration_seconds",
-                &labels,
-                OPERATION_BOUNDS,
-            );
+            histogram.write(&mut out, name, &labels);
         }
-        out.push_str("# HELP heddle_out_of_sync Requests for what our catalog does not have, or has no longer.\n");
-        out.push_str("# TYPE heddle_out_of_sync counter\n");
+        let name = "heddle_out_of_sync";
+        let help = "Requests for what our catalog does not have, or has no longer.";
+        family(&mut out, name, "counter", help);
         for (code, count) in &numbers.out_of_sync {
-            writeln!(out, "heddle_out_of_sync_total{{code=\"{code}\"}} {count}").ok();
+            let labels = format!("code=\"{code}\"");
+            sample(&mut out, &format!("{name}_total"), &labels, count);
         }
         drop(numbers);
         if census.is_listed() {
@@ -173,42 +130,35 @@ impl Metrics {
 
 /// Instances of bundles. What revision an instance has is known only as long as the revision is.
 fn write_census(out: &mut String, census: &Census, catalog: &Catalog) {
-    out.push_str("# HELP heddle_awaiting_catalog Instances that wait for a registry which may have what they ask for.\n");
-    out.push_str("# TYPE heddle_awaiting_catalog gauge\n");
-    writeln!(out, "heddle_awaiting_catalog {}", census.awaiting()).ok();
+    let name = "heddle_awaiting_catalog";
+    let help = "Instances that wait for a registry which may have what they ask for.";
+    family(out, name, "gauge", help);
+    sample(out, name, "", census.awaiting());
     let mut instances: BTreeMap<[String; 3], u64> = BTreeMap::new();
     for (revision, count) in census.pinned() {
         let Some(offering) = catalog.revisions.get(&revision) else {
             continue;
         };
-        let label = |key: &str| escaped(offering.metadata.get(key).and_then(Value::as_str));
+        // Authors of bundles chose these.
+        let label = |key: &str| {
+            let value = offering.metadata.get(key).and_then(Value::as_str);
+            escaped(value.unwrap_or_default()).into_owned()
+        };
         let labels = [
             label("registry"),
-            escaped(Some(&offering.name)),
+            escaped(&offering.name).into_owned(),
             label("bundleVersion"),
         ];
         *instances.entry(labels).or_default() += count;
     }
-    out.push_str(
-        "# HELP heddle_instances Instances of bundles, by the version they are pinned to.\n",
-    );
-    out.push_str("# TYPE heddle_instances gauge\n");
+    let name = "heddle_instances";
+    let help = "Instances of bundles, by the version they are pinned to.";
+    family(out, name, "gauge", help);
     for ([registry, bundle, version], count) in instances {
-        writeln!(
-            out,
-            "heddle_instances{{registry=\"{registry}\",bundle=\"{bundle}\",bundle_version=\"{version}\"}} {count}"
-        )
-        .ok();
+        let labels =
+            format!("registry=\"{registry}\",bundle=\"{bundle}\",bundle_version=\"{version}\"");
+        sample(out, name, &labels, count);
     }
-}
-
-/// A label's value, which authors of bundles may have chosen.
-fn escaped(value: Option<&str>) -> String {
-    let value = value.unwrap_or_default();
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use heddle_api::ledger::{Account, Accounts, SERVING};
+use heddle_rt::metrics::{Histogram, sample};
 use jiff::Timestamp;
 
 pub(crate) use answers::Answers;
@@ -31,38 +32,8 @@ const BOUNDS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0,
 ];
 
-/// How often something took how long.
-#[derive(Debug, Default)]
-struct Histogram {
-    counts: [AtomicU64; BOUNDS.len() + 1],
-    sum_us: AtomicU64,
-}
-
-impl Histogram {
-    fn observe(&self, duration: Duration) {
-        let seconds = duration.as_secs_f64();
-        let bucket = BOUNDS.partition_point(|bound| *bound < seconds);
-        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
-        let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        self.sum_us.fetch_add(us, Ordering::Relaxed);
-    }
-
-    fn write(&self, out: &mut String, name: &str, label: &str) {
-        let mut total = 0;
-        for (bound, count) in BOUNDS.iter().zip(&self.counts) {
-            total += count.load(Ordering::Relaxed);
-            writeln!(out, "{name}_bucket{{{label},le=\"{bound}\"}} {total}").ok();
-        }
-        total += self.counts[BOUNDS.len()].load(Ordering::Relaxed);
-        writeln!(out, "{name}_bucket{{{label},le=\"+Inf\"}} {total}").ok();
-        let sum = Duration::from_micros(self.sum_us.load(Ordering::Relaxed)).as_secs_f64();
-        writeln!(out, "{name}_sum{{{label}}} {sum}").ok();
-        writeln!(out, "{name}_count{{{label}}} {total}").ok();
-    }
-}
-
 /// What the path counts as it goes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Metrics {
     published: Doors,
     unmatched: AtomicU64,
@@ -70,6 +41,19 @@ pub(crate) struct Metrics {
     unencoded: AtomicU64,
     source: Histogram,
     delivery: Histogram,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            published: Doors::default(),
+            unmatched: AtomicU64::default(),
+            passed_on: AtomicU64::default(),
+            unencoded: AtomicU64::default(),
+            source: Histogram::of_seconds(&BOUNDS),
+            delivery: Histogram::of_seconds(&BOUNDS),
+        }
+    }
 }
 
 /// What is read when somebody asks.
@@ -146,7 +130,8 @@ impl Metrics {
             ),
         ] {
             family(&mut out, name, "counter", help);
-            writeln!(out, "{name}_total {}", count.load(Ordering::Relaxed)).ok();
+            let count = count.load(Ordering::Relaxed);
+            sample(&mut out, &format!("{name}_total"), "", count);
         }
         attempts(&mut out, &accounts.consumers, reading.answers);
         bad_replies(&mut out, &accounts.consumers, reading.answers);
@@ -181,7 +166,7 @@ impl Metrics {
             ),
         ] {
             family(&mut out, name, "gauge", help);
-            writeln!(out, "{name} {value}").ok();
+            sample(&mut out, name, "", value);
         }
         if let (Some(free), Some(needed)) = (log.free_bytes, log.needed_bytes) {
             for (name, help, value) in [
@@ -197,12 +182,12 @@ impl Metrics {
                 ),
             ] {
                 family(&mut out, name, "gauge", help);
-                writeln!(out, "{name} {value}").ok();
+                sample(&mut out, name, "", value);
             }
         }
         let name = "heddle_log_serving";
         family(&mut out, name, "gauge", "1 while events are accepted.");
-        writeln!(out, "{name} {}", u8::from(log.health == SERVING)).ok();
+        sample(&mut out, name, "", u8::from(log.health == SERVING));
         consumers(&mut out, &accounts.consumers, reading.now);
         dead_letters(&mut out, &accounts.consumers, reading.dead);
         out
@@ -314,7 +299,7 @@ fn attempts(out: &mut String, accounts: &[Account], answers: &[Answers]) {
     each_answers(accounts, answers, |of, answers| {
         for (application, class, count) in answers.iter() {
             let labels = format!("app=\"{application}\",{of},code=\"{class}\"");
-            line(out, &name, &labels, count);
+            sample(out, &name, &labels, count);
         }
     });
 }
@@ -343,7 +328,7 @@ fn bad_replies(out: &mut String, accounts: &[Account], answers: &[Answers]) {
     each_answers(accounts, answers, |of, answers| {
         for (fault, count) in answers.bad_replies() {
             let labels = format!("{of},reason=\"{}\"", fault.label());
-            line(out, &name, &labels, count);
+            sample(out, &name, &labels, count);
         }
     });
 }
@@ -353,7 +338,7 @@ fn dead_letters(out: &mut String, accounts: &[Account], dead: &[BTreeMap<String,
     let name = "heddle_dead_letters";
     family(out, name, "gauge", "Events at rest.");
     let mut write = |of: &str, application: &str, count: u64| {
-        line(out, name, &format!("app=\"{application}\",{of}"), count);
+        sample(out, name, &format!("app=\"{application}\",{of}"), count);
     };
     let shown = accounts.len().min(CONSUMERS_MAX);
     for (account, dead) in accounts.iter().zip(dead).take(shown) {
@@ -388,10 +373,10 @@ fn each(
 ) {
     let (shown, rest) = accounts.split_at(accounts.len().min(CONSUMERS_MAX));
     for account in shown {
-        line(out, name, &labels(account), of(account));
+        sample(out, name, &labels(account), of(account));
     }
     if let Some(rest) = rest.iter().map(of).reduce(with) {
-        line(out, name, BEYOND, rest);
+        sample(out, name, BEYOND, rest);
     }
 }
 
@@ -406,10 +391,7 @@ fn labels(account: &Account) -> String {
     format!("kind=\"{kind}\",ns=\"{namespace}\",trigger=\"{consumer}\"")
 }
 
+/// Type first, as these families have always been written.
 fn family(out: &mut String, name: &str, kind: &str, help: &str) {
     writeln!(out, "# TYPE {name} {kind}\n# HELP {name} {help}").ok();
-}
-
-fn line(out: &mut String, name: &str, labels: &str, value: u64) {
-    writeln!(out, "{name}{{{labels}}} {value}").ok();
 }

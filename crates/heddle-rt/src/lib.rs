@@ -8,6 +8,7 @@ pub mod backoff;
 pub mod budget;
 pub mod chance;
 pub mod clock;
+pub mod metrics;
 pub mod net;
 pub mod shutdown;
 pub mod tasks;

@@ -45,7 +45,7 @@ pub use engine::Check;
 pub use error::{BackupError, CommitError, Expired, OpenError};
 pub use key::{Key, ResourceVersion};
 pub use object::{Change, ChangeKind, Draft, Expect, Facts, Listing, Object, Op, Write};
-pub use stats::{Health, Histogram, Stats};
+pub use stats::{Health, Stats};
 pub use watch::Watch;
 
 use engine::{Batch, Engine, LoadError, RedbEngine};

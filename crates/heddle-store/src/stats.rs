@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use heddle_rt::metrics::{Histogram, HistogramSnapshot};
+
 use crate::ResourceVersion;
 
 /// How the store is doing.
@@ -30,23 +32,14 @@ pub struct Stats {
     /// Batches refused because the disk was full or had failed.
     pub refusals_count: u64,
     /// Writes per group.
-    pub group_writes: Histogram,
+    pub group_writes: HistogramSnapshot,
     /// Time to make a group safe.
-    pub commit_seconds: Histogram,
+    pub commit_seconds: HistogramSnapshot,
     pub history_count: usize,
     pub history_bytes: usize,
     pub watchers_count: usize,
     /// Batches that wait for the writer.
     pub queue_count: usize,
-}
-
-/// Counts by upper bound, as Prometheus wants them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Histogram {
-    pub bounds: &'static [f64],
-    /// One per bound, and one more for what is beyond; not cumulative.
-    pub counts: Vec<u64>,
-    pub sum: f64,
 }
 
 pub(crate) const WRITES: &[f64] = &[
@@ -55,33 +48,6 @@ pub(crate) const WRITES: &[f64] = &[
 pub(crate) const SECONDS: &[f64] = &[
     0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0,
 ];
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Self::new(WRITES)
-    }
-}
-
-impl Histogram {
-    pub(crate) fn new(bounds: &'static [f64]) -> Self {
-        Self {
-            bounds,
-            counts: vec![0; bounds.len() + 1],
-            sum: 0.0,
-        }
-    }
-
-    pub(crate) fn add(&mut self, value: f64) {
-        let bucket = self.bounds.partition_point(|bound| *bound < value);
-        self.counts[bucket] += 1;
-        self.sum += value;
-    }
-
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
-    }
-}
 
 /// What the writer counts.
 #[derive(Debug)]
@@ -101,8 +67,8 @@ impl Default for Counters {
             batches: 0,
             conflicts: 0,
             refusals: 0,
-            group_writes: Histogram::new(WRITES),
-            commit_seconds: Histogram::new(SECONDS),
+            group_writes: Histogram::of_counts(WRITES),
+            commit_seconds: Histogram::of_seconds(SECONDS),
         }
     }
 }
@@ -111,9 +77,8 @@ impl Counters {
     pub(crate) fn committed(&mut self, batches: usize, writes: usize, took: Duration) {
         self.commits += 1;
         self.batches += batches as u64;
-        #[expect(clippy::cast_precision_loss, reason = "groups are small")]
-        self.group_writes.add(writes as f64);
-        self.commit_seconds.add(took.as_secs_f64());
+        self.group_writes.record(writes as u64);
+        self.commit_seconds.observe(took);
     }
 
     pub(crate) fn fill(&self, stats: &mut Stats) {
@@ -121,7 +86,7 @@ impl Counters {
         stats.batches_count = self.batches;
         stats.conflicts_count = self.conflicts;
         stats.refusals_count = self.refusals;
-        stats.group_writes = self.group_writes.clone();
-        stats.commit_seconds = self.commit_seconds.clone();
+        stats.group_writes = self.group_writes.snapshot();
+        stats.commit_seconds = self.commit_seconds.snapshot();
     }
 }

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use heddle_rt::metrics::Latencies;
 use heddle_rt::{Clock, OnError, Tasks};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::histogram::Histogram;
 use super::template::{Shape, Template};
 use super::wire::{self, Wire};
 use heddle::terminal::Terminal;
@@ -261,7 +261,7 @@ struct Tally {
     accepted: u64,
     measured: u64,
     refused: u64,
-    latencies: Histogram,
+    latencies: Latencies,
 }
 
 struct Connection {
@@ -324,10 +324,7 @@ impl Connection {
                     && (self.shared.args.count.is_some() || now <= self.shared.end)
                 {
                     self.tally.measured += events;
-                    let nanos = now.saturating_sub(since).as_nanos();
-                    self.tally
-                        .latencies
-                        .record(u64::try_from(nanos).unwrap_or(u64::MAX));
+                    self.tally.latencies.record(now.saturating_sub(since));
                 }
             }
             429 | 503 | 507 => {

@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use bytes::{Buf as _, BytesMut};
 use heddle_rt::Clock;
+use heddle_rt::metrics::Latencies;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::histogram::Histogram;
 use super::load::Outcome;
 use heddle::terminal::Terminal;
 use heddle::wire::World;
@@ -91,7 +91,7 @@ pub(super) async fn publish(args: Args, clock: Clock) -> anyhow::Result<Outcome>
         connection.queue(SUBJECT, place, &payload);
     }
     let (mut open, mut accepted, mut measured) = (window.len(), 0, 0_u32);
-    let mut latencies = Histogram::default();
+    let mut latencies = Latencies::default();
     while open > 0 {
         connection.flush().await?;
         connection.fill().await?;
@@ -105,8 +105,7 @@ pub(super) async fn publish(args: Args, clock: Clock) -> anyhow::Result<Outcome>
             accepted += 1;
             if now >= warm && now <= end {
                 measured += 1;
-                let nanos = now.saturating_sub(window[message.place]).as_nanos();
-                latencies.record(u64::try_from(nanos).unwrap_or(u64::MAX));
+                latencies.record(now.saturating_sub(window[message.place]));
             }
             if now < end {
                 window[message.place] = now;

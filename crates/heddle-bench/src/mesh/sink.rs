@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use heddle_rt::metrics::Latencies;
 use heddle_rt::{Clock, OnError, Tasks};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::histogram::Histogram;
 use super::load::Stamps;
 use super::template::SENT_HEADER;
 use super::wire::{self, Wire};
@@ -133,7 +133,7 @@ pub(super) struct Bound {
 #[derive(Debug, Default)]
 struct Counters {
     received: u64,
-    latencies: Histogram,
+    latencies: Latencies,
 }
 
 impl Bound {
@@ -224,7 +224,8 @@ impl Conversation {
         let mut counters = self.counters.lock();
         counters.received += 1;
         if let Some(sent) = sent {
-            counters.latencies.record(now.saturating_sub(sent));
+            let took = Duration::from_nanos(now.saturating_sub(sent));
+            counters.latencies.record(took);
         }
     }
 

@@ -5,12 +5,10 @@
 //! registry is needed for it.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
 use super::super::front::Front;
-use super::super::histogram::Histogram;
 use super::super::mesh::server::Server;
 use super::super::report::{Goal, Row, Unit};
 use super::super::wire::{self, Wire};
@@ -18,6 +16,7 @@ use super::images::Images;
 use super::readings::Readings;
 use super::{Bench, Neighbours, millis};
 use heddle::wire::World;
+use heddle_rt::metrics::Latencies;
 
 /// Few enough for the index of a directory.
 const DIRECTORY_IMAGES: u32 = 10_000;
@@ -75,7 +74,7 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn rows(count: u32, what: &str, latencies: &Histogram) -> [Row; 2] {
+fn rows(count: u32, what: &str, latencies: &Latencies) -> [Row; 2] {
     [("p50", 0.5), ("p99", 0.99)].map(|(name, share)| {
         let measure = format!("catalog with {count} offerings, {what}, {name}");
         let row = Row::figure(measure, millis(latencies.percentile(share)), Unit::Millis);
@@ -119,9 +118,9 @@ impl<'a> Platform<'a> {
     }
 
     /// Asks so many times, with these header lines.
-    async fn timed(&mut self, lines: &str, expected: u16, times: u32) -> anyhow::Result<Histogram> {
+    async fn timed(&mut self, lines: &str, expected: u16, times: u32) -> anyhow::Result<Latencies> {
         let request = self.request(lines);
-        let mut latencies = Histogram::default();
+        let mut latencies = Latencies::default();
         for time in 0..WARM_UP_REQUESTS + times {
             let started = self.world.clock.monotonic();
             self.wire.write(request.as_bytes()).await?;
@@ -131,7 +130,7 @@ impl<'a> Platform<'a> {
             ensure!(status == expected, "the catalog was answered with {status}");
             self.wire.consume(frame);
             if time >= WARM_UP_REQUESTS {
-                latencies.record(nanos(took));
+                latencies.record(took);
             }
         }
         Ok(latencies)
@@ -140,8 +139,4 @@ impl<'a> Platform<'a> {
     fn request(&self, lines: &str) -> String {
         format!("{}{lines}\r\n", self.head)
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use heddle_api::action::{Action, Limits, Outcome, Run, RunState};
 use heddle_bundles::sandbox::{Options, Program, Runner, SandboxError};
+use heddle_rt::metrics::Latencies;
 use serde_json::Map;
 
-use super::super::histogram::Histogram;
 use super::super::programs;
 use super::super::report::{Goal, Row, Unit};
 use super::{Bench, Neighbours, millis};
@@ -57,8 +57,8 @@ pub(super) async fn run(bench: &mut Bench<'_>, busybox: &Path) -> anyhow::Result
                 (&mut figures.answered, answered),
                 (&mut figures.over, over),
             ];
-            for (histogram, took) in figures {
-                histogram.record(u64::try_from(took.as_nanos())?);
+            for (latencies, took) in figures {
+                latencies.record(took);
             }
         }
     }
@@ -69,15 +69,15 @@ pub(super) async fn run(bench: &mut Bench<'_>, busybox: &Path) -> anyhow::Result
 
 #[derive(Debug, Default)]
 struct Figures {
-    plain: Histogram,
-    answered: Histogram,
-    over: Histogram,
+    plain: Latencies,
+    answered: Latencies,
+    over: Latencies,
 }
 
 impl Figures {
     fn rows(&self) -> [Row; 6] {
-        let row = |what: &str, histogram: &Histogram, share: f64| {
-            Row::figure(what, millis(histogram.percentile(share)), Unit::Millis)
+        let row = |what: &str, latencies: &Latencies, share: f64| {
+            Row::figure(what, millis(latencies.percentile(share)), Unit::Millis)
         };
         let goal = Goal::AtMost(GOAL_MILLIS);
         let ratio =

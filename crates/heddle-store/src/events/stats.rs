@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::stats::{Histogram, SECONDS, WRITES};
+use heddle_rt::metrics::{Histogram, HistogramSnapshot};
+
+use crate::stats::{SECONDS, WRITES};
 
 /// What has happened since the log was opened, and how much it holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,9 +17,9 @@ pub struct EventStats {
     /// Writes refused because the disk was full or had failed.
     pub refusals_count: u64,
     /// Records per write.
-    pub batch_records: Histogram,
+    pub batch_records: HistogramSnapshot,
     /// Time to make a write safe.
-    pub sync_seconds: Histogram,
+    pub sync_seconds: HistogramSnapshot,
     /// Places that were found damaged, also while opening.
     pub damaged_count: u64,
     /// What recovery cut off: a write that was never acknowledged.
@@ -48,27 +50,27 @@ impl Counters {
             bytes: 0,
             refusals: 0,
             torn_bytes,
-            batch_records: Histogram::new(WRITES),
-            sync_seconds: Histogram::new(SECONDS),
+            batch_records: Histogram::of_counts(WRITES),
+            sync_seconds: Histogram::of_seconds(SECONDS),
         }
     }
 
     pub(super) fn synced(&mut self, records: usize, bytes: usize, took: Duration) {
         self.records += records as u64;
         self.bytes += bytes as u64;
-        #[expect(clippy::cast_precision_loss, reason = "writes are small")]
-        self.batch_records.add(records as f64);
-        self.sync_seconds.add(took.as_secs_f64());
+        self.batch_records.record(records as u64);
+        self.sync_seconds.observe(took);
     }
 
     pub(super) fn stats(&self) -> EventStats {
+        let sync_seconds = self.sync_seconds.snapshot();
         EventStats {
             records_count: self.records,
             bytes_count: self.bytes,
-            syncs_count: self.sync_seconds.count(),
+            syncs_count: sync_seconds.count(),
             refusals_count: self.refusals,
-            batch_records: self.batch_records.clone(),
-            sync_seconds: self.sync_seconds.clone(),
+            batch_records: self.batch_records.snapshot(),
+            sync_seconds,
             damaged_count: 0,
             torn_bytes: self.torn_bytes,
             segments_count: 0,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use heddle_rt::metrics::Latencies;
 use serde_json::{Value, json};
 
 use super::many::Outcome;
@@ -23,7 +24,7 @@ pub(super) struct Figures {
     /// By status and code: how many, and the words of the first.
     refusals: BTreeMap<String, (u64, String)>,
     first_unanswered: Option<String>,
-    latencies: Histogram,
+    latencies: Latencies,
 }
 
 impl Figures {
@@ -31,7 +32,7 @@ impl Figures {
         match outcome {
             Outcome::Accepted => {
                 self.accepted += 1;
-                self.latencies.add(latency);
+                self.latencies.record(latency);
             }
             Outcome::Refused(key, failure) => {
                 self.refused += 1;
@@ -72,7 +73,7 @@ impl Figures {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let milliseconds = |quantile| self.latencies.quantile(quantile).as_secs_f64() * 1000.0;
+        let milliseconds = |share| self.latencies.percentile(share).as_secs_f64() * 1000.0;
         json!({
             "sent": self.sent(),
             "accepted": self.accepted,
@@ -95,15 +96,15 @@ impl Figures {
             self.refused,
             self.unanswered
         );
-        let quantile = |quantile| span(self.latencies.quantile(quantile));
+        let percentile = |share| span(self.latencies.percentile(share));
         let rate = per_second(self.accepted, self.took);
         let lines = [
             format!("{rate:.0} accepted/s over {}", span(self.took)),
             format!(
                 "latency p50 {}, p99 {}, max {}",
-                quantile(0.5),
-                quantile(0.99),
-                quantile(1.0)
+                percentile(0.5),
+                percentile(0.99),
+                percentile(1.0)
             ),
         ];
         for line in lines.iter().filter(|_| self.accepted > 0) {
@@ -145,72 +146,4 @@ impl Figures {
 
 fn per_second(number: u64, elapsed: Duration) -> f64 {
     number as f64 / elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
-}
-
-/// Each power of two of microseconds is cut into this many buckets: three digits in a hundred at worst.
-const CUTS: u64 = 32;
-const CUT_BITS: u32 = CUTS.ilog2();
-
-/// Latencies by the microsecond at first, then ever more coarsely, like what they are read for.
-#[derive(Debug)]
-pub(super) struct Histogram {
-    buckets: Vec<u64>,
-    total: u64,
-    max: Duration,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        // Enough for every u64 of microseconds.
-        let buckets = vec![0; ((u64::BITS - CUT_BITS + 1) as usize) * CUTS as usize];
-        Self {
-            buckets,
-            total: 0,
-            max: Duration::ZERO,
-        }
-    }
-}
-
-impl Histogram {
-    pub(super) fn add(&mut self, latency: Duration) {
-        let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        self.buckets[bucket_of(micros)] += 1;
-        self.total += 1;
-        self.max = self.max.max(latency);
-    }
-
-    /// The least latency that this share of all did not exceed, rounded up to its bucket's end.
-    pub(super) fn quantile(&self, share: f64) -> Duration {
-        let rank = ((self.total as f64 * share).ceil() as u64).max(1);
-        let mut seen = 0;
-        for (index, number) in self.buckets.iter().enumerate() {
-            seen += number;
-            if seen >= rank {
-                return Duration::from_micros(end_of(index)).min(self.max);
-            }
-        }
-        self.max
-    }
-}
-
-fn bucket_of(micros: u64) -> usize {
-    let exponent = micros.max(1).ilog2().saturating_sub(CUT_BITS);
-    // Below the first cut every microsecond has a bucket; then each power of two has CUTS.
-    let within = (micros >> exponent) as usize;
-    if exponent == 0 {
-        within
-    } else {
-        exponent as usize * CUTS as usize + within
-    }
-}
-
-/// The largest value of a bucket.
-fn end_of(bucket: usize) -> u64 {
-    let (bucket, cuts) = (bucket as u64, CUTS);
-    if bucket < 2 * cuts {
-        return bucket;
-    }
-    let exponent = bucket / cuts - 1;
-    let within = bucket - exponent * cuts;
-    (within << exponent) | ((1 << exponent) - 1)
 }

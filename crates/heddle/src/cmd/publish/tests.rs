@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Parser as _;
 use serde_json::Value;
 
-use super::figures::{Figures, Histogram};
+use super::figures::Figures;
 use super::many::Outcome;
 use super::*;
 use crate::client::stand_in::{Asked, StandIn};
@@ -314,32 +314,6 @@ async fn nobody_there_is_told_at_once() {
             .unwrap_err();
         assert_eq!(exit_code(&error), 6, "{error}");
     }
-}
-
-#[test]
-fn a_quantile_is_within_three_percent_of_the_truth() {
-    let mut histogram = Histogram::default();
-    for micros in 1..=100_000 {
-        histogram.add(Duration::from_micros(micros));
-    }
-    for (share, truth) in [
-        (0.0001, 10.0),
-        (0.5, 50_000.0),
-        (0.99, 99_000.0),
-        (1.0, 100_000.0),
-    ] {
-        let told = histogram.quantile(share).as_secs_f64() * 1e6;
-        assert!(
-            (truth..=truth * 1.032).contains(&told),
-            "{share}: {told} for {truth}"
-        );
-    }
-    histogram.add(Duration::MAX);
-    assert_eq!(
-        histogram.quantile(1.0),
-        Duration::MAX.min(Duration::from_micros(u64::MAX))
-    );
-    assert_eq!(Histogram::default().quantile(0.5), Duration::ZERO);
 }
 
 #[test]
