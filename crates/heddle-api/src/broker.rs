@@ -169,6 +169,8 @@ pub mod condition {
     use super::reason;
     use crate::conditions::ConditionType;
 
+    pub use crate::delivery::condition::DEAD_LETTER_SINK_RESOLVED;
+
     /// Events are accepted.
     pub const INGRESS_READY: ConditionType = ConditionType {
         name: "IngressReady",
@@ -209,15 +211,6 @@ pub mod condition {
             reason::CLASS_NOT_SERVED,
         ],
     };
-    /// Undeliverable events have somewhere to go.
-    pub const DEAD_LETTER_SINK_RESOLVED: ConditionType = ConditionType {
-        name: "DeadLetterSinkResolved",
-        meaning: "The dead-letter sink has an address, or none is configured.",
-        reasons: &[
-            reason::DEAD_LETTER_SINK_NOT_FOUND,
-            reason::DEAD_LETTER_SINK_NOT_CONFIGURED,
-        ],
-    };
     /// Nobody claims the broker, and yet it stays.
     pub const RETAINED: ConditionType = ConditionType {
         name: "Retained",
@@ -235,6 +228,9 @@ pub mod reason {
     use crate::conditions::Reason;
 
     pub use crate::conditions::NO_MESH;
+    pub use crate::delivery::reason::{
+        DEAD_LETTER_SINK_NOT_CONFIGURED, DEAD_LETTER_SINK_NOT_FOUND, LOG_UNAVAILABLE,
+    };
 
     /// Somebody else's.
     pub const CLASS_NOT_SERVED: Reason = Reason {
@@ -246,11 +242,6 @@ pub mod reason {
         name: "ListenerClosed",
         meaning: "The listener for events is not open; the server's readiness says why.",
     };
-    /// The log is closed.
-    pub const LOG_UNAVAILABLE: Reason = Reason {
-        name: "LogUnavailable",
-        meaning: "The event log refuses appends; its own health says why.",
-    };
     /// Routes are older than the broker.
     pub const ROUTES_STALE: Reason = Reason {
         name: "RoutesStale",
@@ -260,16 +251,6 @@ pub mod reason {
     pub const ADDRESS_MISSING: Reason = Reason {
         name: "AddressMissing",
         meaning: "No listener for events serves the broker yet.",
-    };
-    /// The sink does not resolve.
-    pub const DEAD_LETTER_SINK_NOT_FOUND: Reason = Reason {
-        name: "DeadLetterSinkNotFound",
-        meaning: "The dead-letter sink does not exist or has no address; correct `spec.delivery.deadLetterSink`.",
-    };
-    /// There is no sink, which is fine.
-    pub const DEAD_LETTER_SINK_NOT_CONFIGURED: Reason = Reason {
-        name: "DeadLetterSinkNotConfigured",
-        meaning: "No external sink is configured; undeliverable events rest in the internal dead-letter store.",
     };
     /// Triggers remain.
     pub const HAS_TRIGGERS: Reason = Reason {

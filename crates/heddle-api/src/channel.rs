@@ -149,6 +149,8 @@ pub mod condition {
     use super::reason;
     use crate::conditions::ConditionType;
 
+    pub use crate::delivery::condition::DEAD_LETTER_SINK_RESOLVED;
+
     /// The log behind the channel is open.
     pub const BACKING_CHANNEL_READY: ConditionType = ConditionType {
         name: "BackingChannelReady",
@@ -165,15 +167,6 @@ pub mod condition {
         meaning: "The channel has an address to publish to.",
         reasons: &[reason::ADDRESS_MISSING, reason::NO_MESH],
     };
-    /// Undeliverable events have somewhere to go.
-    pub const DEAD_LETTER_SINK_RESOLVED: ConditionType = ConditionType {
-        name: "DeadLetterSinkResolved",
-        meaning: "The dead-letter sink has an address, or none is configured.",
-        reasons: &[
-            reason::DEAD_LETTER_SINK_NOT_FOUND,
-            reason::DEAD_LETTER_SINK_NOT_CONFIGURED,
-        ],
-    };
 }
 
 /// Why a Channel is not ready.
@@ -181,12 +174,10 @@ pub mod reason {
     use crate::conditions::Reason;
 
     pub use crate::conditions::NO_MESH;
-
-    /// The log is closed.
-    pub const LOG_UNAVAILABLE: Reason = Reason {
-        name: "LogUnavailable",
-        meaning: "The event log refuses appends; its own health says why.",
+    pub use crate::delivery::reason::{
+        DEAD_LETTER_SINK_NOT_CONFIGURED, DEAD_LETTER_SINK_NOT_FOUND, LOG_UNAVAILABLE,
     };
+
     /// The routing table is older than the channel.
     pub const NOT_YET_ROUTED: Reason = Reason {
         name: "NotYetRouted",
@@ -196,16 +187,6 @@ pub mod reason {
     pub const ADDRESS_MISSING: Reason = Reason {
         name: "AddressMissing",
         meaning: "No listener for events serves the channel yet.",
-    };
-    /// The sink does not resolve.
-    pub const DEAD_LETTER_SINK_NOT_FOUND: Reason = Reason {
-        name: "DeadLetterSinkNotFound",
-        meaning: "The dead-letter sink does not exist or has no address; correct `spec.delivery.deadLetterSink`.",
-    };
-    /// There is no sink, which is fine.
-    pub const DEAD_LETTER_SINK_NOT_CONFIGURED: Reason = Reason {
-        name: "DeadLetterSinkNotConfigured",
-        meaning: "No external sink is configured; undeliverable events rest in the internal dead-letter store.",
     };
 }
 

@@ -33,6 +33,7 @@ pub mod channel;
 pub mod conditions;
 mod counted;
 pub mod dataplane;
+pub mod delivery;
 pub mod description;
 pub mod duck;
 pub mod event_activation;

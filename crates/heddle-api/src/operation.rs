@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::action::Action;
+use crate::conditions::Reason;
 use crate::schema::{free_form, timestamp};
 
 /// How long something that only people can put right may be wrong before an operation fails for it: long enough for
@@ -17,6 +18,17 @@ pub const GRACE_SECONDS: i64 = 60;
 
 /// How many ended operations an instance or binding remembers besides the one that was accepted last.
 pub const EARLIER_OPERATIONS_MAX: usize = 8;
+
+/// The work is under way, for an instance as for a binding.
+pub const IN_PROGRESS: Reason = Reason {
+    name: "InProgress",
+    meaning: "The operation is under way.",
+};
+/// The bundle's action failed.
+pub const ACTION_FAILED: Reason = Reason {
+    name: "ActionFailed",
+    meaning: "The bundle's action failed for good; its message says why.",
+};
 
 /// An operation as it was accepted.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::names;
@@ -76,27 +77,35 @@ impl About {
 impl Record {
     /// The object that keeps the record.
     pub fn to_config_map(&self) -> ConfigMap {
-        let text = serde_json::to_string(self).unwrap_or_default();
-        let labels = [
-            (RECORD_LABEL, self.about.label()),
-            (MANAGED_BY_LABEL, MANAGED_BY),
-        ];
-        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        ConfigMap {
-            metadata: ObjectMeta {
-                name: Some(self.about.record_name(&self.namespace)),
-                namespace: Some(SYSTEM_NAMESPACE.to_owned()),
-                labels: Some(BTreeMap::from(labels)),
-                ..ObjectMeta::default()
-            },
-            data: Some(BTreeMap::from([(KEY.to_owned(), text)])),
-            ..ConfigMap::default()
-        }
+        let name = self.about.record_name(&self.namespace);
+        kept_in(name, self.about.label(), KEY, self)
     }
 
     /// The record that an object keeps; `None` if it keeps none that can be read.
     pub fn from_config_map(object: &ConfigMap) -> Option<Self> {
-        let text = object.data.as_ref()?.get(KEY)?;
-        serde_json::from_str(text).ok()
+        kept_by(object, KEY)
     }
+}
+
+/// The object that keeps something of what is gone, as JSON under `key`.
+pub(crate) fn kept_in<T: Serialize>(name: String, label: &str, key: &str, kept: &T) -> ConfigMap {
+    let text = serde_json::to_string(kept).unwrap_or_default();
+    let labels = [(RECORD_LABEL, label), (MANAGED_BY_LABEL, MANAGED_BY)];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: Some(SYSTEM_NAMESPACE.to_owned()),
+            labels: Some(BTreeMap::from(labels)),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([(key.to_owned(), text)])),
+        ..ConfigMap::default()
+    }
+}
+
+/// What such an object keeps, if it can be read.
+pub(crate) fn kept_by<T: DeserializeOwned>(object: &ConfigMap, key: &str) -> Option<T> {
+    let text = object.data.as_ref()?.get(key)?;
+    serde_json::from_str(text).ok()
 }

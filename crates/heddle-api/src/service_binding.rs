@@ -228,6 +228,8 @@ pub mod condition {
 pub mod reason {
     use crate::conditions::Reason;
 
+    pub use crate::operation::{ACTION_FAILED, IN_PROGRESS};
+
     /// There is no instance.
     pub const INSTANCE_NOT_FOUND: Reason = Reason {
         name: "InstanceNotFound",
@@ -237,11 +239,6 @@ pub mod reason {
     pub const INSTANCE_NOT_READY: Reason = Reason {
         name: "InstanceNotReady",
         meaning: "The ServiceInstance says why it is not ready.",
-    };
-    /// The work is under way.
-    pub const IN_PROGRESS: Reason = Reason {
-        name: "InProgress",
-        meaning: "The operation is under way.",
     };
     /// The binding is on its way out.
     pub const UNBINDING: Reason = Reason {
@@ -282,11 +279,6 @@ pub mod reason {
     pub const CREDENTIALS_LOST: Reason = Reason {
         name: "CredentialsLost",
         meaning: "The Secret with what the bundle handed out was removed by force; make a new binding.",
-    };
-    /// The bundle's action failed.
-    pub const ACTION_FAILED: Reason = Reason {
-        name: "ActionFailed",
-        meaning: "The bundle's action failed for good; its message says why.",
     };
 }
 

@@ -245,6 +245,8 @@ pub mod condition {
 pub mod reason {
     use crate::conditions::Reason;
 
+    pub use crate::operation::{ACTION_FAILED, IN_PROGRESS};
+
     /// A registry has not been read yet.
     pub const AWAITING_CATALOG: Reason = Reason {
         name: "AwaitingCatalog",
@@ -280,11 +282,6 @@ pub mod reason {
         name: "ServiceNotEnabled",
         meaning: "The namespace's ApplicationMapping does not enable the service; add it there.",
     };
-    /// The work is under way.
-    pub const IN_PROGRESS: Reason = Reason {
-        name: "InProgress",
-        meaning: "The operation is under way.",
-    };
     /// The instance is on its way out.
     pub const DEPROVISIONING: Reason = Reason {
         name: "Deprovisioning",
@@ -304,11 +301,6 @@ pub mod reason {
     pub const DEADLINE_REACHED: Reason = Reason {
         name: "DeadlineReached",
         meaning: "The operation did not end before the platform stops asking; work goes on until the instance is removed.",
-    };
-    /// The bundle's action failed.
-    pub const ACTION_FAILED: Reason = Reason {
-        name: "ActionFailed",
-        meaning: "The bundle's action failed for good; its message says why.",
     };
 }
 

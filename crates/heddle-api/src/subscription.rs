@@ -150,6 +150,10 @@ pub mod reason {
     use crate::conditions::Reason;
 
     pub use crate::conditions::NO_MESH;
+    pub use crate::delivery::reason::{
+        BACKLOG_OVER_QUOTA, BAD_REPLIES, CONSENT_MISSING, DELIVERY_HELD, SETTINGS_IGNORED,
+        SUBSCRIBER_GONE, SUBSCRIBER_NOT_FOUND,
+    };
 
     /// There is no channel.
     pub const CHANNEL_NOT_FOUND: Reason = Reason {
@@ -160,11 +164,6 @@ pub mod reason {
     pub const CHANNEL_NOT_READY: Reason = Reason {
         name: "ChannelNotReady",
         meaning: "The Channel says why it is not ready.",
-    };
-    /// The subscriber does not resolve.
-    pub const SUBSCRIBER_NOT_FOUND: Reason = Reason {
-        name: "SubscriberNotFound",
-        meaning: "The subscriber does not exist or has no address.",
     };
     /// The reply does not resolve.
     pub const REPLY_NOT_FOUND: Reason = Reason {
@@ -180,36 +179,6 @@ pub mod reason {
     pub const NOT_ADDED_TO_CHANNEL: Reason = Reason {
         name: "NotAddedToChannel",
         meaning: "The routing table in force does not have the subscription as it is now written; the message says what it waits for.",
-    };
-    /// The subscriber is gone.
-    pub const SUBSCRIBER_GONE: Reason = Reason {
-        name: "SubscriberGone",
-        meaning: "The subscriber answered 410 Gone, so nothing is sent to it any more; its events are kept. Correct the subscriber.",
-    };
-    /// The subscriber was asked for its consent and has not given it.
-    pub const CONSENT_MISSING: Reason = Reason {
-        name: "ConsentMissing",
-        meaning: "The subscriber is asked before anything is sent to it and has not consented; its events are kept, and it is asked again. The message says what its answer lacks.",
-    };
-    /// The backlog is larger than it may be.
-    pub const BACKLOG_OVER_QUOTA: Reason = Reason {
-        name: "BacklogOverQuota",
-        meaning: "The subscriber does not keep up, and its backlog is larger than its quota: the oldest events expire undelivered. Repair the subscriber, or raise the quota.",
-    };
-    /// Nothing is sent for the moment.
-    pub const DELIVERY_HELD: Reason = Reason {
-        name: "DeliveryHeld",
-        meaning: "Matching events are kept and will be sent, but not at the moment; the message says why.",
-    };
-    /// Replies could not go on.
-    pub const BAD_REPLIES: Reason = Reason {
-        name: "BadReplies",
-        meaning: "Events are delivered; replies of the subscriber that are no events, or are refused where they go, rest as dead letters until somebody discards them.",
-    };
-    /// A setting has no effect.
-    pub const SETTINGS_IGNORED: Reason = Reason {
-        name: "SettingsIgnored",
-        meaning: "An annotation has a value that cannot be understood, and the default is used instead; correct it.",
     };
 }
 

@@ -2,17 +2,15 @@
 //!
 //! Like records of instances they are ConfigMaps in the system namespace, found by their label, and go after a while.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::MarkReason;
 use crate::names;
-use crate::well_known::{MANAGED_BY, MANAGED_BY_LABEL, RECORD_LABEL, SYSTEM_NAMESPACE};
+use crate::record::{kept_by, kept_in};
 
-/// Value of [`RECORD_LABEL`] on tombstones.
+/// Value of [`crate::well_known::RECORD_LABEL`] on tombstones.
 pub const LABEL: &str = "bundle";
 /// Under this key of a ConfigMap's data a tombstone stands, as JSON.
 const KEY: &str = "tombstone";
@@ -48,24 +46,11 @@ impl Tombstone {
 
     /// The object that keeps the tombstone.
     pub fn to_config_map(&self) -> ConfigMap {
-        let text = serde_json::to_string(self).unwrap_or_default();
-        let labels = [(RECORD_LABEL, LABEL), (MANAGED_BY_LABEL, MANAGED_BY)];
-        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        ConfigMap {
-            metadata: ObjectMeta {
-                name: Some(Self::object_name(&self.service_id)),
-                namespace: Some(SYSTEM_NAMESPACE.to_owned()),
-                labels: Some(BTreeMap::from(labels)),
-                ..ObjectMeta::default()
-            },
-            data: Some(BTreeMap::from([(KEY.to_owned(), text)])),
-            ..ConfigMap::default()
-        }
+        kept_in(Self::object_name(&self.service_id), LABEL, KEY, self)
     }
 
     /// The tombstone that an object keeps; `None` if it keeps none that can be read.
     pub fn from_config_map(object: &ConfigMap) -> Option<Self> {
-        let text = object.data.as_ref()?.get(KEY)?;
-        serde_json::from_str(text).ok()
+        kept_by(object, KEY)
     }
 }

@@ -136,6 +136,8 @@ pub mod condition {
     use super::reason;
     use crate::conditions::ConditionType;
 
+    pub use crate::delivery::condition::DEAD_LETTER_SINK_RESOLVED;
+
     /// There is a broker to choose from.
     pub const BROKER_READY: ConditionType = ConditionType {
         name: "BrokerReady",
@@ -170,15 +172,6 @@ pub mod condition {
         meaning: "The subscriber has an address.",
         reasons: &[reason::SUBSCRIBER_NOT_FOUND],
     };
-    /// Undeliverable events have somewhere to go.
-    pub const DEAD_LETTER_SINK_RESOLVED: ConditionType = ConditionType {
-        name: "DeadLetterSinkResolved",
-        meaning: "The dead-letter sink has an address, or none is configured.",
-        reasons: &[
-            reason::DEAD_LETTER_SINK_NOT_FOUND,
-            reason::DEAD_LETTER_SINK_NOT_CONFIGURED,
-        ],
-    };
 }
 
 /// Why a Trigger is not ready.
@@ -186,6 +179,11 @@ pub mod reason {
     use crate::conditions::Reason;
 
     pub use crate::conditions::NO_MESH;
+    pub use crate::delivery::reason::{
+        BACKLOG_OVER_QUOTA, BAD_REPLIES, CONSENT_MISSING, DEAD_LETTER_SINK_NOT_CONFIGURED,
+        DEAD_LETTER_SINK_NOT_FOUND, DELIVERY_HELD, SETTINGS_IGNORED, SUBSCRIBER_GONE,
+        SUBSCRIBER_NOT_FOUND,
+    };
 
     /// There is no broker.
     pub const BROKER_NOT_FOUND: Reason = Reason {
@@ -207,55 +205,10 @@ pub mod reason {
         name: "FilterInvalid",
         meaning: "A filter cannot be understood, so no event is sent; correct it in the spec.",
     };
-    /// The subscriber is gone.
-    pub const SUBSCRIBER_GONE: Reason = Reason {
-        name: "SubscriberGone",
-        meaning: "The subscriber answered 410 Gone, so nothing is sent to it any more; its events are kept. Correct the subscriber.",
-    };
-    /// The subscriber was asked for its consent and has not given it.
-    pub const CONSENT_MISSING: Reason = Reason {
-        name: "ConsentMissing",
-        meaning: "The subscriber is asked before anything is sent to it and has not consented; its events are kept, and it is asked again. The message says what its answer lacks.",
-    };
-    /// The backlog is larger than it may be.
-    pub const BACKLOG_OVER_QUOTA: Reason = Reason {
-        name: "BacklogOverQuota",
-        meaning: "The subscriber does not keep up, and its backlog is larger than its quota: the oldest events expire undelivered. Repair the subscriber, or raise the quota.",
-    };
-    /// Nothing is sent for the moment.
-    pub const DELIVERY_HELD: Reason = Reason {
-        name: "DeliveryHeld",
-        meaning: "Matching events are kept and will be sent, but not at the moment; the message says why.",
-    };
-    /// Replies could not go on.
-    pub const BAD_REPLIES: Reason = Reason {
-        name: "BadReplies",
-        meaning: "Events are delivered; replies of the subscriber that are no events, or are refused where they go, rest as dead letters until somebody discards them.",
-    };
-    /// A setting has no effect.
-    pub const SETTINGS_IGNORED: Reason = Reason {
-        name: "SettingsIgnored",
-        meaning: "An annotation has a value that cannot be understood, and the default is used instead; correct it.",
-    };
     /// What the trigger depends on is not ready.
     pub const DEPENDENCY_NOT_READY: Reason = Reason {
         name: "DependencyNotReady",
         meaning: "The object that the trigger depends on does not exist or is not ready.",
-    };
-    /// The subscriber does not resolve.
-    pub const SUBSCRIBER_NOT_FOUND: Reason = Reason {
-        name: "SubscriberNotFound",
-        meaning: "The subscriber does not exist or has no address.",
-    };
-    /// The sink does not resolve.
-    pub const DEAD_LETTER_SINK_NOT_FOUND: Reason = Reason {
-        name: "DeadLetterSinkNotFound",
-        meaning: "The dead-letter sink does not exist or has no address; correct `spec.delivery.deadLetterSink`.",
-    };
-    /// There is no sink, which is fine.
-    pub const DEAD_LETTER_SINK_NOT_CONFIGURED: Reason = Reason {
-        name: "DeadLetterSinkNotConfigured",
-        meaning: "No external sink is configured; undeliverable events rest in the internal dead-letter store.",
     };
 }
 

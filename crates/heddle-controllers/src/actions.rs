@@ -22,7 +22,7 @@ use heddle_api::names;
 use heddle_api::operation::{OperationRequest, RunReport, RunResult};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::operation::{removes, whole_seconds};
+use crate::operation::{Trouble, removes, whole_seconds};
 use crate::reconcile::{Ctx, Error};
 
 pub(crate) use run::{Told, content, variables, without_secrets};
@@ -288,8 +288,23 @@ pub(crate) fn hands_out(action: Action, end: &RunEnd) -> bool {
     !action.is_removal() && end.outcome == Outcome::Succeeded
 }
 
-/// Carries an errand out; the answer is how the run stands afterwards.
-pub(crate) async fn go(ctx: &Ctx, errand: Errand) -> Result<RunState, Error> {
+/// Carries an errand out, if there is one; the answer is how the run stands afterwards. What goes wrong is told as trouble.
+pub(crate) async fn run(
+    ctx: &Ctx,
+    errand: Option<Errand>,
+    trouble: &mut Option<Trouble>,
+) -> Result<Option<RunState>, Error> {
+    let Some(errand) = errand else {
+        return Ok(None);
+    };
+    let state = go(ctx, errand).await;
+    if let Err(error) = &state {
+        *trouble = Trouble::new("run", error);
+    }
+    state.map(Some)
+}
+
+async fn go(ctx: &Ctx, errand: Errand) -> Result<RunState, Error> {
     let Some(bundles) = ctx.bundles() else {
         return Err(Error::Bundles("there is none".to_owned()));
     };

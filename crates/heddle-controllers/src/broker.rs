@@ -48,10 +48,7 @@ pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
 fn targets(broker: &Broker) -> Vec<Target> {
     let namespace = broker.namespace().unwrap_or_default();
     let delivery = broker.spec.delivery.as_ref();
-    let sink = delivery.and_then(|delivery| delivery.dead_letter_sink.as_ref());
-    sink.and_then(|sink| resolve::target(sink, &namespace))
-        .into_iter()
-        .collect()
+    Vec::from_iter(resolve::sink_target(delivery, &namespace))
 }
 
 /// The Broker that a Trigger has begun or ceased to choose from.

@@ -32,10 +32,7 @@ pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
 fn targets(channel: &Channel) -> Vec<Target> {
     let namespace = channel.namespace().unwrap_or_default();
     let delivery = channel.spec.delivery.as_ref();
-    let sink = delivery.and_then(|delivery| delivery.dead_letter_sink.as_ref());
-    sink.and_then(|sink| resolve::target(sink, &namespace))
-        .into_iter()
-        .collect()
+    Vec::from_iter(resolve::sink_target(delivery, &namespace))
 }
 
 fn view(plane: &dyn DataPlane, channel: &Channel, hasher: &mut DefaultHasher) {

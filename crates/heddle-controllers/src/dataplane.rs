@@ -13,6 +13,10 @@ use std::fmt::Debug;
 use futures::future::BoxFuture;
 use heddle_api::conditions::{Condition, ConditionType, NO_MESH, Reason};
 use heddle_api::dataplane::{Fate, GivenUp, Held, Resources, RoutedConsumer};
+use heddle_api::delivery::reason::{
+    BACKLOG_OVER_QUOTA, BAD_REPLIES, CONSENT_MISSING, DELIVERY_HELD, SETTINGS_IGNORED,
+    SUBSCRIBER_GONE,
+};
 
 /// A mesh, as the controllers know it. Every answer is about the routing table in force, and none of them waits.
 pub trait DataPlane: Send + Sync + Debug {
@@ -128,15 +132,15 @@ impl Routed {
             Self::Yes {
                 held: Some(Held::Gone(why)),
                 ..
-            } => Condition::unmet(words.condition, words.gone, why.as_str()),
+            } => Condition::unmet(words.condition, SUBSCRIBER_GONE, why.as_str()),
             Self::Yes {
                 held: Some(Held::Unconsented(why)),
                 ..
-            } => Condition::unmet(words.condition, words.unconsented, why.as_str()),
+            } => Condition::unmet(words.condition, CONSENT_MISSING, why.as_str()),
             Self::Yes {
                 over_quota: Some(why),
                 ..
-            } => Condition::unmet(words.condition, words.over_quota, why.as_str()),
+            } => Condition::unmet(words.condition, BACKLOG_OVER_QUOTA, why.as_str()),
             Self::Yes {
                 held,
                 faults,
@@ -144,14 +148,14 @@ impl Routed {
                 ..
             } => {
                 let mut notes = faults.clone();
-                let mut reason = words.ignored;
+                let mut reason = SETTINGS_IGNORED;
                 if let Some(why) = bad_replies {
                     notes.insert(0, why.clone());
-                    reason = words.bad_replies;
+                    reason = BAD_REPLIES;
                 }
                 if let Some(Held::Waiting(why)) = held {
                     notes.insert(0, why.clone());
-                    reason = words.held;
+                    reason = DELIVERY_HELD;
                 }
                 if notes.is_empty() {
                     Condition::met(words.condition)
@@ -163,18 +167,12 @@ impl Routed {
     }
 }
 
-/// What a kind calls the ways in which it can be routed or not.
+/// What a kind calls its being routed or not. Why nothing is sent to its subscriber is called the same in all.
 pub(crate) struct Words {
     pub kind: &'static str,
     pub condition: ConditionType,
     pub not_yet: Reason,
     pub rejected: Reason,
-    pub gone: Reason,
-    pub unconsented: Reason,
-    pub over_quota: Reason,
-    pub held: Reason,
-    pub bad_replies: Reason,
-    pub ignored: Reason,
 }
 
 /// What the controllers of things with an address ask, once per reconcile.

@@ -9,7 +9,9 @@
 
 use std::time::Duration;
 
-use heddle_api::conditions::{Condition, ConditionSet, Conditions, READY, Status};
+use heddle_api::conditions::{
+    Condition, ConditionSet, ConditionType, Conditions, READY, Reason, Status,
+};
 use heddle_api::operation::{
     GRACE_SECONDS, OperationKind, OperationProgress, OperationRequest, OperationState,
 };
@@ -155,6 +157,29 @@ impl<'a> Accepted<'a> {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
+    /// What a condition that is not met says once its operation failed for lack of time: that is what the platform was told.
+    pub(crate) fn deadline_reached(
+        &self,
+        progress: Option<&OperationProgress>,
+        unmet: &Condition,
+        (type_, reason): (ConditionType, Reason),
+        now: Timestamp,
+    ) -> Option<Condition> {
+        let failed = progress.is_some_and(|told| told.state == OperationState::Failed);
+        if unmet.status == Status::True || !failed || !self.is_late(now) {
+            return None;
+        }
+        let message = format!(
+            "operation {} did not end in time; the work goes on: {}",
+            self.request.id,
+            unmet.message.as_deref().unwrap_or_default()
+        );
+        Some(Condition {
+            status: unmet.status,
+            ..Condition::unmet(type_, reason, message)
+        })
+    }
+
     /// Whether `progress` tells the end of this operation.
     pub(crate) fn ended(&self, progress: &OperationProgress) -> bool {
         let end = matches!(
@@ -267,5 +292,7 @@ pub(crate) fn with_trouble(why: String, trouble: Option<&Trouble>) -> String {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod fixtures;
 #[cfg(test)]
 mod tests;

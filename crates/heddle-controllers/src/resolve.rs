@@ -8,7 +8,9 @@ mod uri;
 #[cfg(test)]
 mod tests;
 
-use heddle_api::duck::{Addressable, Destination, KReference};
+use heddle_api::conditions::Condition;
+use heddle_api::delivery::{condition, reason};
+use heddle_api::duck::{Addressable, DeliverySpec, Destination, KReference};
 use heddle_api::{Application, Broker, Channel};
 use kube::Resource;
 use kube::core::NamespaceResourceScope;
@@ -26,6 +28,24 @@ pub(crate) struct Resolved {
     pub uri: String,
     pub ca_certs: Option<String>,
     pub audience: Option<String>,
+}
+
+/// What there is to say about a dead-letter sink, for every kind that may have one.
+pub(crate) fn sink_resolved(sink: Option<&Resolution>) -> Condition {
+    let type_ = condition::DEAD_LETTER_SINK_RESOLVED;
+    match sink {
+        None => Condition::met_because(
+            type_,
+            reason::DEAD_LETTER_SINK_NOT_CONFIGURED,
+            "undeliverable events rest in the internal dead-letter store",
+        ),
+        Some(Ok(_)) => Condition::met(type_),
+        Some(Err(why)) => Condition::unmet(
+            type_,
+            reason::DEAD_LETTER_SINK_NOT_FOUND,
+            format!("the dead-letter sink does not resolve: {why}"),
+        ),
+    }
 }
 
 /// What a reference was found to mean.
@@ -50,6 +70,33 @@ pub(crate) async fn destination(
         None => None,
     };
     Ok(resolve(destination, namespace, referent.as_ref()))
+}
+
+/// Looks the dead-letter sink up, where one is asked for.
+pub(crate) async fn sink(
+    ctx: &Ctx,
+    delivery: Option<&DeliverySpec>,
+    namespace: &str,
+) -> Result<Option<Resolution>, Error> {
+    let sink = delivery.and_then(|delivery| delivery.dead_letter_sink.as_ref());
+    optional(ctx, sink, namespace).await
+}
+
+/// Looks a destination up that need not be given.
+pub(crate) async fn optional(
+    ctx: &Ctx,
+    given: Option<&Destination>,
+    namespace: &str,
+) -> Result<Option<Resolution>, Error> {
+    match given {
+        Some(given) => destination(ctx, given, namespace).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// What the dead-letter sink refers to.
+pub(crate) fn sink_target(delivery: Option<&DeliverySpec>, namespace: &str) -> Option<Target> {
+    target(delivery?.dead_letter_sink.as_ref()?, namespace)
 }
 
 /// What the destination refers to, so that its changes wake whoever wrote it.

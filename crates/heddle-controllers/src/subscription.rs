@@ -35,11 +35,7 @@ pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
 fn targets(subscription: &Subscription) -> Vec<Target> {
     let namespace = subscription.namespace().unwrap_or_default();
     let spec = &subscription.spec;
-    let sink = spec
-        .delivery
-        .as_ref()
-        .and_then(|d| d.dead_letter_sink.as_ref());
-    let destinations = [spec.subscriber.as_ref(), spec.reply.as_ref(), sink];
+    let destinations = [spec.subscriber.as_ref(), spec.reply.as_ref()];
     let mut targets = vec![Target::of::<Channel>(&namespace, &spec.channel.name)];
     targets.extend(
         destinations
@@ -47,6 +43,7 @@ fn targets(subscription: &Subscription) -> Vec<Target> {
             .flatten()
             .filter_map(|destination| resolve::target(destination, &namespace)),
     );
+    targets.extend(resolve::sink_target(spec.delivery.as_ref(), &namespace));
     targets
 }
 

@@ -39,13 +39,9 @@ pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
 fn targets(trigger: &Trigger) -> Vec<Target> {
     let namespace = trigger.namespace().unwrap_or_default();
     let spec = &trigger.spec;
-    let sink = spec
-        .delivery
-        .as_ref()
-        .and_then(|d| d.dead_letter_sink.as_ref());
     let mut targets = vec![Target::of::<Broker>(&namespace, &spec.broker)];
     targets.extend(resolve::target(&spec.subscriber, &namespace));
-    targets.extend(sink.and_then(|sink| resolve::target(sink, &namespace)));
+    targets.extend(resolve::sink_target(spec.delivery.as_ref(), &namespace));
     targets.extend(dependency::target(trigger));
     targets
 }

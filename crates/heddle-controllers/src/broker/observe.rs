@@ -28,13 +28,9 @@ pub(crate) struct World {
 pub(super) async fn observe(ctx: &Ctx, broker: Broker) -> Result<World, Error> {
     let namespace = broker.namespace().unwrap_or_default();
     let delivery = broker.spec.delivery.as_ref();
-    let dead_letter_sink = match delivery.and_then(|delivery| delivery.dead_letter_sink.as_ref()) {
-        Some(sink) => Some(resolve::destination(ctx, sink, &namespace).await?),
-        None => None,
-    };
     let entry = routing::entry("broker", &broker);
     Ok(World {
-        dead_letter_sink,
+        dead_letter_sink: resolve::sink(ctx, delivery, &namespace).await?,
         foreign: foreign(&ctx.options.broker_classes, &broker),
         unclaimed: retention::observe(ctx, &broker).await?,
         door: ctx.plane().map(|plane| EntryState::ask(plane, &entry)),

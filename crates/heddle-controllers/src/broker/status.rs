@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::observe::World;
 use super::retention;
 use crate::dataplane::EntryState;
+use crate::resolve::sink_resolved;
 use crate::routing;
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
@@ -44,7 +45,9 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     for condition in promises {
         status.conditions.set(condition, now);
     }
-    status.conditions.set(sink_resolved(world), now);
+    status
+        .conditions
+        .set(sink_resolved(world.dead_letter_sink.as_ref()), now);
     match retention::retained(world) {
         Some(retained) => status.conditions.set(retained, now),
         None => status.conditions.remove(condition::RETAINED.name),
@@ -107,21 +110,4 @@ fn promises(door: &EntryState) -> [Condition; 4] {
         )
     };
     [ingress, channel, filter, addressable]
-}
-
-fn sink_resolved(world: &World) -> Condition {
-    let type_ = condition::DEAD_LETTER_SINK_RESOLVED;
-    match &world.dead_letter_sink {
-        None => Condition::met_because(
-            type_,
-            reason::DEAD_LETTER_SINK_NOT_CONFIGURED,
-            "undeliverable events rest in the internal dead-letter store",
-        ),
-        Some(Ok(_)) => Condition::met(type_),
-        Some(Err(why)) => Condition::unmet(
-            type_,
-            reason::DEAD_LETTER_SINK_NOT_FOUND,
-            format!("the dead-letter sink does not resolve: {why}"),
-        ),
-    }
 }

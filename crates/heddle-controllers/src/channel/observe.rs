@@ -19,13 +19,9 @@ pub(crate) struct World {
 pub(super) async fn observe(ctx: &Ctx, channel: Channel) -> Result<World, Error> {
     let namespace = channel.namespace().unwrap_or_default();
     let delivery = channel.spec.delivery.as_ref();
-    let dead_letter_sink = match delivery.and_then(|delivery| delivery.dead_letter_sink.as_ref()) {
-        Some(sink) => Some(resolve::destination(ctx, sink, &namespace).await?),
-        None => None,
-    };
     let entry = routing::entry("channel", &channel);
     Ok(World {
-        dead_letter_sink,
+        dead_letter_sink: resolve::sink(ctx, delivery, &namespace).await?,
         door: ctx.plane().map(|plane| EntryState::ask(plane, &entry)),
         channel,
     })

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::observe::World;
 use crate::dataplane::EntryState;
+use crate::resolve::sink_resolved;
 use crate::routing;
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
@@ -34,7 +35,7 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
     for condition in [
         backing_channel_ready(world.door.as_ref()),
         addressable(world.door.as_ref()),
-        sink_resolved(world),
+        sink_resolved(world.dead_letter_sink.as_ref()),
     ] {
         status.conditions.set(condition, now);
     }
@@ -80,22 +81,5 @@ fn addressable(door: Option<&EntryState>) -> Condition {
             "the listener for events is not open",
         ),
         Some(_) => Condition::met(type_),
-    }
-}
-
-fn sink_resolved(world: &World) -> Condition {
-    let type_ = condition::DEAD_LETTER_SINK_RESOLVED;
-    match &world.dead_letter_sink {
-        None => Condition::met_because(
-            type_,
-            reason::DEAD_LETTER_SINK_NOT_CONFIGURED,
-            "undeliverable events rest in the internal dead-letter store",
-        ),
-        Some(Ok(_)) => Condition::met(type_),
-        Some(Err(why)) => Condition::unmet(
-            type_,
-            reason::DEAD_LETTER_SINK_NOT_FOUND,
-            format!("the dead-letter sink does not resolve: {why}"),
-        ),
     }
 }

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use super::observe::World;
 use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run, variables};
-use crate::operation::{Accepted, Trouble};
+use crate::operation::Accepted;
 use crate::reconcile::{Ctx, Error};
 
 pub(super) use status::{again, status};
@@ -266,19 +266,11 @@ pub(super) fn farewell(world: &World) -> String {
 
 /// Asks for what no API server can do: starts what was announced, calls off what is not wanted, forgets what is over.
 pub(super) async fn run(ctx: &Ctx, world: &mut World) -> Result<(), Error> {
-    let Some(errand) = errand(world) else {
-        return Ok(());
-    };
-    match actions::go(ctx, errand).await {
-        Ok(state) => {
-            world.hear(state);
-            Ok(())
-        }
-        Err(error) => {
-            world.trouble = Trouble::new("run", &error);
-            Err(error)
-        }
+    let errand = errand(world);
+    if let Some(state) = actions::run(ctx, errand, &mut world.trouble).await? {
+        world.hear(state);
     }
+    Ok(())
 }
 
 impl World {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use heddle_api::conditions::{Condition, Conditions, Status};
-use heddle_api::operation::{OperationProgress, OperationState};
+use heddle_api::conditions::{Condition, Conditions};
+use heddle_api::operation::OperationProgress;
 use heddle_api::service_binding::{
     CONDITIONS, SecretReference, ServiceBindingStatus, condition, reason,
 };
@@ -202,25 +202,16 @@ fn tell_deadline(world: &World, status: &mut ServiceBindingStatus, now: Timestam
     let Some(request) = world.binding.spec.operation.as_ref() else {
         return;
     };
-    let late = Accepted::new(request, &world.binding.metadata).is_late(now);
-    let failed = status
-        .operation
-        .as_ref()
-        .is_some_and(|o| o.state == OperationState::Failed);
-    let blocked = status.conditions.find(condition::BOUND.name);
-    let blocked = blocked.filter(|blocked| {
-        let waits = blocked.reason.as_deref() == Some(reason::IN_PROGRESS.name);
-        blocked.status != Status::True && waits
-    });
-    let Some(blocked) = blocked.filter(|_| late && failed && !world.is_leaving()) else {
-        return;
-    };
-    let why = blocked.message.as_deref().unwrap_or_default();
-    let message = format!(
-        "operation {} did not end in time; the work goes on: {why}",
-        request.id
-    );
-    let told = Condition::unmet(condition::BOUND, reason::DEADLINE_REACHED, message);
-    status.conditions.set(told, now);
-    CONDITIONS.conclude(&mut status.conditions, now);
+    let accepted = Accepted::new(request, &world.binding.metadata);
+    // Whatever else is wrong with it is more helpful to know.
+    let waits = |unmet: &&Condition| unmet.reason.as_deref() == Some(reason::IN_PROGRESS.name);
+    let unmet = status.conditions.find(condition::BOUND.name).filter(waits);
+    let told = (condition::BOUND, reason::DEADLINE_REACHED);
+    let told = unmet
+        .filter(|_| !world.is_leaving())
+        .and_then(|unmet| accepted.deadline_reached(status.operation.as_ref(), unmet, told, now));
+    if let Some(told) = told {
+        status.conditions.set(told, now);
+        CONDITIONS.conclude(&mut status.conditions, now);
+    }
 }

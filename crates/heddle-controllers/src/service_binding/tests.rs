@@ -1,13 +1,12 @@
 use std::collections::BTreeMap;
 
 use heddle_api::application::{Credentials, Entry, Service};
-use heddle_api::operation::{OperationKind, OperationRequest, OperationState};
+use heddle_api::operation::{OperationKind, OperationState};
 use heddle_api::record::{About, Record};
 use heddle_api::service_binding::{InstanceReference, ServiceBindingSpec};
 use heddle_api::service_instance::{ServiceInstanceSpec, ServiceInstanceStatus};
 use heddle_api::well_known::FINALIZER;
 use heddle_api::{ServiceBinding, ServiceInstance};
-use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -17,15 +16,9 @@ use serde_json::{Value, json};
 use super::credentials::{Sources, credentials, endpoints};
 use super::observe::World;
 use super::{plan, status};
+use crate::operation::fixtures::{ACCEPTED, DEADLINE, at, metadata, request};
 use crate::reconcile::Step;
 use crate::references::Target;
-
-const ACCEPTED: i64 = 1_000_000;
-const DEADLINE: i64 = ACCEPTED + 3_240;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
 
 fn api(name: Option<&str>, url: &str, secret: Option<&str>) -> Entry {
     Entry {
@@ -56,16 +49,6 @@ fn sources(name: &str, pairs: &[(&str, &[u8])]) -> Sources {
     Sources(BTreeMap::from([(name.to_owned(), data)]))
 }
 
-fn request(kind: OperationKind) -> OperationRequest {
-    OperationRequest {
-        id: "op-1".to_owned(),
-        kind,
-        request_hash: "h".to_owned(),
-        accepted_at: Time(at(ACCEPTED)),
-        deadline: Some(Time(at(DEADLINE))),
-    }
-}
-
 fn world() -> World {
     let mut instance = ServiceInstance::new(
         "i",
@@ -83,15 +66,12 @@ fn world() -> World {
         instance_ref: InstanceReference {
             name: "i".to_owned(),
         },
-        operation: Some(request(OperationKind::Bind)),
+        operation: Some(request(OperationKind::Bind, "op-1")),
         ..ServiceBindingSpec::default()
     };
     let mut binding = ServiceBinding::new("b", spec);
-    binding.metadata.namespace = Some("team-a".to_owned());
-    binding.metadata.uid = Some("u1".to_owned());
-    binding.metadata.resource_version = Some("7".to_owned());
-    binding.metadata.creation_timestamp = Some(Time(at(ACCEPTED)));
-    binding.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
+    binding.metadata = metadata("b");
+    binding.metadata.generation = None;
     World {
         binding,
         now: at(ACCEPTED),
@@ -352,7 +332,7 @@ fn unbinding_takes_the_secret_and_leaves_a_record() {
     let mut world = world();
     settle(&mut world);
     world.binding.metadata.finalizers = None;
-    world.binding.spec.operation = Some(request(OperationKind::Unbind));
+    world.binding.spec.operation = Some(request(OperationKind::Unbind, "op-1"));
     assert_eq!(tickets(&world), [super::HOLD, super::DELETE]);
     settle(&mut world);
     assert_eq!(

@@ -35,7 +35,7 @@ use super::observe::World;
 use super::offer::OFFER;
 use super::{PIN, SECRET, SECRET_RELEASE, SECRET_REMOVE};
 use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run, variables};
-use crate::operation::{Accepted, Trouble, removes};
+use crate::operation::{Accepted, removes};
 use crate::reconcile::{Ctx, Error, Step};
 use crate::references::Target;
 
@@ -398,20 +398,11 @@ pub(super) fn farewell(world: &World) -> Option<String> {
 
 /// Asks for what no API server can do: starts what was announced, calls off what is not wanted, forgets what is over.
 pub(super) async fn run(ctx: &Ctx, world: &mut World) -> Result<(), Error> {
-    let Some(errand) = errand(world) else {
-        return Ok(());
-    };
-    let state = actions::go(ctx, errand).await;
-    match state {
-        Ok(state) => {
-            world.hear(state);
-            Ok(())
-        }
-        Err(error) => {
-            world.trouble = Trouble::new("run", &error);
-            Err(error)
-        }
+    let errand = errand(world);
+    if let Some(state) = actions::run(ctx, errand, &mut world.trouble).await? {
+        world.hear(state);
     }
+    Ok(())
 }
 
 impl World {

@@ -305,27 +305,16 @@ fn tell_deadline(world: &World, status: &mut ServiceInstanceStatus, now: Timesta
     let Some(request) = world.instance.spec.operation.as_ref() else {
         return;
     };
-    let late = Accepted::new(request, &world.instance.metadata).is_late(now);
-    let failed = status
-        .operation
-        .as_ref()
-        .is_some_and(|o| o.state == OperationState::Failed);
-    let blocked = status.conditions.find(condition::PROVISIONED.name);
-    let blocked = blocked.filter(|blocked| blocked.status != Status::True);
-    let Some(blocked) = blocked.filter(|_| late && failed && !world.is_leaving()) else {
-        return;
-    };
-    let why = blocked.message.as_deref().unwrap_or_default();
-    let message = format!(
-        "operation {} did not end in time; the work goes on: {why}",
-        request.id
-    );
-    let told = Condition {
-        status: blocked.status,
-        ..Condition::unmet(condition::PROVISIONED, reason::DEADLINE_REACHED, message)
-    };
-    status.conditions.set(told, now);
-    CONDITIONS.conclude(&mut status.conditions, now);
+    let accepted = Accepted::new(request, &world.instance.metadata);
+    let unmet = status.conditions.find(condition::PROVISIONED.name);
+    let told = (condition::PROVISIONED, reason::DEADLINE_REACHED);
+    let told = unmet
+        .filter(|_| !world.is_leaving())
+        .and_then(|unmet| accepted.deadline_reached(status.operation.as_ref(), unmet, told, now));
+    if let Some(told) = told {
+        status.conditions.set(told, now);
+        CONDITIONS.conclude(&mut status.conditions, now);
+    }
 }
 
 pub(super) fn applied(

@@ -4,12 +4,12 @@ use heddle_api::application::{ApplicationSpec, Entry, Service};
 use heddle_api::application_mapping::ApplicationMappingSpec;
 use heddle_api::conditions::READY;
 use heddle_api::event_flow::Ended;
-use heddle_api::operation::{OperationKind, OperationProgress, OperationRequest, OperationState};
+use heddle_api::operation::{OperationKind, OperationProgress, OperationState};
 use heddle_api::record::Record;
 use heddle_api::service_instance::{ApplicationService, Phase, ServiceInstanceSpec};
 use heddle_api::well_known::FINALIZER;
 use heddle_api::{Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
@@ -18,15 +18,9 @@ use serde_json::{Value, json};
 use super::observe::World;
 use super::{offer, plan, status};
 use crate::operation::Trouble;
+use crate::operation::fixtures::{ACCEPTED, DEADLINE, at, metadata, request};
 use crate::reconcile::Step;
 use crate::watch::Change;
-
-const ACCEPTED: i64 = 1_000_000;
-const DEADLINE: i64 = ACCEPTED + 3_240;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
 
 fn application(name: &str, services: &[(&str, &[&str])]) -> Application {
     let entry = |type_: &&str| Entry {
@@ -47,16 +41,6 @@ fn application(name: &str, services: &[(&str, &[&str])]) -> Application {
     Application::new(name, spec)
 }
 
-fn request(kind: OperationKind, id: &str) -> OperationRequest {
-    OperationRequest {
-        id: id.to_owned(),
-        kind,
-        request_hash: "h".to_owned(),
-        accepted_at: Time(at(ACCEPTED)),
-        deadline: Some(Time(at(DEADLINE))),
-    }
-}
-
 /// An instance as the front writes it, of a service with the given entries, allowed in its namespace.
 fn world(entries: &[&str]) -> World {
     let pin = ApplicationService {
@@ -72,12 +56,7 @@ fn world(entries: &[&str]) -> World {
         ..ServiceInstanceSpec::default()
     };
     let mut instance = ServiceInstance::new("i", spec);
-    instance.metadata.namespace = Some("team-a".to_owned());
-    instance.metadata.uid = Some("u1".to_owned());
-    instance.metadata.resource_version = Some("7".to_owned());
-    instance.metadata.generation = Some(1);
-    instance.metadata.creation_timestamp = Some(Time(at(ACCEPTED)));
-    instance.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
+    instance.metadata = metadata("i");
     World {
         instance,
         now: at(ACCEPTED),

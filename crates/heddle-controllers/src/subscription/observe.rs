@@ -1,7 +1,7 @@
 //! Observe: the Subscription, its Channel, where it leads, and how it stands in the table in force.
 
 use heddle_api::Channel;
-use heddle_api::duck::{DeliverySpec, Destination};
+use heddle_api::duck::DeliverySpec;
 use heddle_api::subscription::Subscription;
 use kube::{Resource as _, ResourceExt as _};
 
@@ -24,30 +24,15 @@ pub(crate) struct World {
 pub(super) async fn observe(ctx: &Ctx, subscription: Subscription) -> Result<World, Error> {
     let spec = &subscription.spec;
     let namespace = subscription.namespace().unwrap_or_default();
-    let delivery = spec.delivery.as_ref();
-    let sink = delivery.and_then(|delivery| delivery.dead_letter_sink.as_ref());
     Ok(World {
         channel: channel(ctx, &subscription, &namespace).await?,
-        subscriber: resolve(ctx, spec.subscriber.as_ref(), &namespace).await?,
-        reply: resolve(ctx, spec.reply.as_ref(), &namespace).await?,
-        dead_letter_sink: resolve(ctx, sink, &namespace).await?,
+        subscriber: resolve::optional(ctx, spec.subscriber.as_ref(), &namespace).await?,
+        reply: resolve::optional(ctx, spec.reply.as_ref(), &namespace).await?,
+        dead_letter_sink: resolve::sink(ctx, spec.delivery.as_ref(), &namespace).await?,
         // Last, so that it is the newest: what was read before cannot make an older table look current.
         routed: super::routed(ctx.plane(), &subscription),
         subscription,
     })
-}
-
-async fn resolve(
-    ctx: &Ctx,
-    destination: Option<&Destination>,
-    namespace: &str,
-) -> Result<Option<Resolution>, Error> {
-    match destination {
-        Some(destination) => resolve::destination(ctx, destination, namespace)
-            .await
-            .map(Some),
-        None => Ok(None),
-    }
 }
 
 async fn channel(

@@ -17,12 +17,6 @@ const WORDS: Words = Words {
     condition: condition::ADDED_TO_CHANNEL,
     not_yet: reason::NOT_ADDED_TO_CHANNEL,
     rejected: reason::NOT_ADDED_TO_CHANNEL,
-    gone: reason::SUBSCRIBER_GONE,
-    unconsented: reason::CONSENT_MISSING,
-    over_quota: reason::BACKLOG_OVER_QUOTA,
-    held: reason::DELIVERY_HELD,
-    bad_replies: reason::BAD_REPLIES,
-    ignored: reason::SETTINGS_IGNORED,
 };
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {

@@ -23,19 +23,11 @@ pub(crate) struct World {
 pub(super) async fn observe(ctx: &Ctx, trigger: Trigger) -> Result<World, Error> {
     let namespace = trigger.namespace().unwrap_or_default();
     let spec = &trigger.spec;
-    let sink = spec
-        .delivery
-        .as_ref()
-        .and_then(|d| d.dead_letter_sink.as_ref());
-    let dead_letter_sink = match sink {
-        Some(sink) => Some(resolve::destination(ctx, sink, &namespace).await?),
-        None => None,
-    };
     Ok(World {
         broker: ctx.cached(&namespace, &spec.broker).await?,
         subscriber: resolve::destination(ctx, &spec.subscriber, &namespace).await?,
         dependency: dependency::observe(ctx, &trigger).await?,
-        dead_letter_sink,
+        dead_letter_sink: resolve::sink(ctx, spec.delivery.as_ref(), &namespace).await?,
         // Last, so that it is the newest: what was read before cannot make an older table look current.
         routed: super::routed(ctx.plane(), &trigger),
         trigger,

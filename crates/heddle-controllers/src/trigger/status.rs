@@ -10,19 +10,13 @@ use super::dependency::Dependency;
 use super::observe::World;
 use crate::dataplane::{Routed, Words};
 use crate::referenced::Referenced as _;
-use crate::resolve::{Resolution, Resolved};
+use crate::resolve::{Resolution, Resolved, sink_resolved};
 
 const WORDS: Words = Words {
     kind: "trigger",
     condition: condition::SUBSCRIPTION_READY,
     not_yet: reason::NOT_YET_ROUTED,
     rejected: reason::FILTER_INVALID,
-    gone: reason::SUBSCRIBER_GONE,
-    unconsented: reason::CONSENT_MISSING,
-    over_quota: reason::BACKLOG_OVER_QUOTA,
-    held: reason::DELIVERY_HELD,
-    bad_replies: reason::BAD_REPLIES,
-    ignored: reason::SETTINGS_IGNORED,
 };
 
 pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
@@ -139,21 +133,4 @@ fn dead_letter_sink(world: &World) -> Option<Resolution> {
         }),
         None => Err(format!("that of {} has no address yet", broker_name(world))),
     })
-}
-
-fn sink_resolved(sink: Option<&Resolution>) -> Condition {
-    let type_ = condition::DEAD_LETTER_SINK_RESOLVED;
-    match sink {
-        None => Condition::met_because(
-            type_,
-            reason::DEAD_LETTER_SINK_NOT_CONFIGURED,
-            "undeliverable events rest in the internal dead-letter store",
-        ),
-        Some(Ok(_)) => Condition::met(type_),
-        Some(Err(why)) => Condition::unmet(
-            type_,
-            reason::DEAD_LETTER_SINK_NOT_FOUND,
-            format!("the dead-letter sink does not resolve: {why}"),
-        ),
-    }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use heddle_api::action::RunEnd;
-use heddle_api::operation::{OperationKind, OperationRequest, OperationState};
+use heddle_api::operation::{OperationKind, OperationState};
 use heddle_api::service_binding::{InstanceReference, ServiceBindingSpec};
 use heddle_api::service_instance::{Applied, ServiceInstanceSpec, ServiceInstanceStatus};
 use heddle_api::well_known::FINALIZER;
@@ -9,25 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::*;
+use crate::operation::fixtures::{ACCEPTED, at, metadata, request, revision};
 use crate::reconcile::Step;
 use crate::service_binding::credentials::Sources;
 use crate::service_binding::{plan, status as statuses};
-
-const ACCEPTED: i64 = 1_000_000;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
-
-fn request(kind: OperationKind, id: &str) -> OperationRequest {
-    OperationRequest {
-        id: id.to_owned(),
-        kind,
-        request_hash: "h".to_owned(),
-        accepted_at: Time(at(ACCEPTED)),
-        deadline: Some(Time(at(ACCEPTED + 3_240))),
-    }
-}
 
 /// A binding of an instance that is in force.
 fn world() -> World {
@@ -54,19 +39,8 @@ fn world() -> World {
         ..ServiceBindingSpec::default()
     };
     let mut binding = ServiceBinding::new("b", spec);
-    binding.metadata.namespace = Some("team-a".to_owned());
-    binding.metadata.uid = Some("u1".to_owned());
-    binding.metadata.resource_version = Some("7".to_owned());
-    binding.metadata.generation = Some(1);
-    binding.metadata.creation_timestamp = Some(Time(at(ACCEPTED)));
-    binding.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
-    let revision = json!({
-        "apiVersion": "heddle.dev/v1alpha1", "kind": "BundleRevision", "metadata": {"name": "r1"},
-        "spec": {
-            "bundle": "b", "registry": "hub", "image": "x", "manifestDigest": "sha256:1", "configDigest": "c",
-            "description": {"name": "db", "plans": [{"name": "small"}]},
-        },
-    });
+    binding.metadata = metadata("b");
+    let revision = revision(&json!([{"name": "small"}]));
     World {
         binding,
         now: at(ACCEPTED),
@@ -75,7 +49,7 @@ fn world() -> World {
         bundle: Some(Bundled {
             scene: Scene {
                 reference,
-                pinned: serde_json::from_value(revision).unwrap(),
+                pinned: Some(revision),
                 current: None,
                 registry: None,
                 kept: BTreeSet::from(["sha256:1".to_owned()]),

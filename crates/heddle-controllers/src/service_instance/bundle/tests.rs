@@ -1,29 +1,13 @@
 use std::collections::BTreeSet;
 
 use heddle_api::action::{Outcome, RunEnd};
-use heddle_api::operation::{OperationKind, OperationProgress, OperationRequest};
+use heddle_api::operation::{OperationKind, OperationProgress};
 use heddle_api::service_instance::ServiceInstanceSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
+use crate::operation::fixtures::{ACCEPTED, at, metadata, request, revision};
 use crate::service_instance::{plan, status as statuses};
-
-const ACCEPTED: i64 = 1_000_000;
-const DEADLINE: i64 = ACCEPTED + 3_240;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
-}
-
-fn request(kind: OperationKind, id: &str) -> OperationRequest {
-    OperationRequest {
-        id: id.to_owned(),
-        kind,
-        request_hash: "h".to_owned(),
-        accepted_at: Time(at(ACCEPTED)),
-        deadline: Some(Time(at(DEADLINE))),
-    }
-}
 
 /// An instance as the front writes it, pinned to a revision whose image is kept.
 fn world() -> World {
@@ -41,23 +25,11 @@ fn world() -> World {
         ..ServiceInstanceSpec::default()
     };
     let mut instance = ServiceInstance::new("i", spec);
-    instance.metadata.namespace = Some("team-a".to_owned());
-    instance.metadata.uid = Some("u1".to_owned());
-    instance.metadata.resource_version = Some("7".to_owned());
-    instance.metadata.generation = Some(1);
-    instance.metadata.creation_timestamp = Some(Time(at(ACCEPTED)));
-    instance.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
-    let description = json!({"name": "db", "plans": [{"name": "small"}, {"name": "large"}]});
-    let revision = json!({
-        "apiVersion": "heddle.dev/v1alpha1", "kind": "BundleRevision", "metadata": {"name": "r1"},
-        "spec": {
-            "bundle": "b", "registry": "hub", "image": "x", "manifestDigest": "sha256:1", "configDigest": "c",
-            "description": description,
-        },
-    });
+    instance.metadata = metadata("i");
+    let revision = revision(&json!([{"name": "small"}, {"name": "large"}]));
     let scene = Scene {
         reference,
-        pinned: serde_json::from_value(revision).unwrap(),
+        pinned: Some(revision),
         current: None,
         registry: None,
         kept: BTreeSet::from(["sha256:1".to_owned()]),
