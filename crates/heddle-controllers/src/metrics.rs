@@ -270,4 +270,49 @@ mod tests {
         numbers.forget_registry("hub");
         assert!(!numbers.text().contains("hub"));
     }
+
+    #[test]
+    fn the_text_is_what_dashboards_know() {
+        let numbers = Metrics::default();
+        let spec: RegistrySpec = serde_json::from_value(json!({"type": "push"})).unwrap();
+        numbers.registry(&Registry::new("hub", spec));
+        numbers.synced("hub", true, Duration::from_millis(700));
+        numbers.bundle(None, &bundle("Live"));
+        let expected = "\
+# HELP heddle_registry_up Whether the last reading of a registry succeeded.
+# TYPE heddle_registry_up gauge
+heddle_registry_up{registry=\"hub\"} 0
+# HELP heddle_registry_consecutive_failures Readings of a registry that failed since the last that did not.
+# TYPE heddle_registry_consecutive_failures gauge
+heddle_registry_consecutive_failures{registry=\"hub\"} 0
+# HELP heddle_registry_last_success_timestamp When a registry was last read completely, in seconds since 1970.
+# TYPE heddle_registry_last_success_timestamp gauge
+# HELP heddle_registry_sync Readings of a registry, by how they ended.
+# TYPE heddle_registry_sync counter
+heddle_registry_sync_total{registry=\"hub\",result=\"success\"} 1
+# HELP heddle_registry_sync_duration_seconds Time that a reading of a registry took.
+# TYPE heddle_registry_sync_duration_seconds histogram
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"0.1\"} 0
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"0.5\"} 0
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"1\"} 1
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"2.5\"} 1
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"5\"} 1
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"10\"} 1
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"30\"} 1
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"120\"} 1
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"600\"} 1
+heddle_registry_sync_duration_seconds_bucket{registry=\"hub\",le=\"+Inf\"} 1
+heddle_registry_sync_duration_seconds_sum{registry=\"hub\"} 0.7
+heddle_registry_sync_duration_seconds_count{registry=\"hub\"} 1
+# HELP heddle_specs Bundles of a registry, by where they are in their life.
+# TYPE heddle_specs gauge
+heddle_specs{registry=\"hub\",phase=\"live\"} 1
+# HELP heddle_specs_deleted Bundles that were removed.
+# TYPE heddle_specs_deleted counter
+heddle_specs_deleted_total 0
+# HELP heddle_specs_marked Bundles that were withdrawn, by why.
+# TYPE heddle_specs_marked counter
+";
+        assert_eq!(numbers.text(), expected);
+    }
 }

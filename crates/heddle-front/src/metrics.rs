@@ -196,4 +196,40 @@ mod tests {
             assert!(text.contains(line), "{line} in\n{text}");
         }
     }
+
+    #[test]
+    fn the_text_is_what_dashboards_know() {
+        let metrics = Metrics::default();
+        metrics.answered("catalog", 200, Duration::from_millis(2));
+        metrics.out_of_sync("ServiceUnknown");
+        let expected = "\
+# HELP heddle_osb_requests Requests of platforms, by what was asked and how it was answered.
+# TYPE heddle_osb_requests counter
+heddle_osb_requests_total{route=\"catalog\",code=\"200\"} 1
+# HELP heddle_osb_request_duration_seconds Time until a platform was answered.
+# TYPE heddle_osb_request_duration_seconds histogram
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"0.001\"} 0
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"0.0025\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"0.005\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"0.01\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"0.025\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"0.05\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"0.1\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"0.25\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"1\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"2.5\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"10\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"30\"} 1
+heddle_osb_request_duration_seconds_bucket{route=\"catalog\",le=\"+Inf\"} 1
+heddle_osb_request_duration_seconds_sum{route=\"catalog\"} 0.002
+heddle_osb_request_duration_seconds_count{route=\"catalog\"} 1
+# HELP heddle_osb_operation_duration_seconds Time from accepting an operation to its end.
+# TYPE heddle_osb_operation_duration_seconds histogram
+# HELP heddle_out_of_sync Requests for what our catalog does not have, or has no longer.
+# TYPE heddle_out_of_sync counter
+heddle_out_of_sync_total{code=\"ServiceUnknown\"} 1
+";
+        let text = metrics.text(&Census::default(), &Catalog::default());
+        assert_eq!(text, expected);
+    }
 }

@@ -1,7 +1,5 @@
 //! The text is what Prometheus reads, and nothing that was recorded is missing from it.
 
-use std::sync::Arc;
-
 use super::*;
 
 const BOUNDS: [f64; 4] = [0.0005, 0.1, 1.0, 600.0];
@@ -54,24 +52,21 @@ fn samples_have_braces_only_around_labels() {
 #[test]
 fn numbers_of_many_threads_are_all_counted_and_keys_stay_within_their_bound() {
     const KEYS: usize = 10;
-    let map: Arc<LabelMap<Box<str>, AtomicU64>> = Arc::default();
-    let threads: Vec<_> = (0..4)
-        .map(|_| {
-            let map = Arc::clone(&map);
-            std::thread::spawn(move || {
-                for number in 0..1000 {
-                    let key = format!("key-{}", number % 20);
-                    let name = |known| if known < KEYS { &*key } else { "rest" }.into();
-                    map.update(&*key, name, |count| {
-                        count.fetch_add(1, Ordering::Relaxed);
-                    });
-                }
-            })
-        })
-        .collect();
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+    let map: LabelMap<Box<str>, AtomicU64> = LabelMap::default();
+    let count_all = || {
+        for number in 0..1000 {
+            let key = format!("key-{}", number % 20);
+            let name = |known| if known < KEYS { &*key } else { "rest" }.into();
+            map.update(&*key, name, |count| {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(count_all);
+        }
+    });
     let counted = map.sorted();
     assert_eq!(counted.len(), KEYS + 1);
     assert!(counted.is_sorted_by_key(|(key, _)| key.clone()));
