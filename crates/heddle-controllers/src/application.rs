@@ -25,7 +25,7 @@ use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
 use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler, Step, StepName};
-use crate::{Parts, Start, Watches};
+use crate::{ControllerStart, Parts, Watches};
 use observe::World;
 use rivals::Rivals;
 
@@ -33,7 +33,7 @@ const SOURCE: StepName = "source";
 const CHANNEL: StepName = "channel";
 const PUBLISHER: StepName = "publisher";
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let rivals = Arc::new(Rivals::new(
         start.options.offers,
         watches.applications.store(),

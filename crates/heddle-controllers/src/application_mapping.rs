@@ -18,10 +18,10 @@ use serde_json::Value;
 
 use crate::reconcile::{Controller, Ctx, Error, Reconciler};
 use crate::references::Target;
-use crate::{Parts, Start, Watches};
+use crate::{ControllerStart, Parts, Watches};
 use observe::World;
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let controller = Controller::new(Mappings, &mut watches.mappings, targets)
         .requeue_referrers_on_change(&mut watches.applications)
         .requeue_referrers_on_change(&mut watches.namespaces);

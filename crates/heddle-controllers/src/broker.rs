@@ -31,12 +31,12 @@ use crate::dataplane::EntryState;
 use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::watch::Change;
-use crate::{DataPlane, Parts, Start, Watches, resolve, routing};
+use crate::{ControllerStart, DataPlane, Parts, Watches, resolve, routing};
 pub(crate) use observe::World;
 #[cfg(test)]
 pub(crate) use retention::Unclaimed;
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let controller = Controller::new(Brokers, &mut watches.brokers, targets)
         .requeue_referrers(&mut watches.applications)
         .requeue_referrers(&mut watches.channels)

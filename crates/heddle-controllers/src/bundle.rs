@@ -37,7 +37,7 @@ use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler, Step, StepNa
 use crate::references::Target;
 use crate::usage::{self, Known, offering};
 use crate::watch::Change;
-use crate::{Parts, Start, Watches};
+use crate::{ControllerStart, Parts, Watches};
 use observe::World;
 
 const HOLD: StepName = "hold";
@@ -46,7 +46,7 @@ const TOMBSTONE: StepName = "tombstone";
 const DELETE: StepName = "delete";
 const RELEASE: StepName = "release";
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let numbers = start.options.numbers.clone();
     (watches.bundles).on_change(move |change| match change {
         Change::Applied { old, new, .. } => numbers.bundle(old.map(|old| &**old), new),

@@ -32,7 +32,7 @@ use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler, Step, StepNa
 use crate::references::Target;
 use crate::usage::{self, Known};
 use crate::watch::Change;
-use crate::{Parts, Start, Watches};
+use crate::{ControllerStart, Parts, Watches};
 use keep::Keeper;
 pub(crate) use observe::World;
 
@@ -40,7 +40,7 @@ const HOLD: StepName = "hold";
 const DELETE: StepName = "delete";
 const RELEASE: StepName = "release";
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let keeper = Arc::new(Keeper::new(&start.options));
     let revisions = Revisions {
         users: Known::new(watches),

@@ -18,10 +18,10 @@ use serde_json::Value;
 use crate::dataplane::EntryState;
 use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler};
 use crate::references::Target;
-use crate::{DataPlane, Parts, Start, Watches, resolve, routing};
+use crate::{ControllerStart, DataPlane, Parts, Watches, resolve, routing};
 use observe::World;
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let controller = Controller::new(Channels, &mut watches.channels, targets)
         .requeue_referrers(&mut watches.applications)
         .requeue_referrers(&mut watches.channels)

@@ -69,7 +69,7 @@ pub trait DataPlane: Send + Sync + Debug {
 
 /// How one object stands in the table in force.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Routed {
+pub(crate) enum RoutingState {
     NoMesh,
     Absent,
     Rejected(String),
@@ -83,7 +83,7 @@ pub(crate) enum Routed {
     },
 }
 
-impl Routed {
+impl RoutingState {
     /// Asks for the consumer `key`, which is to be in force with this uid and generation.
     pub(crate) fn ask(
         plane: Option<&dyn DataPlane>,
@@ -112,7 +112,7 @@ impl Routed {
     }
 
     /// The same as a condition, in the words of a kind.
-    pub(crate) fn condition(&self, words: &Words) -> Condition {
+    pub(crate) fn condition(&self, words: &RoutingWords) -> Condition {
         let kind = words.kind;
         match self {
             Self::NoMesh => {
@@ -168,7 +168,7 @@ impl Routed {
 }
 
 /// What a kind calls its being routed or not. Why nothing is sent to its subscriber is called the same in all.
-pub(crate) struct Words {
+pub(crate) struct RoutingWords {
     pub kind: &'static str,
     pub condition: ConditionType,
     pub not_yet: Reason,

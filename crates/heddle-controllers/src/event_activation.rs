@@ -17,9 +17,9 @@ use serde_json::Value;
 use crate::reconcile::{Controller, Ctx, Error, Reconciler};
 use crate::referenced::Readiness;
 use crate::references::Target;
-use crate::{Parts, Start, Watches};
+use crate::{ControllerStart, Parts, Watches};
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let controller = Controller::new(Activations, &mut watches.activations, targets)
         .requeue_referrers_on_change(&mut watches.flows);
     start.add(controller, parts);

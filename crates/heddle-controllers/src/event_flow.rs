@@ -39,7 +39,7 @@ use crate::reconcile::{
 };
 use crate::references::Target;
 use crate::watch::{Change, name_of};
-use crate::{DataPlane, Start, Watches};
+use crate::{ControllerStart, DataPlane, Watches};
 #[cfg(test)]
 pub(crate) use leaving::Leaving;
 use links::Links;
@@ -49,9 +49,9 @@ pub(crate) use observe::World;
 
 const FLOW: StepName = "flow";
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut crate::Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut crate::Parts) {
     let links = Links::new(&mut watches.subscriptions);
-    let controller = Controller::new(Flows { links }, &mut watches.flows, targets)
+    let controller = Controller::new(EventFlows { links }, &mut watches.flows, targets)
         .requeue_referrers_on_change(&mut watches.mappings)
         .requeue_referrers(&mut watches.http_sources)
         .requeue_referrers(&mut watches.channels)
@@ -175,11 +175,11 @@ fn view(plane: &dyn DataPlane, flow: &EventFlow, hasher: &mut DefaultHasher) {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Flows {
+pub(crate) struct EventFlows {
     links: Links,
 }
 
-impl Reconciler for Flows {
+impl Reconciler for EventFlows {
     type Kind = EventFlow;
     type World = World;
     const NAME: &'static str = field_manager::EVENT_FLOW;

@@ -20,10 +20,10 @@ use serde_json::Value;
 
 use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler};
 use crate::references::Target;
-use crate::{DataPlane, Parts, Start, Watches};
+use crate::{ControllerStart, DataPlane, Parts, Watches};
 use observe::World;
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let controller = Controller::new(Policies, &mut watches.policies, targets)
         .requeue_referrers_on_existence(&mut watches.applications)
         .requeue_referrers_on_existence(&mut watches.http_sources)

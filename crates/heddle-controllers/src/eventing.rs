@@ -38,7 +38,7 @@ use serde_json::Value;
 use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::{Index, Target};
 use crate::watch::{Change, Watched};
-use crate::{Parts, Start, Watches};
+use crate::{ControllerStart, Parts, Watches};
 pub(crate) use label::is_disabled;
 pub(crate) use links::{goes_only_to, goes_when_unneeded};
 pub(crate) use observe::World;
@@ -51,7 +51,7 @@ const LINK: StepName = "link";
 const POLICY: StepName = "policy";
 const ACTIVATION: StepName = "activation";
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let flows: Index<EventFlow> = Index::new();
     {
         let flows = flows.clone();

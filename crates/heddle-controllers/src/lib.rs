@@ -80,7 +80,7 @@ pub use metrics::Metrics;
 pub use reconcile::{Ctx, Error, Notices, Reconciler, Step, StepName};
 
 use reconcile::Controller;
-use routing::{Gate, RouteFeed};
+use routing::{RouteFeed, RouteGate};
 use watch::{SharedWatch, Watched};
 use watch_cache::WatchCache;
 
@@ -228,8 +228,8 @@ pub async fn run(client: Client, options: Options) {
         let (plane, clock) = (Arc::clone(plane), options.clock.clone());
         RouteFeed::new(plane, clock, options.broker_classes.clone(), &mut watches)
     });
-    let start = Start {
-        gate: feed.as_ref().map_or_else(Gate::open, RouteFeed::gate),
+    let start = ControllerStart {
+        gate: feed.as_ref().map_or_else(RouteGate::open, RouteFeed::gate),
         cache: watches.cache(),
         client,
         options: options.clone(),
@@ -291,14 +291,14 @@ async fn tell_started(complete: Vec<Receiver<bool>>, started: Arc<AtomicBool>) {
 }
 
 /// What a controller is started with.
-pub(crate) struct Start {
+pub(crate) struct ControllerStart {
     client: Client,
     options: Options,
-    gate: Gate,
+    gate: RouteGate,
     cache: WatchCache,
 }
 
-impl Start {
+impl ControllerStart {
     /// Adds a controller that never asks the mesh.
     fn add<B: Reconciler<Kind: Watched>>(&self, controller: Controller<B>, parts: &mut Parts) {
         parts.push(controller.run(self.ctx::<B>()).boxed());

@@ -39,7 +39,7 @@ use crate::metrics::Metrics;
 use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::watch::Change;
-use crate::{Parts, Start, Watches};
+use crate::{ControllerStart, Parts, Watches};
 use due::Memory;
 use heddle_api::bundle_source::ReadRequest;
 use heddle_api::evidence::{Reading, Trouble};
@@ -58,7 +58,7 @@ const RUN_END: StepName = "run-end";
 /// A tenth of the interval keeps registries that were read together from being read together for ever.
 const JITTER_SHARE: u32 = 10;
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let numbers = start.options.numbers.clone();
     {
         let numbers = numbers.clone();
@@ -67,7 +67,7 @@ pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
             _ => numbers.registry(change.object()),
         });
     }
-    let registries = Registries {
+    let registries = RegistryController {
         bundles: watches.bundles.store(),
         memories: Mutex::default(),
         chance: start.options.chance.clone(),
@@ -103,7 +103,7 @@ fn turned(change: &Change<'_, Bundle>) -> Vec<ObjectRef<Registry>> {
 
 /// The controller, with what it remembers of its last readings by name of their Registries.
 #[derive(Debug)]
-pub(crate) struct Registries {
+pub(crate) struct RegistryController {
     /// For counting only.
     bundles: Store<Bundle>,
     memories: Mutex<HashMap<String, Memory>>,
@@ -111,7 +111,7 @@ pub(crate) struct Registries {
     numbers: Metrics,
 }
 
-impl Registries {
+impl RegistryController {
     fn memory(&self, registry: &Registry) -> Option<Memory> {
         self.memories.lock().get(&registry.name_any()).cloned()
     }
@@ -142,7 +142,7 @@ impl Registries {
     }
 }
 
-impl Reconciler for Registries {
+impl Reconciler for RegistryController {
     type Kind = Registry;
     type World = World;
     const NAME: &'static str = field_manager::REGISTRY;

@@ -51,9 +51,9 @@ struct Stores {
 /// Opens when the first table is in force and the listener is open. Controllers wait for it, so that a restart does not
 /// tell every object for a moment that it is neither routed nor reached.
 #[derive(Clone)]
-pub(crate) struct Gate(Option<watch::Receiver<bool>>);
+pub(crate) struct RouteGate(Option<watch::Receiver<bool>>);
 
-impl Gate {
+impl RouteGate {
     /// A gate without a wall: there is no mesh to wait for.
     pub(crate) fn open() -> Self {
         Self(None)
@@ -104,8 +104,8 @@ impl RouteFeed {
         }
     }
 
-    pub(crate) fn gate(&self) -> Gate {
-        Gate(Some(self.begun.subscribe()))
+    pub(crate) fn gate(&self) -> RouteGate {
+        RouteGate(Some(self.begun.subscribe()))
     }
 
     /// Feeds the mesh until the future is dropped.

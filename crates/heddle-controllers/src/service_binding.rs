@@ -28,7 +28,7 @@ use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::service_instance::{offers, wanted};
 use crate::watch::name_of;
-use crate::{Parts, Start, Watches};
+use crate::{ControllerStart, Parts, Watches};
 use observe::World;
 
 const HOLD: StepName = "hold";
@@ -38,7 +38,7 @@ const DELETE: StepName = "delete";
 const RECORD: StepName = "record";
 const RELEASE: StepName = "release";
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let controller = Controller::new(Bindings, &mut watches.bindings, targets)
         .requeue_referrers_on_change(&mut watches.instances)
         .requeue_referrers_of(&mut watches.applications, offers)

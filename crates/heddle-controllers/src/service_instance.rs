@@ -34,7 +34,7 @@ use crate::operation::Trouble;
 use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::watch::name_of;
-use crate::{Parts, Start, Watches};
+use crate::{ControllerStart, Parts, Watches};
 use observe::World;
 pub(crate) use offer::{offers, wanted};
 
@@ -50,7 +50,7 @@ const BINDING: StepName = "binding";
 const RECORD: StepName = "record";
 const RELEASE: StepName = "release";
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let controller = Controller::new(Instances, &mut watches.instances, targets)
         .requeue_mapped(&mut watches.flows, of_flow)
         .requeue_mapped(&mut watches.bindings, of_binding)

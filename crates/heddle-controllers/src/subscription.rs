@@ -17,13 +17,13 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use crate::dataplane::Routed;
+use crate::dataplane::RoutingState;
 use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler};
 use crate::references::Target;
-use crate::{DataPlane, Parts, Start, Watches, resolve, routing};
+use crate::{ControllerStart, DataPlane, Parts, Watches, resolve, routing};
 use observe::World;
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let controller = Controller::new(Subscriptions, &mut watches.subscriptions, targets)
         .requeue_referrers(&mut watches.applications)
         .requeue_referrers(&mut watches.channels)
@@ -52,10 +52,10 @@ fn view(plane: &dyn DataPlane, subscription: &Subscription, hasher: &mut Default
     (plane.base_url(), plane.consumer(&key), plane.rejected(&key)).hash(hasher);
 }
 
-fn routed(plane: Option<&dyn DataPlane>, subscription: &Subscription) -> Routed {
+fn routed(plane: Option<&dyn DataPlane>, subscription: &Subscription) -> RoutingState {
     let meta = &subscription.metadata;
     let key = routing::entry("subscription", subscription);
-    Routed::ask(plane, &key, meta.uid.as_deref(), meta.generation)
+    RoutingState::ask(plane, &key, meta.uid.as_deref(), meta.generation)
 }
 
 #[derive(Debug)]

@@ -18,13 +18,13 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use crate::dataplane::Routed;
+use crate::dataplane::RoutingState;
 use crate::reconcile::{Controller, Ctx, Error, Reconciler};
 use crate::references::Target;
-use crate::{DataPlane, Parts, Start, Watches, resolve, routing};
+use crate::{ControllerStart, DataPlane, Parts, Watches, resolve, routing};
 use observe::World;
 
-pub(crate) fn start(start: &Start, watches: &mut Watches, parts: &mut Parts) {
+pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut Parts) {
     let controller = Controller::new(Triggers, &mut watches.triggers, targets)
         .requeue_referrers(&mut watches.applications)
         .requeue_referrers(&mut watches.http_sources)
@@ -51,10 +51,10 @@ fn view(plane: &dyn DataPlane, trigger: &Trigger, hasher: &mut DefaultHasher) {
     (plane.base_url(), plane.consumer(&key), plane.rejected(&key)).hash(hasher);
 }
 
-fn routed(plane: Option<&dyn DataPlane>, trigger: &Trigger) -> Routed {
+fn routed(plane: Option<&dyn DataPlane>, trigger: &Trigger) -> RoutingState {
     let meta = &trigger.metadata;
     let key = routing::entry("trigger", trigger);
-    Routed::ask(plane, &key, meta.uid.as_deref(), meta.generation)
+    RoutingState::ask(plane, &key, meta.uid.as_deref(), meta.generation)
 }
 
 #[derive(Debug)]

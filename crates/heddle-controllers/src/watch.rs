@@ -107,7 +107,7 @@ fn written<K: Resource>(object: &K) -> u64 {
     hasher.finish()
 }
 
-type Listener<K> = Box<dyn Fn(&Change<'_, K>) + Send>;
+type WatchListener<K> = Box<dyn Fn(&Change<'_, K>) + Send>;
 
 pub(crate) struct SharedWatch<K: Watched> {
     api: Api<K>,
@@ -115,7 +115,7 @@ pub(crate) struct SharedWatch<K: Watched> {
     writer: Writer<K>,
     /// The store has such a signal too, but wakes only the last who asked.
     is_complete: watch::Sender<bool>,
-    listeners: Vec<Listener<K>>,
+    listeners: Vec<WatchListener<K>>,
     /// `None` when objects are kept whole.
     keeping: Option<Trimmed<K>>,
 }

@@ -17,11 +17,11 @@ use tokio::sync::Notify;
 pub(crate) struct WorkQueue<K: Resource<DynamicType = ()>>(Arc<Inner<K>>);
 
 struct Inner<K: Resource<DynamicType = ()>> {
-    waiting: Mutex<Pending<K>>,
+    waiting: Mutex<QueuedKeys<K>>,
     not_empty: Notify,
 }
 
-struct Pending<K: Resource<DynamicType = ()>> {
+struct QueuedKeys<K: Resource<DynamicType = ()>> {
     order: VecDeque<ObjectRef<K>>,
     known: HashSet<ObjectRef<K>>,
 }
@@ -35,7 +35,7 @@ impl<K: Resource<DynamicType = ()>> Clone for WorkQueue<K> {
 impl<K: Resource<DynamicType = ()>> WorkQueue<K> {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Inner {
-            waiting: Mutex::new(Pending {
+            waiting: Mutex::new(QueuedKeys {
                 order: VecDeque::new(),
                 known: HashSet::new(),
             }),

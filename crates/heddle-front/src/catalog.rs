@@ -39,7 +39,7 @@ pub use census::Census;
 pub use compile::{Rules, compile};
 pub use document::{Coding, Document, Level};
 pub use enabled::Enabled;
-pub use live::{LiveOffers, Options, Snapshot, start};
+pub use live::{CatalogSnapshot, LiveOffers, Options, start};
 pub use switch::{SwitchError, refuse_switch};
 
 /// Everything that is known.

@@ -29,7 +29,7 @@ use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::offers::Offers;
 use crate::parameters::Validators;
-use crate::route::{Route, Target, Verb};
+use crate::route::{OsbVerb, Route, Target};
 use crate::settings::Settings;
 use crate::verbs::{
     Call, Deps, bind, catalog, deprovision, fetch_binding, fetch_instance, last_operation,
@@ -37,7 +37,7 @@ use crate::verbs::{
 };
 use crate::version::Version;
 use crate::wire::body;
-use crate::wire::query::Query;
+use crate::wire::query::OsbQuery;
 use crate::wire::response::OsbResponse;
 
 /// What a front is made of.
@@ -211,7 +211,7 @@ impl Front {
         parts: &Parts,
         body: B,
         route: Route,
-        verb: Verb,
+        verb: OsbVerb,
         version: Version,
     ) -> Result<OsbResponse, OsbError>
     where
@@ -221,39 +221,39 @@ impl Front {
         let call = Call {
             scope: route.scope,
             version,
-            query: Query::of(parts.uri.query()),
+            query: OsbQuery::of(parts.uri.query()),
             identity: identity::originating(&parts.headers)?,
         };
         let (deps, call) = (&*self.deps, &call);
         let body = match verb {
-            Verb::Provision | Verb::Update | Verb::Bind => {
+            OsbVerb::Provision | OsbVerb::Update | OsbVerb::Bind => {
                 body::read(&parts.headers, &parts.extensions, body).await?
             }
             _ => body::Body::default(),
         };
         match (verb, &route.target) {
-            (Verb::Provision, Target::Instance { instance }) => {
+            (OsbVerb::Provision, Target::Instance { instance }) => {
                 provision::answer(deps, call, instance, &body).await
             }
-            (Verb::FetchInstance, Target::Instance { instance }) => {
+            (OsbVerb::FetchInstance, Target::Instance { instance }) => {
                 fetch_instance::answer(deps, call, instance).await
             }
-            (Verb::Update, Target::Instance { instance }) => {
+            (OsbVerb::Update, Target::Instance { instance }) => {
                 update::answer(deps, call, instance, &body).await
             }
-            (Verb::Deprovision, Target::Instance { instance }) => {
+            (OsbVerb::Deprovision, Target::Instance { instance }) => {
                 deprovision::answer(deps, call, instance).await
             }
             (_, Target::InstanceOperation { instance }) => {
                 last_operation::of_instance(deps, call, instance).await
             }
-            (Verb::Bind, Target::Binding { instance, binding }) => {
+            (OsbVerb::Bind, Target::Binding { instance, binding }) => {
                 bind::answer(deps, call, instance, binding, &body).await
             }
-            (Verb::FetchBinding, Target::Binding { instance, binding }) => {
+            (OsbVerb::FetchBinding, Target::Binding { instance, binding }) => {
                 fetch_binding::answer(deps, call, instance, binding).await
             }
-            (Verb::Unbind, Target::Binding { instance, binding }) => {
+            (OsbVerb::Unbind, Target::Binding { instance, binding }) => {
                 unbind::answer(deps, call, instance, binding).await
             }
             (_, Target::BindingOperation { instance, binding }) => {

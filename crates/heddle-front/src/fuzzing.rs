@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Map, Value};
 
 use crate::error::OsbError;
-use crate::wire::{body, query::Query, request};
+use crate::wire::{body, query::OsbQuery, request};
 use crate::{compare, parameters, route::Route};
 
 /// Any bytes as the body of a request: it is understood, or refused as the platform's fault.
@@ -33,8 +33,8 @@ pub fn request_line(soup: &[u8]) {
         return;
     };
     let (path, query) = text.split_once('\n').unwrap_or((text, ""));
-    let parsed = Query::of(Some(query));
-    assert_eq!(parsed, Query::of(Some(query)));
+    let parsed = OsbQuery::of(Some(query));
+    assert_eq!(parsed, OsbQuery::of(Some(query)));
     match Route::of(path) {
         Err(error) => is_theirs(&error),
         Ok(route) => {

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use crate::error::OsbError;
 use crate::lifecycle::{Provisioned, title};
 use crate::ownership;
-use crate::places::Places;
+use crate::places::ObjectPlaces;
 
 /// The key of a binding's Secret under which the credentials stand, as a JSON object.
 const CREDENTIALS_KEY: &str = "credentials";
@@ -29,7 +29,7 @@ const CREDENTIALS_KEY: &str = "credentials";
 #[derive(Clone)]
 pub(crate) struct Objects {
     client: Client,
-    places: std::sync::Arc<Places>,
+    places: std::sync::Arc<ObjectPlaces>,
 }
 
 impl std::fmt::Debug for Objects {

@@ -13,7 +13,7 @@ use crate::catalog::{
     Backing, Catalog, Census, Coding, Document, Level, LiveOffers, Offering, Pace, Plan, Withdrawal,
 };
 use crate::error::{Lapse, OsbError};
-use crate::parameters::{Action, Validators};
+use crate::parameters::{ParameterAction, Validators};
 use crate::version::Version;
 
 /// Where the catalog comes from.
@@ -241,7 +241,7 @@ impl<'a> CatalogView<'a> {
     pub(crate) fn check(
         &self,
         plan: Option<&Plan>,
-        action: Action,
+        action: ParameterAction,
         parameters: &serde_json::Map<String, serde_json::Value>,
     ) -> Result<(), OsbError> {
         let Some(plan) = plan else { return Ok(()) };

@@ -17,7 +17,7 @@ const COMPLAINTS_MAX: usize = 3;
 
 /// What parameters are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Action {
+pub(crate) enum ParameterAction {
     Create,
     Update,
     Bind,
@@ -37,7 +37,7 @@ struct Compiled {
 }
 
 /// Plan, the revision that describes it, if one does, and action.
-type Key = (String, Option<String>, Action);
+type Key = (String, Option<String>, ParameterAction);
 
 impl Validators {
     /// What is wrong with `parameters`, for people.
@@ -45,7 +45,7 @@ impl Validators {
         &self,
         catalog: &Arc<Catalog>,
         plan: &Plan,
-        action: Action,
+        action: ParameterAction,
         parameters: &Map<String, Value>,
     ) -> Result<(), String> {
         let Some(schema) = schema(plan, action) else {
@@ -82,7 +82,7 @@ impl Validators {
         &self,
         catalog: &Arc<Catalog>,
         plan: &Plan,
-        action: Action,
+        action: ParameterAction,
         schema: &Value,
     ) -> Option<Arc<Validator>> {
         let mut compiled = self.compiled.lock();
@@ -108,11 +108,11 @@ impl Validators {
     }
 }
 
-fn schema(plan: &Plan, action: Action) -> Option<&Value> {
+fn schema(plan: &Plan, action: ParameterAction) -> Option<&Value> {
     match action {
-        Action::Create => plan.schemas.create.as_ref(),
-        Action::Update => plan.schemas.update.as_ref(),
-        Action::Bind => plan.schemas.bind.as_ref(),
+        ParameterAction::Create => plan.schemas.create.as_ref(),
+        ParameterAction::Update => plan.schemas.update.as_ref(),
+        ParameterAction::Bind => plan.schemas.bind.as_ref(),
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn merged(base: &Map<String, Value>, over: &Map<String, Value>) -> Ma
 /// What of `parameters` may be shown again: not what a schema marks as write-only, at whatever depth.
 pub(crate) fn showable(
     plan: &Plan,
-    action: Action,
+    action: ParameterAction,
     parameters: &Map<String, Value>,
 ) -> Map<String, Value> {
     let properties = schema(plan, action).and_then(|schema| schema.get("properties"));
@@ -170,7 +170,12 @@ mod tests {
         let plan = &catalog.offerings[0].plans[1];
         let validators = Validators::default();
         let check = |parameters: Value| {
-            validators.check(&catalog, plan, Action::Create, &members(parameters))
+            validators.check(
+                &catalog,
+                plan,
+                ParameterAction::Create,
+                &members(parameters),
+            )
         };
         assert_eq!(check(json!({"size": 3})), Ok(()));
         let complaint = check(json!({"size": "hunter2"})).unwrap_err();
@@ -194,7 +199,7 @@ mod tests {
                 .check(
                     &old,
                     &old.offerings[0].plans[1],
-                    Action::Create,
+                    ParameterAction::Create,
                     &parameters
                 )
                 .is_err()
@@ -204,7 +209,7 @@ mod tests {
                 .check(
                     &new,
                     &new.offerings[0].plans[1],
-                    Action::Create,
+                    ParameterAction::Create,
                     &parameters
                 )
                 .is_ok()
@@ -228,7 +233,7 @@ mod tests {
         let parameters =
             members(json!({"size": 3, "token": "t", "nested": {"key": "k", "free": 1}}));
         assert_eq!(
-            Value::from(showable(plan, Action::Create, &parameters)),
+            Value::from(showable(plan, ParameterAction::Create, &parameters)),
             json!({"size": 3})
         );
     }

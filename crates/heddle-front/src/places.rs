@@ -13,11 +13,11 @@ const PLACES_MAX: usize = 50_000;
 
 /// Namespaces by a kind's noun and an object's name.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct ObjectPlaces {
     known: Mutex<HashMap<(&'static str, String), String>>,
 }
 
-impl Places {
+impl ObjectPlaces {
     pub(crate) fn remember(&self, noun: &'static str, name: &str, namespace: &str) {
         let mut known = self.known.lock();
         // Forgetting costs one look everywhere, so it need not be clever.

@@ -35,7 +35,7 @@ pub(crate) enum Target {
 
 /// What is to be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Verb {
+pub(crate) enum OsbVerb {
     Catalog,
     Provision,
     FetchInstance,
@@ -48,7 +48,7 @@ pub(crate) enum Verb {
     PollBinding,
 }
 
-impl Verb {
+impl OsbVerb {
     /// As metrics and logs call it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -103,34 +103,36 @@ impl Route {
 }
 
 impl Target {
-    pub(crate) fn verb(&self, method: &Method) -> Result<Verb, OsbError> {
+    pub(crate) fn verb(&self, method: &Method) -> Result<OsbVerb, OsbError> {
         let (allow, verb) = match self {
-            Self::Catalog => ("GET", (method == Method::GET).then_some(Verb::Catalog)),
+            Self::Catalog => ("GET", (method == Method::GET).then_some(OsbVerb::Catalog)),
             Self::Instance { .. } => (
                 "GET, PUT, PATCH, DELETE",
                 match *method {
-                    Method::GET => Some(Verb::FetchInstance),
-                    Method::PUT => Some(Verb::Provision),
-                    Method::PATCH => Some(Verb::Update),
-                    Method::DELETE => Some(Verb::Deprovision),
+                    Method::GET => Some(OsbVerb::FetchInstance),
+                    Method::PUT => Some(OsbVerb::Provision),
+                    Method::PATCH => Some(OsbVerb::Update),
+                    Method::DELETE => Some(OsbVerb::Deprovision),
                     _ => None,
                 },
             ),
-            Self::InstanceOperation { .. } => {
-                ("GET", (method == Method::GET).then_some(Verb::PollInstance))
-            }
+            Self::InstanceOperation { .. } => (
+                "GET",
+                (method == Method::GET).then_some(OsbVerb::PollInstance),
+            ),
             Self::Binding { .. } => (
                 "GET, PUT, DELETE",
                 match *method {
-                    Method::GET => Some(Verb::FetchBinding),
-                    Method::PUT => Some(Verb::Bind),
-                    Method::DELETE => Some(Verb::Unbind),
+                    Method::GET => Some(OsbVerb::FetchBinding),
+                    Method::PUT => Some(OsbVerb::Bind),
+                    Method::DELETE => Some(OsbVerb::Unbind),
                     _ => None,
                 },
             ),
-            Self::BindingOperation { .. } => {
-                ("GET", (method == Method::GET).then_some(Verb::PollBinding))
-            }
+            Self::BindingOperation { .. } => (
+                "GET",
+                (method == Method::GET).then_some(OsbVerb::PollBinding),
+            ),
         };
         verb.ok_or(OsbError::MethodNotAllowed { allow })
     }
@@ -278,7 +280,7 @@ mod tests {
     #[test]
     fn a_known_path_says_which_methods_it_allows() {
         let target = Route::of("/v2/service_instances/i").unwrap().target;
-        assert_eq!(target.verb(&Method::PATCH), Ok(Verb::Update));
+        assert_eq!(target.verb(&Method::PATCH), Ok(OsbVerb::Update));
         for method in [Method::POST, Method::TRACE, Method::OPTIONS] {
             let error = target.verb(&method).unwrap_err();
             assert_eq!(

@@ -39,7 +39,7 @@ use crate::offers::{CatalogView, Offers};
 use crate::parameters::Validators;
 use crate::settings::Settings;
 use crate::version::Version;
-use crate::wire::query::Query;
+use crate::wire::query::OsbQuery;
 use crate::wire::response::OsbResponse;
 
 /// How often somebody else may come in between before the platform is asked to come back.
@@ -73,7 +73,7 @@ pub(crate) struct Call {
     /// The namespace whose front was asked.
     pub(crate) scope: Option<String>,
     pub(crate) version: Version,
-    pub(crate) query: Query,
+    pub(crate) query: OsbQuery,
     pub(crate) identity: Option<OriginatingIdentity>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) enum Accepted<K> {
 
 /// How an operation ended while the platform waited.
 #[derive(Debug)]
-pub(crate) enum Ended<K> {
+pub(crate) enum OperationEnd<K> {
     /// It has not.
     Running(K),
     Succeeded(K),
@@ -114,7 +114,7 @@ pub(crate) enum Ended<K> {
 /// An operation that a request has started or found under way, and how it ended while the platform waited.
 #[derive(Debug)]
 pub(crate) struct Settled<K> {
-    pub(crate) ended: Ended<K>,
+    pub(crate) ended: OperationEnd<K>,
     operation: Option<String>,
     asynchronous: bool,
 }
@@ -270,10 +270,10 @@ impl Deps {
         };
         let ended = match outcome(Some(&object), &object) {
             Some(ended) => ended,
-            None if patience.is_zero() => Ended::Running(object),
+            None if patience.is_zero() => OperationEnd::Running(object),
             None => self.watch(object, patience).await,
         };
-        if let Ended::Succeeded(object) = &ended {
+        if let OperationEnd::Succeeded(object) = &ended {
             self.metrics
                 .told(object, &Report::of(object, self.clock.now()));
         }
@@ -284,7 +284,7 @@ impl Deps {
         }
     }
 
-    async fn watch<K: Provisioned>(&self, object: K, patience: Duration) -> Ended<K> {
+    async fn watch<K: Provisioned>(&self, object: K, patience: Duration) -> OperationEnd<K> {
         let api = self
             .objects
             .api::<K>(&object.namespace().unwrap_or_default());
@@ -292,30 +292,30 @@ impl Deps {
         let has_ended = |now: Option<&K>| outcome(now, &object).is_some();
         let waiting = wait::await_condition(api, &name, has_ended);
         match self.clock.timeout(patience, Box::pin(waiting)).await {
-            Ok(Ok(now)) => outcome(now.as_ref(), &object).unwrap_or(Ended::Gone),
+            Ok(Ok(now)) => outcome(now.as_ref(), &object).unwrap_or(OperationEnd::Gone),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "cannot watch an operation");
-                Ended::Running(object)
+                OperationEnd::Running(object)
             }
-            Err(_) => Ended::Running(object),
+            Err(_) => OperationEnd::Running(object),
         }
     }
 }
 
 /// How the operation that `asked` carries has ended, if it has.
-fn outcome<K: Provisioned>(now: Option<&K>, asked: &K) -> Option<Ended<K>> {
+fn outcome<K: Provisioned>(now: Option<&K>, asked: &K) -> Option<OperationEnd<K>> {
     let Some(now) = now.filter(|now| now.meta().uid == asked.meta().uid) else {
-        return Some(Ended::Gone);
+        return Some(OperationEnd::Gone);
     };
     if now.requested().map(|operation| &operation.id)
         != asked.requested().map(|operation| &operation.id)
     {
-        return Some(Ended::Overtaken(now.clone()));
+        return Some(OperationEnd::Overtaken(now.clone()));
     }
     match Lifecycle::of(now) {
-        Lifecycle::Ready => Some(Ended::Succeeded(now.clone())),
+        Lifecycle::Ready => Some(OperationEnd::Succeeded(now.clone())),
         Lifecycle::MakeFailed | Lifecycle::ChangeFailed | Lifecycle::RemoveFailed => {
-            now.progress().cloned().map(Ended::Failed)
+            now.progress().cloned().map(OperationEnd::Failed)
         }
         // What is removed has ended when it is gone and no earlier: the platform may make it anew at once.
         Lifecycle::Making | Lifecycle::Changing | Lifecycle::Removing => None,
@@ -333,13 +333,15 @@ impl<K> Settled<K> {
             return Ok(OsbResponse::accepted(self.operation.as_deref()));
         }
         Err(match self.ended {
-            Ended::Running(_) => OsbError::Unsettled(format!(
+            OperationEnd::Running(_) => OsbError::Unsettled(format!(
                 "{what} takes longer than a request may and goes on"
             )),
-            Ended::Failed(progress) => failed(&progress, what),
-            Ended::Gone | Ended::Overtaken(_) | Ended::Succeeded(_) => OsbError::Unsettled(
-                format!("something else was asked while {what} was under way"),
-            ),
+            OperationEnd::Failed(progress) => failed(&progress, what),
+            OperationEnd::Gone | OperationEnd::Overtaken(_) | OperationEnd::Succeeded(_) => {
+                OsbError::Unsettled(format!(
+                    "something else was asked while {what} was under way"
+                ))
+            }
         })
     }
 }

@@ -32,14 +32,14 @@ pub(crate) struct PhaseInputs {
     /// Somebody deleted it.
     pub is_deleted: bool,
     /// `None` if it is gone.
-    pub registry: Option<View>,
+    pub registry: Option<RegistryView>,
     /// Whether anything refers to it; `None` if nobody looked, which counts as yes.
     pub is_used: Option<bool>,
 }
 
 /// A registry, as its bundles see it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct View {
+pub(crate) struct RegistryView {
     pub is_leaving: bool,
     /// Since when it cannot be read; `None` if it can.
     pub stale_since: Option<Timestamp>,
@@ -51,7 +51,7 @@ pub(crate) struct View {
     grace: SignedDuration,
 }
 
-pub(crate) fn view(registry: &Registry) -> View {
+pub(crate) fn view(registry: &Registry) -> RegistryView {
     let (spec, status) = (&registry.spec, registry.status.as_ref());
     let failures = status.and_then(|status| status.consecutive_failures);
     let failures = failures.unwrap_or_default();
@@ -59,7 +59,7 @@ pub(crate) fn view(registry: &Registry) -> View {
     let since = last_success.or(registry.metadata.creation_timestamp.as_ref());
     let since = since.map_or(Timestamp::UNIX_EPOCH, |time| time.0);
     let (by_failures, hide_after) = limits(&spec.stale_policy);
-    View {
+    RegistryView {
         is_leaving: registry.metadata.deletion_timestamp.is_some(),
         stale_since: (failures > 0).then_some(since),
         is_hidden_by_failures: by_failures.is_some_and(|limit| failures >= limit),
@@ -90,7 +90,7 @@ fn grace(spec: &RegistrySpec) -> SignedDuration {
     SignedDuration::from_secs(i64::from(seconds))
 }
 
-impl View {
+impl RegistryView {
     /// When its bundles are hidden, if nothing changes; `None` if that never happens.
     fn hidden_from(&self) -> Option<Timestamp> {
         let since = self.stale_since?;
@@ -196,7 +196,7 @@ pub(crate) fn is_to_go(inputs: &PhaseInputs, now: Timestamp) -> bool {
 
 /// When time alone changes something.
 pub(crate) fn again(inputs: &PhaseInputs, now: Timestamp) -> Option<Duration> {
-    let hidden_from = (inputs.registry.as_ref()).and_then(View::hidden_from);
+    let hidden_from = (inputs.registry.as_ref()).and_then(RegistryView::hidden_from);
     let ends = [hidden_from, sweepable_from(inputs, now)];
     let ends = ends.into_iter().flatten().filter(|end| *end > now);
     let next = ends.min().map(|end| end.duration_since(now).unsigned_abs());

@@ -17,7 +17,7 @@ use kube::api::{ApiResource, DynamicObject};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::phase::{self, PhaseInputs, View};
+use super::phase::{self, PhaseInputs, RegistryView};
 use crate::bundle_revision;
 use crate::usage::Usage;
 
@@ -132,7 +132,7 @@ fn now() -> Timestamp {
 
 /// What the controller of bundles makes of what it read.
 fn inputs(copy: Kept, is_absent: bool, is_used: Option<bool>) -> PhaseInputs {
-    static VIEW: LazyLock<View> = LazyLock::new(|| {
+    static VIEW: LazyLock<RegistryView> = LazyLock::new(|| {
         let registry: Registry = serde_json::from_value(json!({
             "apiVersion": "heddle.dev/v1alpha1", "kind": "Registry", "metadata": {"name": "hub"},
             "spec": {"type": "apiv2"},

@@ -1,7 +1,7 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{DataPlane, Fate, GivenUp, Resources, Routed, RoutedConsumer};
+use super::{DataPlane, Fate, GivenUp, Resources, RoutedConsumer, RoutingState};
 
 /// A mesh that knows at most one consumer.
 #[derive(Debug, Default)]
@@ -64,8 +64,8 @@ impl DataPlane for One {
     }
 }
 
-fn ask(plane: &One) -> Routed {
-    Routed::ask(Some(plane), "trigger/ns/t", Some("u1"), Some(4))
+fn ask(plane: &One) -> RoutingState {
+    RoutingState::ask(Some(plane), "trigger/ns/t", Some("u1"), Some(4))
 }
 
 fn known(uid: &str, generation: i64) -> One {
@@ -84,20 +84,24 @@ fn known(uid: &str, generation: i64) -> One {
 
 #[test]
 fn only_this_uid_at_this_generation_counts_as_in_force() {
-    let yes = Routed::Yes {
+    let yes = RoutingState::Yes {
         held: None,
         over_quota: None,
         bad_replies: None,
         faults: Vec::new(),
     };
     assert_eq!(ask(&known("u1", 4)), yes);
-    assert_eq!(ask(&known("u1", 3)), Routed::Stale);
-    assert_eq!(ask(&known("u1", 5)), Routed::Stale);
-    assert_eq!(ask(&known("u2", 4)), Routed::Stale, "a namesake made since");
-    assert_eq!(ask(&One::default()), Routed::Absent);
+    assert_eq!(ask(&known("u1", 3)), RoutingState::Stale);
+    assert_eq!(ask(&known("u1", 5)), RoutingState::Stale);
     assert_eq!(
-        Routed::ask(None, "trigger/ns/t", Some("u1"), Some(4)),
-        Routed::NoMesh
+        ask(&known("u2", 4)),
+        RoutingState::Stale,
+        "a namesake made since"
+    );
+    assert_eq!(ask(&One::default()), RoutingState::Absent);
+    assert_eq!(
+        RoutingState::ask(None, "trigger/ns/t", Some("u1"), Some(4)),
+        RoutingState::NoMesh
     );
 }
 
@@ -107,5 +111,5 @@ fn what_was_left_out_of_the_table_says_why_even_over_an_earlier_state() {
         rejected: Some("bad".to_owned()),
         ..known("u1", 3)
     };
-    assert_eq!(ask(&rejected), Routed::Rejected("bad".to_owned()));
+    assert_eq!(ask(&rejected), RoutingState::Rejected("bad".to_owned()));
 }

@@ -32,13 +32,13 @@ pub(crate) struct Leaving {
     /// Another flow, which stays, needs the same link.
     pub is_succeeded: bool,
     /// `None` where no mesh runs: nothing was ever let in.
-    pub mesh: Option<Mesh>,
+    pub mesh: Option<MeshState>,
     /// What was given up in this reconcile.
     pub given_up: Option<GivenUp>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Mesh {
+pub(crate) struct MeshState {
     /// Whether the table in force still has the link.
     pub is_linked: bool,
     /// Events that came in over the link and have not ended.

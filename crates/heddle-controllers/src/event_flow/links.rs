@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use crate::watch::{Change, SharedWatch};
 
 /// Names by Application and namespace.
-type Names = HashMap<(String, String), BTreeSet<String>>;
+type LinkNames = HashMap<(String, String), BTreeSet<String>>;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Links(Arc<Mutex<Names>>);
+pub(crate) struct Links(Arc<Mutex<LinkNames>>);
 
 impl Links {
     pub(super) fn new(shared_watch: &mut SharedWatch<Subscription>) -> Self {

@@ -117,7 +117,7 @@ async fn leaving(ctx: &Ctx, world: &World, namespace: &str) -> Result<Leaving, E
     Ok(Leaving {
         ends_with_namespace,
         is_succeeded: others.iter().any(|other| succeeds(other, flow)),
-        mesh: ctx.plane().map(|plane| super::leaving::Mesh {
+        mesh: ctx.plane().map(|plane| super::leaving::MeshState {
             is_linked: plane.consumer(&link_key(flow)).is_some(),
             // Last, so that nothing that came in over the link is missed by a count after it went.
             pending: plane.pending_through(&channel, &broker),

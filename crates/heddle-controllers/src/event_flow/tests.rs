@@ -14,9 +14,9 @@ use kube::client::Body;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::leaving::{self, Leaving, Mesh, Next};
+use super::leaving::{self, Leaving, MeshState, Next};
 use super::observe::{Parts, World};
-use super::{Flows, claimants, link_key, plan, status, trim};
+use super::{EventFlows, claimants, link_key, plan, status, trim};
 use crate::Options;
 use crate::reconcile::{Ctx, Reconciler as _, Step};
 use crate::watch::Change;
@@ -364,7 +364,7 @@ async fn a_flow_that_only_the_watches_show_as_ready_is_not_ready() {
     });
     let options = Options::new(Clock::system(), Chance::seeded(1));
     let ctx = Ctx::new(Client::new(empty, "default"), options, cache, "test");
-    let flows = Flows::default();
+    let flows = EventFlows::default();
     let mut known = flow.clone();
     known.status = status_of(&world());
     let world = flows.observe(&ctx, known).await.unwrap();
@@ -462,7 +462,7 @@ fn leaving(seconds: i64, pending: u64) -> World {
     world.leaving = Some(Leaving {
         ends_with_namespace: false,
         is_succeeded: false,
-        mesh: Some(Mesh {
+        mesh: Some(MeshState {
             is_linked: false,
             pending,
         }),

@@ -288,7 +288,7 @@ impl Server {
         let Some(mut world) = self.flow(name) else {
             return false;
         };
-        let flows = event_flow::Flows::default();
+        let flows = event_flow::EventFlows::default();
         let mut has_written = false;
         for step in flows.plan(&world) {
             has_written = true;

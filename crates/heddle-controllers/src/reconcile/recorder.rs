@@ -31,14 +31,14 @@ pub(super) struct Recorder {
     clock: Clock,
     chance: Chance,
     reporter: String,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<ToldNotices>>,
 }
 
 /// Object, type and reason: what makes two pieces of news the same.
 type Key = (String, bool, String);
 
 #[derive(Debug, Default)]
-struct Told {
+struct ToldNotices {
     known: HashMap<Key, Tale>,
     /// By when it was first told.
     order: VecDeque<(Duration, Key)>,
@@ -139,7 +139,7 @@ impl Recorder {
     }
 }
 
-impl Told {
+impl ToldNotices {
     /// Forgets what is too old to be counted on, and the oldest where there is too much.
     fn forget(&mut self, now: Duration) {
         while let Some((since, _)) = self.order.front() {
@@ -165,7 +165,7 @@ fn micros(time: Timestamp) -> String {
 mod tests {
     use super::*;
 
-    fn at(told: &mut Told, seconds: u64, reason: &str) -> usize {
+    fn at(told: &mut ToldNotices, seconds: u64, reason: &str) -> usize {
         let now = Duration::from_secs(seconds);
         told.forget(now);
         let key = (String::new(), false, reason.to_owned());
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_by_time_and_number() {
-        let mut told = Told::default();
+        let mut told = ToldNotices::default();
         assert_eq!(at(&mut told, 0, "a"), 1);
         assert_eq!(at(&mut told, 359, "b"), 2);
         assert_eq!(at(&mut told, 361, "c"), 2, "the first is too old by now");
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_is_told_again_after_a_failure_is_remembered_from_then() {
-        let mut told = Told::default();
+        let mut told = ToldNotices::default();
         at(&mut told, 0, "a");
         told.known.clear();
         at(&mut told, 300, "a");

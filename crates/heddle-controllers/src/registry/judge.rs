@@ -60,14 +60,14 @@ pub(crate) struct Judged {
     /// Absences, which are written last.
     pub absent: BTreeMap<String, Seen>,
     pub suspicion: Option<Suspicion>,
-    pub counts: Counts,
+    pub counts: ReadingCounts,
     pub findings: Vec<Finding>,
     pub errors: Vec<ImageError>,
 }
 
 /// How much there was of what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct ReadingCounts {
     pub present: i32,
     pub absent: i32,
     pub unknown: i32,

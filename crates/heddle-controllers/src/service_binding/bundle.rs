@@ -31,7 +31,7 @@ pub(super) use status::{again, status};
 
 /// What is known of the bundle behind a binding.
 #[derive(Clone)]
-pub(crate) struct Bundled {
+pub(crate) struct BundledBinding {
     /// What its actions depend on.
     pub scene: Scene,
     /// What provision handed out.
@@ -39,9 +39,9 @@ pub(crate) struct Bundled {
 }
 
 /// Without credentials.
-impl fmt::Debug for Bundled {
+impl fmt::Debug for BundledBinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bundled")
+        f.debug_struct("BundledBinding")
             .field("scene", &self.scene)
             .finish_non_exhaustive()
     }
@@ -65,7 +65,7 @@ pub(super) fn can_be_bound(instance: &ServiceInstance) -> bool {
 }
 
 /// What is known of the bundle; `None` if the instance stands for none.
-pub(super) async fn observe(ctx: &Ctx, world: &World) -> Result<Option<Bundled>, Error> {
+pub(super) async fn observe(ctx: &Ctx, world: &World) -> Result<Option<BundledBinding>, Error> {
     let binding = &world.binding;
     let Some(reference) = reference(binding, world.instance.as_ref()) else {
         return Ok(None);
@@ -83,7 +83,7 @@ pub(super) async fn observe(ctx: &Ctx, world: &World) -> Result<Option<Bundled>,
         let mut owners = secret.owner_references().iter();
         owners.any(|owner| Some(&owner.uid) == uid.as_ref())
     });
-    Ok(Some(Bundled {
+    Ok(Some(BundledBinding {
         scene,
         provision: own.as_ref().and_then(content),
     }))
@@ -173,7 +173,7 @@ fn next(world: &World, scene: &Scene, status: &ServiceBindingStatus, now: Timest
 }
 
 /// Whether an action could be started now, and with what; or what it waits for.
-fn prepared(world: &World, bundled: &Bundled, want: &Want) -> Result<Run, String> {
+fn prepared(world: &World, bundled: &BundledBinding, want: &Want) -> Result<Run, String> {
     let (binding, action) = (&world.binding, want.action);
     let Some(instance) = &world.instance else {
         return Err("its instance does not exist".to_owned());
@@ -222,7 +222,7 @@ fn prepared(world: &World, bundled: &Bundled, want: &Want) -> Result<Run, String
 }
 
 /// What the binding hands out, once `bind` has ended well and until that is written down.
-pub(super) fn handed_out(world: &World, bundled: &Bundled) -> Option<Map<String, Value>> {
+pub(super) fn handed_out(world: &World, bundled: &BundledBinding) -> Option<Map<String, Value>> {
     let status = world.binding.status.clone().unwrap_or_default();
     let is_bind = status
         .run
@@ -242,7 +242,7 @@ pub(super) fn handed_out(world: &World, bundled: &Bundled) -> Option<Map<String,
 }
 
 /// Whether nothing of the bundle is left to do for a binding that goes.
-pub(super) fn is_through(world: &World, bundled: &Bundled) -> bool {
+pub(super) fn is_through(world: &World, bundled: &BundledBinding) -> bool {
     let status = world.binding.status.clone().unwrap_or_default();
     let removed = !has_made(world, &status) || is_unbound(&status) || is_let_go(world);
     removed && next(world, &bundled.scene, &status, world.now) == Next::Rest

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::DynamicObject;
 use kube::{Api, ResourceExt as _};
 
-use super::bundle::{self, Bundled};
+use super::bundle::{self, BundledBinding};
 use super::credentials::{Sources, secret_names};
 use super::{DELETE, HOLD, RELEASE, SECRET};
 use crate::operation::{Trouble, removes};
@@ -27,7 +27,7 @@ pub(crate) struct World {
     /// The service that the instance stands for, while its Application has it.
     pub service: Option<Service>,
     /// What is known of the bundle that the instance stands for, if it stands for one.
-    pub bundle: Option<Bundled>,
+    pub bundle: Option<BundledBinding>,
     /// What the service's APIs are called with.
     pub sources: Sources,
     /// The Secret of the binding's name, whoever owns it.

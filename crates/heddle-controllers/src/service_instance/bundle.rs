@@ -46,7 +46,7 @@ const LABEL_CHARS_MAX: usize = 63;
 
 /// What is known of the bundle behind an instance.
 #[derive(Clone)]
-pub(crate) struct Bundled {
+pub(crate) struct BundledInstance {
     /// What its actions depend on, once it is pinned.
     pub scene: Option<Scene>,
     /// What the catalog says, before that.
@@ -56,9 +56,9 @@ pub(crate) struct Bundled {
 }
 
 /// Without what the Secret holds.
-impl fmt::Debug for Bundled {
+impl fmt::Debug for BundledInstance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bundled")
+        f.debug_struct("BundledInstance")
             .field("scene", &self.scene)
             .field("offered", &self.offered)
             .finish_non_exhaustive()
@@ -94,7 +94,7 @@ pub(super) fn is_under_way(instance: &ServiceInstance) -> bool {
 pub(super) async fn observe(
     ctx: &Ctx,
     instance: &ServiceInstance,
-) -> Result<Option<Bundled>, Error> {
+) -> Result<Option<BundledInstance>, Error> {
     let leaving =
         instance.metadata.deletion_timestamp.is_some() || removes(instance.spec.operation.as_ref());
     let status = instance.status.as_ref();
@@ -103,7 +103,7 @@ pub(super) async fn observe(
             return Ok(None);
         }
         let offered = catalog::observe(ctx, &instance.spec).await?;
-        return Ok(offered.map(|offered| Bundled {
+        return Ok(offered.map(|offered| BundledInstance {
             scene: None,
             offered: Some(offered),
             secret: None,
@@ -113,7 +113,7 @@ pub(super) async fn observe(
     let scene = actions::observe(ctx, reference, run).await?;
     let namespace = instance.namespace().unwrap_or_default();
     let secret = provision_secret(&instance.name_any());
-    Ok(Some(Bundled {
+    Ok(Some(BundledInstance {
         scene: Some(scene),
         offered: None,
         secret: ctx.find(&namespace, &secret).await?,
@@ -201,7 +201,12 @@ fn next(world: &World, scene: &Scene, status: &ServiceInstanceStatus, now: Times
 }
 
 /// Whether an action could be started now, and with what; or what it waits for.
-fn prepared(world: &World, bundled: &Bundled, scene: &Scene, want: &Want) -> Result<Run, String> {
+fn prepared(
+    world: &World,
+    bundled: &BundledInstance,
+    scene: &Scene,
+    want: &Want,
+) -> Result<Run, String> {
     if world.is_leaving() && (!world.is_deleted() || !world.bindings.is_empty()) {
         return Err("its bindings go first".to_owned());
     }
@@ -264,7 +269,7 @@ fn plan(world: &World, scene: &Scene, action: Action) -> Result<PlanDescription,
 }
 
 /// What provision handed out, if the Secret is the instance's own.
-fn own_secret<'a>(world: &World, bundled: &'a Bundled) -> Option<&'a Secret> {
+fn own_secret<'a>(world: &World, bundled: &'a BundledInstance) -> Option<&'a Secret> {
     let uid = world.instance.metadata.uid.as_ref();
     bundled.secret.as_ref().filter(|secret| {
         let mut owners = secret.owner_references().iter();
@@ -287,7 +292,13 @@ fn handed_out<'a>(
 }
 
 /// Whether nothing is lost if an end is written down now.
-fn is_kept(world: &World, bundled: &Bundled, scene: &Scene, next: &Next, run: &RunReport) -> bool {
+fn is_kept(
+    world: &World,
+    bundled: &BundledInstance,
+    scene: &Scene,
+    next: &Next,
+    run: &RunReport,
+) -> bool {
     let Next::TakeIn(end) = next else {
         return false;
     };
@@ -306,14 +317,14 @@ fn is_kept(world: &World, bundled: &Bundled, scene: &Scene, next: &Next, run: &R
 }
 
 /// The next request to the API server: the pin, or the Secret.
-pub(super) fn step(world: &World, bundled: &Bundled) -> Option<Step> {
+pub(super) fn step(world: &World, bundled: &BundledInstance) -> Option<Step> {
     match &bundled.scene {
         Some(scene) => keep(world, bundled, scene),
         None => pin(world, bundled),
     }
 }
 
-fn pin(world: &World, bundled: &Bundled) -> Option<Step> {
+fn pin(world: &World, bundled: &BundledInstance) -> Option<Step> {
     let Some(Offered::Live(pin)) = &bundled.offered else {
         return None;
     };
@@ -328,7 +339,7 @@ fn pin(world: &World, bundled: &Bundled) -> Option<Step> {
 }
 
 /// Keeps what an action handed out. The finalizer is why it is there for deprovision, whoever deletes it before.
-fn keep(world: &World, bundled: &Bundled, scene: &Scene) -> Option<Step> {
+fn keep(world: &World, bundled: &BundledInstance, scene: &Scene) -> Option<Step> {
     let instance = &world.instance;
     let status = instance.status.clone().unwrap_or_default();
     let next = next(world, scene, &status, world.now);
@@ -358,7 +369,7 @@ fn keep(world: &World, bundled: &Bundled, scene: &Scene) -> Option<Step> {
 }
 
 /// Whether nothing of the bundle is left to do for an instance that goes.
-pub(super) fn is_through(world: &World, bundled: &Bundled) -> bool {
+pub(super) fn is_through(world: &World, bundled: &BundledInstance) -> bool {
     let Some(scene) = &bundled.scene else {
         return true;
     };
@@ -368,7 +379,7 @@ pub(super) fn is_through(world: &World, bundled: &Bundled) -> bool {
 }
 
 /// The steps that remove the Secret.
-pub(super) fn discard(world: &World, bundled: &Bundled) -> Vec<Step> {
+pub(super) fn discard(world: &World, bundled: &BundledInstance) -> Vec<Step> {
     let Some(secret) = own_secret(world, bundled) else {
         return Vec::new();
     };

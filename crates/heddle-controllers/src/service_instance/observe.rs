@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 
-use super::bundle::{self, Bundled};
+use super::bundle::{self, BundledInstance};
 use super::{DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RELEASE, SECRET, offer};
 use crate::operation::{Trouble, removes};
 use crate::reconcile::{Ctx, Error, StepName};
@@ -27,7 +27,7 @@ pub(crate) struct World {
     /// The mapping of that Application into the namespace, unless it is on its way out.
     pub mapping: Option<ApplicationMapping>,
     /// What is known of the bundle it stands for, if that is what it stands for or may come to stand for.
-    pub bundle: Option<Bundled>,
+    pub bundle: Option<BundledInstance>,
     /// The flow of the instance's name, whoever owns it.
     pub flow: Option<EventFlow>,
     /// The instance's bindings; looked at only when they have to go.

@@ -5,7 +5,7 @@ use heddle_api::duck::DeliverySpec;
 use heddle_api::subscription::Subscription;
 use kube::{Resource as _, ResourceExt as _};
 
-use crate::dataplane::Routed;
+use crate::dataplane::RoutingState;
 use crate::reconcile::{Ctx, Error};
 use crate::resolve::{self, Resolution};
 
@@ -18,7 +18,7 @@ pub(crate) struct World {
     pub reply: Option<Resolution>,
     /// The sink that the Subscription itself asks for; `None` leaves the Channel's in place.
     pub dead_letter_sink: Option<Resolution>,
-    pub routed: Routed,
+    pub routed: RoutingState,
 }
 
 pub(super) async fn observe(ctx: &Ctx, subscription: Subscription) -> Result<World, Error> {

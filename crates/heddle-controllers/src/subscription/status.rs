@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::observe::World;
-use crate::dataplane::{Routed, Words};
+use crate::dataplane::{RoutingState, RoutingWords};
 use crate::referenced::Referenced as _;
 use crate::resolve::{Resolution, Resolved};
 
-const WORDS: Words = Words {
+const WORDS: RoutingWords = RoutingWords {
     kind: "subscription",
     condition: condition::ADDED_TO_CHANNEL,
     not_yet: reason::NOT_ADDED_TO_CHANNEL,
@@ -89,7 +89,7 @@ fn references_resolved(world: &World, sink: Option<&Resolution>) -> Condition {
 }
 
 fn added_to_channel(world: &World) -> Condition {
-    if let (Err(why), Routed::Absent) = (&world.channel, &world.routed) {
+    if let (Err(why), RoutingState::Absent) = (&world.channel, &world.routed) {
         let message = format!("nothing is carried on: {why}");
         return Condition::unmet(WORDS.condition, WORDS.not_yet, message);
     }

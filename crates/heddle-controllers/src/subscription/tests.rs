@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::observe::World;
 use super::status;
-use crate::dataplane::Routed;
+use crate::dataplane::RoutingState;
 use crate::resolve::{Resolution, Resolved};
 
 fn at(uri: &str) -> Resolution {
@@ -33,7 +33,7 @@ fn world() -> World {
         subscriber: Some(at("http://s.example/")),
         reply: None,
         dead_letter_sink: None,
-        routed: Routed::Yes {
+        routed: RoutingState::Yes {
             held: None,
             over_quota: None,
             bad_replies: None,
@@ -67,7 +67,7 @@ fn a_subscription_is_ready_when_it_resolves_is_in_force_and_has_a_ready_channel(
     check(&unready, ["True", "True", why, why]);
     let mut absent = world();
     absent.channel = Err("Channel ns/c does not exist".to_owned());
-    absent.routed = Routed::Absent;
+    absent.routed = RoutingState::Absent;
     let why = "False:ChannelNotFound";
     check(&absent, [why, "False:NotAddedToChannel", why, why]);
 }
@@ -133,18 +133,18 @@ fn addresses_are_those_in_effect() {
 
 #[test]
 fn a_subscription_is_as_ready_as_the_table_in_force_says() {
-    let gone = Routed::Yes {
+    let gone = RoutingState::Yes {
         held: Some(Held::Gone("410".to_owned())),
         over_quota: None,
         bad_replies: None,
         faults: Vec::new(),
     };
     for (routed, expected) in [
-        (Routed::NoMesh, "Unknown:NoMesh"),
-        (Routed::Absent, "Unknown:NotAddedToChannel"),
-        (Routed::Stale, "Unknown:NotAddedToChannel"),
+        (RoutingState::NoMesh, "Unknown:NoMesh"),
+        (RoutingState::Absent, "Unknown:NotAddedToChannel"),
+        (RoutingState::Stale, "Unknown:NotAddedToChannel"),
         (
-            Routed::Rejected("a circle".to_owned()),
+            RoutingState::Rejected("a circle".to_owned()),
             "False:NotAddedToChannel",
         ),
         (gone, "False:SubscriberGone"),

@@ -17,7 +17,7 @@ use crate::references::Target;
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Dependency {
+pub(crate) enum DependencyState {
     /// None is named, or it is ready.
     Met,
     Unmet(String),
@@ -45,10 +45,10 @@ fn namespace(trigger: &Trigger, reference: &KReference) -> String {
     reference.namespace.clone().unwrap_or_else(own)
 }
 
-pub(super) async fn observe(ctx: &Ctx, trigger: &Trigger) -> Result<Dependency, Error> {
+pub(super) async fn observe(ctx: &Ctx, trigger: &Trigger) -> Result<DependencyState, Error> {
     let reference = match named(trigger) {
-        None => return Ok(Dependency::Met),
-        Some(Err(why)) => return Ok(Dependency::Unmet(why)),
+        None => return Ok(DependencyState::Met),
+        Some(Err(why)) => return Ok(DependencyState::Unmet(why)),
         Some(Ok(reference)) => reference,
     };
     let namespace = namespace(trigger, &reference);
@@ -63,13 +63,13 @@ pub(super) async fn observe(ctx: &Ctx, trigger: &Trigger) -> Result<Dependency, 
         "Subscription" => find::<Subscription>(ctx, &namespace, name).await,
         "Broker" => find::<Broker>(ctx, &namespace, name).await,
         "Trigger" => find::<Trigger>(ctx, &namespace, name).await,
-        other => Ok(Dependency::Unmet(format!(
+        other => Ok(DependencyState::Unmet(format!(
             "{other} {namespace}/{name} cannot be depended on: no controller here watches that kind"
         ))),
     }
 }
 
-async fn find<K>(ctx: &Ctx, namespace: &str, name: &str) -> Result<Dependency, Error>
+async fn find<K>(ctx: &Ctx, namespace: &str, name: &str) -> Result<DependencyState, Error>
 where
     K: Referenced + Resource<Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
@@ -77,20 +77,24 @@ where
     Ok(judge(namespace, name, found.as_ref()))
 }
 
-pub(super) fn judge<K: Referenced>(namespace: &str, name: &str, found: Option<&K>) -> Dependency {
+pub(super) fn judge<K: Referenced>(
+    namespace: &str,
+    name: &str,
+    found: Option<&K>,
+) -> DependencyState {
     let kind = K::kind(&());
     let object = match namespace {
         "" => format!("{kind} {name}"),
         namespace => format!("{kind} {namespace}/{name}"),
     };
     let Some(referenced) = found.map(Referenced::referenced_state) else {
-        return Dependency::Unmet(format!("{object} does not exist"));
+        return DependencyState::Unmet(format!("{object} does not exist"));
     };
     if referenced.leaving {
-        Dependency::Unmet(format!("{object} is being deleted"))
+        DependencyState::Unmet(format!("{object} is being deleted"))
     } else if referenced.ready.is_true() {
-        Dependency::Met
+        DependencyState::Met
     } else {
-        Dependency::Unmet(format!("{object} is not ready: {}", referenced.ready.why))
+        DependencyState::Unmet(format!("{object} is not ready: {}", referenced.ready.why))
     }
 }

@@ -4,8 +4,8 @@ use heddle_api::trigger::Trigger;
 use heddle_api::{Broker, duck::DeliverySpec};
 use kube::ResourceExt as _;
 
-use super::dependency::{self, Dependency};
-use crate::dataplane::Routed;
+use super::dependency::{self, DependencyState};
+use crate::dataplane::RoutingState;
 use crate::reconcile::{Ctx, Error};
 use crate::resolve::{self, Resolution};
 
@@ -14,10 +14,10 @@ pub(crate) struct World {
     pub trigger: Trigger,
     pub broker: Option<Broker>,
     pub subscriber: Resolution,
-    pub dependency: Dependency,
+    pub dependency: DependencyState,
     /// The sink that the Trigger itself asks for; `None` leaves the Broker's in place.
     pub dead_letter_sink: Option<Resolution>,
-    pub routed: Routed,
+    pub routed: RoutingState,
 }
 
 pub(super) async fn observe(ctx: &Ctx, trigger: Trigger) -> Result<World, Error> {

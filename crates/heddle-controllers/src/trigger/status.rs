@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use super::dependency::Dependency;
+use super::dependency::DependencyState;
 use super::observe::World;
-use crate::dataplane::{Routed, Words};
+use crate::dataplane::{RoutingState, RoutingWords};
 use crate::referenced::Referenced as _;
 use crate::resolve::{Resolution, Resolved, sink_resolved};
 
-const WORDS: Words = Words {
+const WORDS: RoutingWords = RoutingWords {
     kind: "trigger",
     condition: condition::SUBSCRIPTION_READY,
     not_yet: reason::NOT_YET_ROUTED,
@@ -88,17 +88,17 @@ fn subscription_ready(world: &World) -> Condition {
         .broker
         .as_ref()
         .map(|broker| broker.referenced_state());
-    if world.routed == Routed::Absent && broker.is_none_or(|broker| broker.leaving) {
+    if world.routed == RoutingState::Absent && broker.is_none_or(|broker| broker.leaving) {
         let message = format!("nothing is routed before {} exists", broker_name(world));
         return Condition::unmet(WORDS.condition, WORDS.not_yet, message);
     }
     world.routed.condition(&WORDS)
 }
 
-fn dependency_ready(dependency: &Dependency) -> Condition {
+fn dependency_ready(dependency: &DependencyState) -> Condition {
     match dependency {
-        Dependency::Met => Condition::met(condition::DEPENDENCY_READY),
-        Dependency::Unmet(why) => Condition::unmet(
+        DependencyState::Met => Condition::met(condition::DEPENDENCY_READY),
+        DependencyState::Unmet(why) => Condition::unmet(
             condition::DEPENDENCY_READY,
             reason::DEPENDENCY_NOT_READY,
             why.as_str(),

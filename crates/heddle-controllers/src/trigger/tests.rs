@@ -4,15 +4,15 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::dependency::{self, Dependency};
+use super::dependency::{self, DependencyState};
 use super::observe::World;
 use super::{status, targets};
-use crate::dataplane::Routed;
+use crate::dataplane::RoutingState;
 use crate::references::Target;
 use crate::resolve::Resolved;
 
-fn yes() -> Routed {
-    Routed::Yes {
+fn yes() -> RoutingState {
+    RoutingState::Yes {
         held: None,
         over_quota: None,
         bad_replies: None,
@@ -43,7 +43,7 @@ fn world() -> World {
             uri: "http://s.example/".to_owned(),
             ..Resolved::default()
         }),
-        dependency: Dependency::Met,
+        dependency: DependencyState::Met,
         dead_letter_sink: None,
         routed: yes(),
     }
@@ -76,7 +76,7 @@ fn a_trigger_in_force_with_a_ready_broker_and_an_address_is_ready() {
 
 #[test]
 fn a_trigger_is_as_ready_as_the_table_in_force_says() {
-    let held = |held| Routed::Yes {
+    let held = |held| RoutingState::Yes {
         held: Some(held),
         over_quota: None,
         bad_replies: None,
@@ -85,19 +85,19 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
     let gone = held(Held::Gone("http://s.example/ answered 410".to_owned()));
     let unconsented = held(Held::Unconsented("no WebHook-Allowed-Origin".to_owned()));
     let waiting = held(Held::Waiting("paused by annotation".to_owned()));
-    let faulty = Routed::Yes {
+    let faulty = RoutingState::Yes {
         held: None,
         over_quota: None,
         bad_replies: None,
         faults: vec!["heddle.dev/max-in-flight is not a number".to_owned()],
     };
-    let over_quota = Routed::Yes {
+    let over_quota = RoutingState::Yes {
         held: Some(Held::Waiting("paused by annotation".to_owned())),
         over_quota: Some("events expire undelivered: its backlog may be 24 h old".to_owned()),
         bad_replies: None,
         faults: Vec::new(),
     };
-    let replies = |held| Routed::Yes {
+    let replies = |held| RoutingState::Yes {
         held,
         over_quota: None,
         bad_replies: Some("its subscriber replied what could not go on".to_owned()),
@@ -105,19 +105,19 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
     };
     let paused = Held::Waiting("paused by annotation".to_owned());
     for (routed, expected, ready) in [
-        (Routed::NoMesh, "Unknown:NoMesh", "Unknown:NoMesh"),
+        (RoutingState::NoMesh, "Unknown:NoMesh", "Unknown:NoMesh"),
         (
-            Routed::Absent,
+            RoutingState::Absent,
             "Unknown:NotYetRouted",
             "Unknown:NotYetRouted",
         ),
         (
-            Routed::Stale,
+            RoutingState::Stale,
             "Unknown:NotYetRouted",
             "Unknown:NotYetRouted",
         ),
         (
-            Routed::Rejected("spec.filters[0].cesql".to_owned()),
+            RoutingState::Rejected("spec.filters[0].cesql".to_owned()),
             "False:FilterInvalid",
             "False:FilterInvalid",
         ),
@@ -299,8 +299,8 @@ fn a_dependency_is_met_when_it_is_ready() {
     .unwrap();
     fn unmet(found: Option<&heddle_api::Channel>, expected: &str) {
         match dependency::judge("n", "c", found) {
-            Dependency::Unmet(why) => assert!(why.contains(expected), "{why}"),
-            Dependency::Met => panic!("expected {expected}"),
+            DependencyState::Unmet(why) => assert!(why.contains(expected), "{why}"),
+            DependencyState::Met => panic!("expected {expected}"),
         }
     }
     unmet(None, "Channel n/c does not exist");
@@ -308,7 +308,10 @@ fn a_dependency_is_met_when_it_is_ready() {
     let status =
         json!({"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]});
     channel.status = serde_json::from_value(status).unwrap();
-    assert_eq!(dependency::judge("n", "c", Some(&channel)), Dependency::Met);
+    assert_eq!(
+        dependency::judge("n", "c", Some(&channel)),
+        DependencyState::Met
+    );
     channel.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
     unmet(Some(&channel), "being deleted");
 }

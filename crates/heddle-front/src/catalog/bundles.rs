@@ -134,7 +134,7 @@ impl Bundles {
         let mut taken = Taken {
             ids: applications
                 .iter()
-                .map(|one| (one.id.as_str(), Owner::Application(&one.name)))
+                .map(|one| (one.id.as_str(), IdOwner::Application(&one.name)))
                 .collect(),
             names: applications
                 .iter()
@@ -157,14 +157,14 @@ impl Bundles {
 
 /// Who has an id.
 #[derive(Clone, Copy)]
-enum Owner<'a> {
+enum IdOwner<'a> {
     /// An Application's service of that name.
     Application(&'a str),
     /// The Bundle of that name.
     Bundle(&'a str),
 }
 
-impl fmt::Display for Owner<'_> {
+impl fmt::Display for IdOwner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Application(name) => write!(f, "the Application's service {name}"),
@@ -175,7 +175,7 @@ impl fmt::Display for Owner<'_> {
 
 /// What somebody has already. All of it is gone through whenever anything changes, so nothing is copied.
 struct Taken<'a> {
-    ids: HashMap<&'a str, Owner<'a>>,
+    ids: HashMap<&'a str, IdOwner<'a>>,
     names: HashSet<Cow<'a, str>>,
     /// Ids of plans, as far as two can be the same by anything but copying.
     plans: HashSet<&'a str>,
@@ -197,7 +197,7 @@ impl Draft {
             );
             return leave_out(catalog, why);
         }
-        taken.ids.insert(&self.service_id, Owner::Bundle(bundle));
+        taken.ids.insert(&self.service_id, IdOwner::Bundle(bundle));
         if let Some(withdrawal) = &self.withdrawal {
             let (id, withdrawal) = (self.service_id.clone(), withdrawal.clone());
             catalog.withdrawn.insert(id, withdrawal);

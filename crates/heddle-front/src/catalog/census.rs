@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 
 /// How many instances stand where. Clones are one.
 #[derive(Debug, Clone, Default)]
-pub struct Census(Arc<Mutex<Counted>>);
+pub struct Census(Arc<Mutex<CensusCounts>>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct CensusCounts {
     instances: BTreeMap<Key, Entry>,
     /// A list on its way in.
     coming: BTreeMap<Key, Entry>,

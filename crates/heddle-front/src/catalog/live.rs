@@ -102,7 +102,7 @@ struct Inner {
     rules: Rules,
     /// What the watches brought. Lock order: this before `documents`.
     sources: Mutex<Sources>,
-    snapshot: ArcSwap<Snapshot>,
+    snapshot: ArcSwap<CatalogSnapshot>,
     documents: Mutex<HashMap<Key, Rendered>>,
     census: Census,
     ready: watch::Sender<bool>,
@@ -182,7 +182,7 @@ impl Sources {
 }
 
 /// What a batch of events changed.
-enum Changed {
+enum ChangedNames {
     Nothing,
     /// The objects of these names.
     Some(BTreeSet<String>),
@@ -190,7 +190,7 @@ enum Changed {
     All,
 }
 
-fn take_in<K: Watched>(mirror: &mut Mirror<K>, events: Vec<Event<K>>) -> Changed {
+fn take_in<K: Watched>(mirror: &mut Mirror<K>, events: Vec<Event<K>>) -> ChangedNames {
     let (mut names, mut listed) = (BTreeSet::new(), false);
     for event in events {
         match mirror.take_in(event) {
@@ -202,21 +202,21 @@ fn take_in<K: Watched>(mirror: &mut Mirror<K>, events: Vec<Event<K>>) -> Changed
         }
     }
     match (listed, names.is_empty()) {
-        (true, _) => Changed::All,
-        (false, true) => Changed::Nothing,
-        (false, false) => Changed::Some(names),
+        (true, _) => ChangedNames::All,
+        (false, true) => ChangedNames::Nothing,
+        (false, false) => ChangedNames::Some(names),
     }
 }
 
 /// One state of everything. Parts that did not change are shared with the state before.
 #[derive(Debug, Clone, Default)]
-pub struct Snapshot {
+pub struct CatalogSnapshot {
     pub catalog: Arc<Catalog>,
     /// By namespace; one without mappings is not in it.
     enabled: BTreeMap<String, Arc<Enabled>>,
 }
 
-impl Snapshot {
+impl CatalogSnapshot {
     /// Whether a plan can be had in a namespace, or anywhere.
     #[must_use]
     pub fn is_offered(&self, namespace: Option<&str>, service_id: &str, plan_id: &str) -> bool {
@@ -237,15 +237,15 @@ impl Snapshot {
 
 /// Whose document it is. Namespaces without mappings share one, so that asking for many that do not exist costs nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Scope {
+enum CatalogScope {
     Everybody,
     Nobody,
     Namespace(String),
 }
 
-impl Scope {
+impl CatalogScope {
     /// Of a namespace, or of all, and what is enabled there.
-    fn of(namespace: Option<&str>, snapshot: &Snapshot) -> (Self, Option<Arc<Enabled>>) {
+    fn of(namespace: Option<&str>, snapshot: &CatalogSnapshot) -> (Self, Option<Arc<Enabled>>) {
         match namespace.map(|name| (name, snapshot.enabled.get(name))) {
             None => (Self::Everybody, None),
             Some((_, None)) => (Self::Nobody, Some(Arc::default())),
@@ -257,7 +257,7 @@ impl Scope {
 }
 
 /// Whose document it is, for which platforms, in which form.
-type Key = (Scope, Level, Coding);
+type Key = (CatalogScope, Level, Coding);
 
 #[derive(Debug)]
 struct Rendered {
@@ -300,7 +300,7 @@ impl LiveOffers {
 
     /// Everything, as it is now.
     #[must_use]
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    pub fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.0.snapshot.load_full()
     }
 
@@ -322,7 +322,7 @@ impl LiveOffers {
     #[must_use]
     pub fn document(&self, namespace: Option<&str>, level: Level, coding: Coding) -> Document {
         let snapshot = self.0.snapshot.load();
-        let (scope, enabled) = Scope::of(namespace, &snapshot);
+        let (scope, enabled) = CatalogScope::of(namespace, &snapshot);
         let key = (scope, level, coding);
         if let Some(known) = self.kept(&snapshot, &key) {
             return known;
@@ -350,11 +350,11 @@ impl LiveOffers {
         coding: Coding,
     ) -> Option<Document> {
         let snapshot = self.0.snapshot.load();
-        let (scope, _) = Scope::of(namespace, &snapshot);
+        let (scope, _) = CatalogScope::of(namespace, &snapshot);
         self.kept(&snapshot, &(scope, level, coding))
     }
 
-    fn kept(&self, snapshot: &Snapshot, key: &Key) -> Option<Document> {
+    fn kept(&self, snapshot: &CatalogSnapshot, key: &Key) -> Option<Document> {
         let documents = self.0.documents.lock();
         let rendered = documents.get(key)?;
         rendered
@@ -364,7 +364,7 @@ impl LiveOffers {
 
     pub(super) fn take_applications(&self, events: Vec<Event<Application>>) {
         let mut sources = self.0.sources.lock();
-        if let Changed::Nothing = take_in(&mut sources.applications, events) {
+        if let ChangedNames::Nothing = take_in(&mut sources.applications, events) {
             return;
         }
         sources.of_applications = offerings(sources.applications.iter(), self.0.rules);
@@ -374,9 +374,9 @@ impl LiveOffers {
     pub(super) fn take_bundles(&self, events: Vec<Event<Bundle>>) {
         let mut sources = self.0.sources.lock();
         let names = match take_in(&mut sources.bundles, events) {
-            Changed::Nothing => return,
-            Changed::Some(names) => names,
-            Changed::All => {
+            ChangedNames::Nothing => return,
+            ChangedNames::Some(names) => names,
+            ChangedNames::All => {
                 let listed = sources.bundles.iter().map(ResourceExt::name_any);
                 listed.chain(sources.of_bundles.names()).collect()
             }
@@ -389,9 +389,9 @@ impl LiveOffers {
         let mut guard = self.0.sources.lock();
         let sources = &mut *guard;
         let names = match take_in(&mut sources.revisions, events) {
-            Changed::Nothing => return,
-            Changed::Some(names) => names,
-            Changed::All => {
+            ChangedNames::Nothing => return,
+            ChangedNames::Some(names) => names,
+            ChangedNames::All => {
                 let listed = sources.revisions.iter().map(ResourceExt::name_any);
                 listed.chain(sources.of_bundles.revisions()).collect()
             }
@@ -414,13 +414,13 @@ impl LiveOffers {
         let changed = take_in(&mut sources.registries, events);
         // A registry says which tag is the one of all, and so how its bundles are called.
         let concerned: Vec<String> = match &changed {
-            Changed::Nothing => return,
-            Changed::Some(names) => {
+            ChangedNames::Nothing => return,
+            ChangedNames::Some(names) => {
                 let bundles = sources.bundles.iter();
                 let theirs = bundles.filter(|bundle| names.contains(&bundle.spec.registry));
                 theirs.map(ResourceExt::name_any).collect()
             }
-            Changed::All => sources.bundles.iter().map(ResourceExt::name_any).collect(),
+            ChangedNames::All => sources.bundles.iter().map(ResourceExt::name_any).collect(),
         };
         sources.redraft(concerned);
         self.recompile(&guard);
@@ -428,7 +428,7 @@ impl LiveOffers {
 
     pub(super) fn take_tombstones(&self, events: Vec<Event<ConfigMap>>) {
         let mut sources = self.0.sources.lock();
-        if let Changed::Nothing = take_in(&mut sources.tombstones, events) {
+        if let ChangedNames::Nothing = take_in(&mut sources.tombstones, events) {
             return;
         }
         self.recompile(&sources);
@@ -444,7 +444,7 @@ impl LiveOffers {
             Arc::new(compiled)
         };
         let enabled = before.enabled.clone();
-        self.publish(sources, Snapshot { catalog, enabled });
+        self.publish(sources, CatalogSnapshot { catalog, enabled });
     }
 
     pub(super) fn take_mappings(&self, events: Vec<Event<ApplicationMapping>>) {
@@ -476,12 +476,12 @@ impl LiveOffers {
             }
         }
         let catalog = self.catalog();
-        self.publish(&sources, Snapshot { catalog, enabled });
+        self.publish(&sources, CatalogSnapshot { catalog, enabled });
     }
 
     /// Shows a new state to readers, and forgets documents of earlier ones. Whoever calls it holds the sources, so states
     /// are shown in the order in which they came about.
-    fn publish(&self, sources: &Sources, snapshot: Snapshot) {
+    fn publish(&self, sources: &Sources, snapshot: CatalogSnapshot) {
         let snapshot = Arc::new(snapshot);
         self.0.snapshot.store(Arc::clone(&snapshot));
         let mut documents = self.0.documents.lock();
@@ -497,10 +497,10 @@ impl LiveOffers {
 
 impl Rendered {
     /// Whether the document is what `snapshot` would be rendered to.
-    fn is_of(&self, snapshot: &Snapshot, scope: &Scope) -> bool {
+    fn is_of(&self, snapshot: &CatalogSnapshot, scope: &CatalogScope) -> bool {
         let same_enabled = match scope {
-            Scope::Everybody | Scope::Nobody => true,
-            Scope::Namespace(name) => match (&self.enabled, snapshot.enabled.get(name)) {
+            CatalogScope::Everybody | CatalogScope::Nobody => true,
+            CatalogScope::Namespace(name) => match (&self.enabled, snapshot.enabled.get(name)) {
                 (Some(before), Some(now)) => Arc::ptr_eq(before, now),
                 _ => false,
             },

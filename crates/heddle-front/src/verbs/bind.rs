@@ -14,7 +14,7 @@ use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
 
 use super::fetch_binding::described;
-use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew, busy};
 use crate::catalog::{Offering, Plan};
 use crate::compare::{hash, same, same_object};
 use crate::contact;
@@ -22,7 +22,7 @@ use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, Provisioned as _, title};
 use crate::offers::{CatalogView, check_pace};
 use crate::ownership;
-use crate::parameters::Action;
+use crate::parameters::ParameterAction;
 use crate::version::Version;
 use crate::wire::body::Body;
 use crate::wire::numbers::Exact;
@@ -43,7 +43,7 @@ pub(crate) struct BindInput<'a> {
 
 /// What exists.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveBinding {
     pub(crate) instance: Option<ServiceInstance>,
     pub(crate) binding: Option<ServiceBinding>,
     /// Whether another instance has a binding of that id.
@@ -89,7 +89,7 @@ pub(crate) async fn answer(
     };
     let settled = deps.settle(binding, input.asynchronous).await;
     match settled.ended {
-        Ended::Succeeded(binding) => Ok(OsbResponse::new(
+        OperationEnd::Succeeded(binding) => Ok(OsbResponse::new(
             status,
             described(deps, &binding, call.version).await?,
         )),
@@ -104,12 +104,12 @@ pub(crate) fn is_asynchronous(call: &Call) -> bool {
 
 /// Reads what a decision hangs on. There are platforms that take any refusal of a binding for final and clean up after a 5xx
 /// only, so where it cannot be read whether an earlier request has made the binding, that is what they get.
-async fn read(deps: &Deps, input: &BindInput<'_>) -> Result<Live, OsbError> {
+async fn read(deps: &Deps, input: &BindInput<'_>) -> Result<LiveBinding, OsbError> {
     let live = read_all(deps, input).await;
     live.map_err(OsbError::about_existing)
 }
 
-async fn read_all(deps: &Deps, input: &BindInput<'_>) -> Result<Live, OsbError> {
+async fn read_all(deps: &Deps, input: &BindInput<'_>) -> Result<LiveBinding, OsbError> {
     let (objects, scope) = (&deps.objects, input.scope);
     let instance = objects.instance(scope, input.instance).await?;
     let namespace = instance.as_ref().and_then(|instance| instance.namespace());
@@ -124,7 +124,7 @@ async fn read_all(deps: &Deps, input: &BindInput<'_>) -> Result<Live, OsbError> 
         Some(id) => objects.binding_in(place, scope, input.instance, id).await?,
         None => None,
     };
-    Ok(Live {
+    Ok(LiveBinding {
         instance,
         binding,
         is_taken,
@@ -133,7 +133,7 @@ async fn read_all(deps: &Deps, input: &BindInput<'_>) -> Result<Live, OsbError> 
 }
 
 pub(crate) fn decide(
-    live: &Live,
+    live: &LiveBinding,
     input: &BindInput<'_>,
     view: &CatalogView<'_>,
     fresh: &Fresh,
@@ -168,7 +168,7 @@ pub(crate) fn decide(
     }
     let predecessor = check_rotation(live, input, plan, fresh.now)?;
     if predecessor.is_none() {
-        view.check(plan, Action::Bind, &input.request.parameters)?;
+        view.check(plan, ParameterAction::Bind, &input.request.parameters)?;
     }
     check_instance(instance)?;
     check_pace(plan.map(|plan| plan.bindings), input.asynchronous, || {
@@ -308,7 +308,7 @@ fn check_plan(
 }
 
 fn check_rotation<'a>(
-    live: &'a Live,
+    live: &'a LiveBinding,
     input: &BindInput<'_>,
     plan: Option<&Plan>,
     now: Timestamp,

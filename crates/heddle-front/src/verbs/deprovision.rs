@@ -7,19 +7,19 @@ use heddle_api::operation::{OperationKind, OriginatingIdentity};
 use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, json};
 
-use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew, busy};
 use crate::compare::hash;
 use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, Provisioned as _, title};
 use crate::offers::{CatalogView, check_pace};
-use crate::wire::query::Query;
+use crate::wire::query::OsbQuery;
 use crate::wire::response::OsbResponse;
 
 /// Everything a decision hangs on besides what exists.
 #[derive(Debug)]
 pub(crate) struct DeprovisionInput<'a> {
     pub(crate) id: &'a str,
-    pub(crate) query: &'a Query,
+    pub(crate) query: &'a OsbQuery,
     pub(crate) identity: Option<&'a OriginatingIdentity>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str) -> Result<OsbResp
     };
     let settled = deps.settle(instance, asynchronous).await;
     match settled.ended {
-        Ended::Gone => Ok(OsbResponse::ok(Map::new())),
+        OperationEnd::Gone => Ok(OsbResponse::ok(Map::new())),
         _ => settled.unfinished(&format!("removing instance {id}")),
     }
 }
@@ -87,7 +87,7 @@ pub(crate) fn decide(
 }
 
 /// Both ids, which the query of every removal has to have.
-pub(crate) fn required_ids(query: &Query) -> Result<(&str, &str), OsbError> {
+pub(crate) fn required_ids(query: &OsbQuery) -> Result<(&str, &str), OsbError> {
     let missing =
         |field: &str| OsbError::Invalid(format!("{field} is missing or empty in the query"));
     let service_id = query
@@ -98,7 +98,7 @@ pub(crate) fn required_ids(query: &Query) -> Result<(&str, &str), OsbError> {
     Ok((service_id, plan_id))
 }
 
-fn warn_about_other_ids(instance: &ServiceInstance, query: &Query) {
+fn warn_about_other_ids(instance: &ServiceInstance, query: &OsbQuery) {
     let spec = &instance.spec;
     let same = query.service_id.as_ref() == Some(&spec.service_id)
         && query.plan_id.as_ref() == Some(&spec.plan_id);

@@ -8,7 +8,7 @@ use super::{Call, Deps};
 use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, title};
 use crate::offers::CatalogView;
-use crate::parameters::{Action, showable};
+use crate::parameters::{ParameterAction, showable};
 use crate::version::Version;
 use crate::wire::response::OsbResponse;
 
@@ -48,7 +48,7 @@ fn parameters(binding: &ServiceBinding, view: &CatalogView<'_>) -> Map<String, V
     let spec = &binding.spec;
     let plan = view.plan(&spec.plan_id);
     plan.map_or_else(Map::new, |plan| {
-        showable(plan, Action::Bind, &spec.parameters)
+        showable(plan, ParameterAction::Bind, &spec.parameters)
     })
 }
 

@@ -7,7 +7,7 @@ use super::{Call, Deps, busy};
 use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, Provisioned as _, title};
 use crate::offers::CatalogView;
-use crate::parameters::{Action, showable};
+use crate::parameters::{ParameterAction, showable};
 use crate::version::Version;
 use crate::wire::response::OsbResponse;
 
@@ -72,7 +72,7 @@ fn shown(
     // Without its plan nobody knows what of the parameters is secret.
     let revision = applied.map_or(&spec.revision_ref, |applied| &applied.revision_ref);
     if let Some((_, plan)) = view.find_in(revision.as_ref(), &spec.service_id, plan_id) {
-        let parameters = showable(plan, Action::Create, parameters);
+        let parameters = showable(plan, ParameterAction::Create, parameters);
         if !parameters.is_empty() {
             body.insert("parameters".to_owned(), Value::Object(parameters));
         }

@@ -17,7 +17,7 @@ use heddle_api::{names, well_known};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew, busy};
 use crate::catalog::{Backing, Plan};
 use crate::compare::{hash, same_object};
 use crate::contact;
@@ -25,7 +25,7 @@ use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, Provisioned as _, title};
 use crate::offers::{CatalogView, check_pace};
 use crate::ownership;
-use crate::parameters::Action;
+use crate::parameters::ParameterAction;
 use crate::route::is_namespace;
 use crate::wire::body::Body;
 use crate::wire::request::Provision;
@@ -48,7 +48,7 @@ pub(crate) struct ProvisionInput<'a> {
 
 /// What exists.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveInstance {
     pub(crate) instance: Option<ServiceInstance>,
     /// How many instances wait for the catalog.
     pub(crate) awaiting: usize,
@@ -83,7 +83,7 @@ pub(crate) async fn answer(
     let read = async || {
         let instance = deps.objects.instance(call.scope.as_deref(), id).await?;
         let awaiting = census.awaiting();
-        Ok(Live { instance, awaiting })
+        Ok(LiveInstance { instance, awaiting })
     };
     let lock = deps.lock_id::<ServiceInstance>(call, id).await;
     let accepted = deps
@@ -108,7 +108,7 @@ pub(crate) async fn answer(
     };
     let settled = deps.settle(instance, asynchronous).await;
     match settled.ended {
-        Ended::Succeeded(instance) => Ok(OsbResponse::new(status, described(&instance))),
+        OperationEnd::Succeeded(instance) => Ok(OsbResponse::new(status, described(&instance))),
         _ => settled.unfinished(&format!("making instance {id}")),
     }
 }
@@ -154,7 +154,7 @@ fn is_leaving(bundle: Option<&Bundle>) -> bool {
 }
 
 pub(crate) fn decide(
-    live: &Live,
+    live: &LiveInstance,
     input: &ProvisionInput<'_>,
     view: &CatalogView<'_>,
     fresh: &Fresh,
@@ -243,7 +243,7 @@ fn decide_new(
 ) -> Result<Decision<ServiceInstance>, OsbError> {
     let request = input.request;
     let (_, plan) = view.offered(&request.service_id, &request.plan_id)?;
-    view.check(Some(plan), Action::Create, &request.parameters)?;
+    view.check(Some(plan), ParameterAction::Create, &request.parameters)?;
     check_maintenance(
         &request.plan_id,
         Some(plan),

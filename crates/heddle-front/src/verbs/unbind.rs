@@ -6,19 +6,19 @@ use serde_json::{Map, json};
 
 use super::bind::is_asynchronous;
 use super::deprovision::required_ids;
-use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew};
 use crate::compare::hash;
 use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, Provisioned as _, title};
 use crate::offers::{CatalogView, check_pace};
-use crate::wire::query::Query;
+use crate::wire::query::OsbQuery;
 use crate::wire::response::OsbResponse;
 
 /// Everything a decision hangs on besides what exists.
 #[derive(Debug)]
 pub(crate) struct UnbindInput<'a> {
     pub(crate) id: &'a str,
-    pub(crate) query: &'a Query,
+    pub(crate) query: &'a OsbQuery,
     pub(crate) asynchronous: bool,
     pub(crate) identity: Option<&'a OriginatingIdentity>,
 }
@@ -49,7 +49,7 @@ pub(crate) async fn answer(
     | Accepted::Replaced(binding)) = accepted;
     let settled = deps.settle(binding, input.asynchronous).await;
     match settled.ended {
-        Ended::Gone => Ok(OsbResponse::ok(Map::new())),
+        OperationEnd::Gone => Ok(OsbResponse::ok(Map::new())),
         _ => settled.unfinished(&format!("removing binding {id}")),
     }
 }

@@ -13,14 +13,14 @@ use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, Value, json};
 
 use super::provision::check_maintenance;
-use super::{Accepted, Call, Decision, Deps, Ended, Fresh, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew, busy};
 use crate::catalog::{Backing, Offering, Plan};
 use crate::compare::{hash, same_object};
 use crate::contact;
 use crate::error::{Lapse, OsbError};
 use crate::lifecycle::{Lifecycle, Provisioned as _, title};
 use crate::offers::{CatalogView, check_pace};
-use crate::parameters::{Action, merged};
+use crate::parameters::{ParameterAction, merged};
 use crate::wire::body::Body;
 use crate::wire::request::Update;
 use crate::wire::response::OsbResponse;
@@ -66,7 +66,7 @@ pub(crate) async fn answer(
     };
     let settled = deps.settle(instance, asynchronous).await;
     match settled.ended {
-        Ended::Succeeded(_) => Ok(OsbResponse::ok(Map::new())),
+        OperationEnd::Succeeded(_) => Ok(OsbResponse::ok(Map::new())),
         _ => settled.unfinished(&format!("changing instance {id}")),
     }
 }
@@ -130,7 +130,7 @@ pub(crate) fn decide(
     })?;
     check_plan_change(instance, &before, request, view)?;
     if let Some(parameters) = &request.parameters {
-        view.check(plan, Action::Update, parameters)?;
+        view.check(plan, ParameterAction::Update, parameters)?;
     }
     let plan_id = request.plan_id.as_deref().unwrap_or(&before.plan_id);
     check_maintenance(plan_id, plan, request.maintenance_version.as_deref())?;

@@ -2,7 +2,7 @@
 
 /// The parameters that OSB knows; others are left alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Query {
+pub(crate) struct OsbQuery {
     /// The platform would ask again later.
     pub(crate) accepts_incomplete: bool,
     pub(crate) service_id: Option<String>,
@@ -10,7 +10,7 @@ pub(crate) struct Query {
     pub(crate) operation: Option<String>,
 }
 
-impl Query {
+impl OsbQuery {
     /// Empty values count as absent. Only `true` is true: who writes something else did not mean to promise anything.
     pub(crate) fn of(query: Option<&str>) -> Self {
         let mut parsed = Self::default();
@@ -43,12 +43,12 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(
-                Query::of(Some(query)).accepts_incomplete,
+                OsbQuery::of(Some(query)).accepts_incomplete,
                 expected,
                 "{query}"
             );
         }
-        let query = Query::of(Some("service_id=a%2Fb&plan_id=&operation=p+q&x=y"));
+        let query = OsbQuery::of(Some("service_id=a%2Fb&plan_id=&operation=p+q&x=y"));
         assert_eq!(query.service_id.as_deref(), Some("a/b"));
         assert_eq!(query.plan_id, None);
         assert_eq!(query.operation.as_deref(), Some("p q"));

@@ -9,7 +9,7 @@ use super::body::Body;
 use super::numbers::Exact;
 use crate::error::OsbError;
 
-type Object = Map<String, Value>;
+type JsonObject = Map<String, Value>;
 
 /// `PUT` of an instance.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,8 +18,8 @@ pub(crate) struct Provision {
     pub(crate) plan_id: String,
     pub(crate) organization_guid: String,
     pub(crate) space_guid: String,
-    pub(crate) parameters: Object,
-    pub(crate) context: Object,
+    pub(crate) parameters: JsonObject,
+    pub(crate) context: JsonObject,
     pub(crate) maintenance_version: Option<String>,
     /// The parameters with numbers as they were written.
     pub(crate) exact: Exact,
@@ -55,8 +55,8 @@ impl Provision {
 pub(crate) struct Update {
     pub(crate) service_id: String,
     pub(crate) plan_id: Option<String>,
-    pub(crate) parameters: Option<Object>,
-    pub(crate) context: Option<Object>,
+    pub(crate) parameters: Option<JsonObject>,
+    pub(crate) context: Option<JsonObject>,
     pub(crate) maintenance_version: Option<String>,
     /// The parameters with numbers as they were written.
     pub(crate) exact: Exact,
@@ -85,9 +85,9 @@ pub(crate) struct Bind {
     pub(crate) service_id: Option<String>,
     /// The same.
     pub(crate) plan_id: Option<String>,
-    pub(crate) parameters: Object,
-    pub(crate) context: Object,
-    pub(crate) bind_resource: Object,
+    pub(crate) parameters: JsonObject,
+    pub(crate) context: JsonObject,
+    pub(crate) bind_resource: JsonObject,
     pub(crate) predecessor: Option<String>,
     /// The parameters with numbers as they were written.
     pub(crate) exact: Exact,
@@ -126,12 +126,12 @@ impl Bind {
 }
 
 /// A text that must be there and hold something.
-fn required(body: &Object, field: &str) -> Result<String, OsbError> {
+fn required(body: &JsonObject, field: &str) -> Result<String, OsbError> {
     optional(body, field)?.ok_or_else(|| OsbError::Invalid(format!("{field} is missing or empty")))
 }
 
 /// A text, if there is one that holds something.
-fn optional(body: &Object, field: &str) -> Result<Option<String>, OsbError> {
+fn optional(body: &JsonObject, field: &str) -> Result<Option<String>, OsbError> {
     match body.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok((!text.is_empty()).then(|| text.clone())),
@@ -139,7 +139,7 @@ fn optional(body: &Object, field: &str) -> Result<Option<String>, OsbError> {
     }
 }
 
-fn object(body: &Object, field: &str) -> Result<Option<Object>, OsbError> {
+fn object(body: &JsonObject, field: &str) -> Result<Option<JsonObject>, OsbError> {
     match body.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(members)) => Ok(Some(members.clone())),
@@ -147,7 +147,7 @@ fn object(body: &Object, field: &str) -> Result<Option<Object>, OsbError> {
     }
 }
 
-fn maintenance_version(body: &Object) -> Result<Option<String>, OsbError> {
+fn maintenance_version(body: &JsonObject) -> Result<Option<String>, OsbError> {
     let Some(info) = object(body, "maintenance_info")? else {
         return Ok(None);
     };

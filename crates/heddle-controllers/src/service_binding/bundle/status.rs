@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use super::{
-    Bundled, farewell, handed_out, has_made, is_bound, is_let_go, is_through, is_unbound, next,
-    own_secret, prepared, want, wanted,
+    BundledBinding, farewell, handed_out, has_made, is_bound, is_let_go, is_through, is_unbound,
+    next, own_secret, prepared, want, wanted,
 };
 use crate::actions::{self, Next, Want, announced, content, taken_in, withdrawn, without_secrets};
 use crate::operation::{
@@ -25,7 +25,7 @@ use crate::service_binding::status::{instance_ready, told};
 
 pub(in crate::service_binding) fn status(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledBinding,
     now: Timestamp,
 ) -> ServiceBindingStatus {
     let binding = &world.binding;
@@ -45,7 +45,7 @@ pub(in crate::service_binding) fn status(
 /// When time alone would change something.
 pub(in crate::service_binding) fn again(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledBinding,
     now: Timestamp,
 ) -> Option<Duration> {
     let status = status(world, bundled, now);
@@ -72,7 +72,12 @@ fn is_held(world: &World) -> bool {
 }
 
 /// Writes down what is next for the run: that it is about to be started, that it never was, how it ended.
-fn advance(world: &World, bundled: &Bundled, status: &mut ServiceBindingStatus, now: Timestamp) {
+fn advance(
+    world: &World,
+    bundled: &BundledBinding,
+    status: &mut ServiceBindingStatus,
+    now: Timestamp,
+) {
     let uid = world.binding.uid().unwrap_or_default();
     let next = next(world, &bundled.scene, status, now);
     match (&next, status.run.clone()) {
@@ -94,7 +99,7 @@ fn advance(world: &World, bundled: &Bundled, status: &mut ServiceBindingStatus, 
 }
 
 /// Whether nothing is lost if an end is written down now.
-fn is_kept(world: &World, bundled: &Bundled, report: &RunReport) -> bool {
+fn is_kept(world: &World, bundled: &BundledBinding, report: &RunReport) -> bool {
     let succeeded = report.result == Some(RunResult::Succeeded);
     // Credentials of what is about to be removed are nobody's any more.
     if !succeeded || report.action.is_removal() || world.is_leaving() {
@@ -105,7 +110,7 @@ fn is_kept(world: &World, bundled: &Bundled, report: &RunReport) -> bool {
 }
 
 /// A line of a program, without what is secret as far as that is known here.
-fn clean(world: &World, bundled: &Bundled, line: &str) -> String {
+fn clean(world: &World, bundled: &BundledBinding, line: &str) -> String {
     let kept = own_secret(world).and_then(content);
     let fresh = match &bundled.scene.credentials {
         Some(Ok(credentials)) => credentials.as_ref(),
@@ -122,7 +127,7 @@ fn clean(world: &World, bundled: &Bundled, line: &str) -> String {
 
 fn conditions(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledBinding,
     status: &ServiceBindingStatus,
     now: Timestamp,
 ) -> Conditions {
@@ -140,7 +145,7 @@ fn conditions(
 
 fn bound(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledBinding,
     status: &ServiceBindingStatus,
     now: Timestamp,
 ) -> Condition {
@@ -198,7 +203,7 @@ fn failure(
 /// What the wanted action is doing or waiting for.
 fn doing(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledBinding,
     status: &ServiceBindingStatus,
     wanted: Option<&Want>,
     now: Timestamp,
@@ -235,7 +240,7 @@ fn way_out() -> String {
 /// What a removal is doing or waiting for.
 fn leaving(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledBinding,
     status: &ServiceBindingStatus,
     now: Timestamp,
 ) -> (Reason, String) {
@@ -271,7 +276,7 @@ fn leaving(
 
 fn fulfilment(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledBinding,
     status: &ServiceBindingStatus,
     now: Timestamp,
 ) -> Fulfilment {
@@ -316,7 +321,7 @@ fn fulfilment(
 
 fn progress(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledBinding,
     status: &ServiceBindingStatus,
     now: Timestamp,
 ) -> Option<OperationProgress> {

@@ -46,7 +46,7 @@ fn world() -> World {
         now: at(ACCEPTED),
         instance: Some(instance),
         service: None,
-        bundle: Some(Bundled {
+        bundle: Some(BundledBinding {
             scene: Scene {
                 reference,
                 pinned: Some(revision),

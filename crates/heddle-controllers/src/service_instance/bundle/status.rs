@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use super::{
-    Bundled, differs, has_made, is_abandoned, is_deprovisioned, is_kept, is_through, next,
+    BundledInstance, differs, has_made, is_abandoned, is_deprovisioned, is_kept, is_through, next,
     own_secret, prepared, want, wanted,
 };
 use crate::actions::{
@@ -26,7 +26,7 @@ use crate::service_instance::status::{applied, phase, removal, told};
 
 pub(in crate::service_instance) fn status(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     now: Timestamp,
 ) -> ServiceInstanceStatus {
     let instance = &world.instance;
@@ -49,7 +49,7 @@ pub(in crate::service_instance) fn status(
 /// When time alone would change something.
 pub(in crate::service_instance) fn again(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     now: Timestamp,
 ) -> Option<Duration> {
     let status = status(world, bundled, now);
@@ -78,7 +78,7 @@ fn is_held(world: &World) -> bool {
 /// Writes down what is next for the run: that it is about to be started, that it never was, how it ended.
 fn advance(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     scene: &Scene,
     status: &mut ServiceInstanceStatus,
     now: Timestamp,
@@ -110,7 +110,7 @@ fn advance(
 }
 
 /// A line of a program, without what is secret as far as that is known here.
-fn clean(world: &World, bundled: &Bundled, scene: &Scene, line: &str) -> String {
+fn clean(world: &World, bundled: &BundledInstance, scene: &Scene, line: &str) -> String {
     let kept = own_secret(world, bundled).and_then(content);
     let fresh = match &scene.credentials {
         Some(Ok(credentials)) => credentials.as_ref(),
@@ -129,7 +129,7 @@ fn clean(world: &World, bundled: &Bundled, scene: &Scene, line: &str) -> String 
 
 fn conditions(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     status: &ServiceInstanceStatus,
     now: Timestamp,
 ) -> Conditions {
@@ -148,7 +148,7 @@ fn conditions(
     conditions
 }
 
-fn allowed(bundled: &Bundled) -> Condition {
+fn allowed(bundled: &BundledInstance) -> Condition {
     match &bundled.scene {
         Some(_) => Condition::met(condition::ALLOWED),
         None => Condition::unknown(
@@ -161,7 +161,7 @@ fn allowed(bundled: &Bundled) -> Condition {
 
 fn offering_resolved(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     status: &ServiceInstanceStatus,
 ) -> Condition {
     let type_ = condition::OFFERING_RESOLVED;
@@ -223,7 +223,7 @@ fn way_out() -> String {
 
 fn provisioned(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     status: &ServiceInstanceStatus,
     now: Timestamp,
 ) -> Condition {
@@ -268,7 +268,7 @@ fn failure(
 /// What the wanted action is doing or waiting for.
 fn doing(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     scene: &Scene,
     status: &ServiceInstanceStatus,
     wanted: Option<&Want>,
@@ -297,7 +297,7 @@ fn doing(
     }
 }
 
-fn under_way(world: &World, bundled: &Bundled, scene: &Scene, run: &RunReport) -> String {
+fn under_way(world: &World, bundled: &BundledInstance, scene: &Scene, run: &RunReport) -> String {
     let is_readable = !matches!(scene.credentials, Some(Err(_)));
     let secret = bundled.secret.as_ref();
     let in_the_way = secret.filter(|_| own_secret(world, bundled).is_none());
@@ -315,7 +315,7 @@ fn under_way(world: &World, bundled: &Bundled, scene: &Scene, run: &RunReport) -
 /// What a removal is doing or waiting for.
 fn leaving(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     status: &ServiceInstanceStatus,
     now: Timestamp,
 ) -> String {
@@ -344,7 +344,7 @@ fn leaving(
 
 fn fulfilment(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     status: &ServiceInstanceStatus,
     now: Timestamp,
 ) -> Fulfilment {
@@ -398,7 +398,7 @@ fn resolution(conditions: &Conditions) -> Option<String> {
 
 fn progress(
     world: &World,
-    bundled: &Bundled,
+    bundled: &BundledInstance,
     status: &ServiceInstanceStatus,
     now: Timestamp,
 ) -> Option<OperationProgress> {

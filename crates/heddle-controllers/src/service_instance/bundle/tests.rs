@@ -42,7 +42,7 @@ fn world() -> World {
         pin: None,
         application: None,
         mapping: None,
-        bundle: Some(Bundled {
+        bundle: Some(BundledInstance {
             scene: Some(scene),
             offered: None,
             secret: None,

@@ -18,7 +18,7 @@ fn request(plan_id: &str) -> Bind {
 }
 
 fn decided(
-    live: &Live,
+    live: &LiveBinding,
     request: &Bind,
     asynchronous: bool,
 ) -> Result<Decision<ServiceBinding>, OsbError> {
@@ -35,7 +35,7 @@ fn decided(
     })
 }
 
-fn check(live: &Live, request: &Bind, asynchronous: bool, expected: &str) {
+fn check(live: &LiveBinding, request: &Bind, asynchronous: bool, expected: &str) {
     assert_eq!(
         told(decided(live, request, asynchronous)),
         expected,
@@ -43,10 +43,10 @@ fn check(live: &Live, request: &Bind, asynchronous: bool, expected: &str) {
     );
 }
 
-fn on(instance: ServiceInstance) -> Live {
-    Live {
+fn on(instance: ServiceInstance) -> LiveBinding {
+    LiveBinding {
         instance: Some(instance),
-        ..Live::default()
+        ..LiveBinding::default()
     }
 }
 
@@ -62,7 +62,7 @@ const OF_BINDINGS: [Lifecycle; 5] = [
 #[test]
 fn every_state_of_a_binding_meets_an_equal_and_a_different_request() {
     for lifecycle in OF_BINDINGS {
-        let live = Live {
+        let live = LiveBinding {
             binding: Some(binding("prompt", lifecycle)),
             ..on(instance("prompt", Lifecycle::Ready))
         };
@@ -82,7 +82,12 @@ fn every_state_of_a_binding_meets_an_equal_and_a_different_request() {
 
 #[test]
 fn every_state_of_an_instance_meets_a_new_binding() {
-    check(&Live::default(), &request("prompt"), true, "404 NotFound");
+    check(
+        &LiveBinding::default(),
+        &request("prompt"),
+        true,
+        "404 NotFound",
+    );
     for lifecycle in STANDINGS {
         let expected = match lifecycle {
             Lifecycle::Ready | Lifecycle::ChangeFailed => "create bind-new",
@@ -114,7 +119,7 @@ fn every_state_of_an_instance_meets_a_new_binding() {
 
 #[test]
 fn the_checks_come_in_one_order() {
-    let absent = Live::default();
+    let absent = LiveBinding::default();
     check(&absent, &request("nothing"), false, "400 PlanUnknown");
     check(&absent, &request("patient"), false, "404 NotFound");
     let live = on(instance("prompt", Lifecycle::Making));
@@ -180,9 +185,9 @@ fn equal_means_equal_in_what_identifies_a_binding() {
     let mut existing = binding("prompt", Lifecycle::Ready);
     existing.spec.bind_resource = members(json!({"app_guid": "a", "app_annotations": {"x": "1"}}));
     existing.spec.parameters = members(json!({"n": 1}));
-    let live = Live {
+    let live = LiveBinding {
         binding: Some(existing),
-        ..Live::default()
+        ..LiveBinding::default()
     };
     let change = |change: &dyn Fn(&mut Bind)| {
         let mut request = request("prompt");
@@ -214,12 +219,12 @@ fn equal_means_equal_in_what_identifies_a_binding() {
     );
 }
 
-fn rotation() -> (Live, Bind) {
+fn rotation() -> (LiveBinding, Bind) {
     let mut predecessor = binding("patient", Lifecycle::Ready);
     predecessor.spec.binding_id = "a".to_owned();
     predecessor.spec.parameters = members(json!({"role": "reader"}));
     predecessor.spec.bind_resource = members(json!({"app_guid": "app"}));
-    let live = Live {
+    let live = LiveBinding {
         predecessor: Some(predecessor),
         ..on(instance("patient", Lifecycle::Ready))
     };
@@ -248,9 +253,9 @@ fn a_rotation_takes_over_what_its_predecessor_was_asked_with() {
         assert_eq!(made.spec.predecessor_binding_id.as_deref(), Some("a"));
         assert_eq!(made.spec.parameters["role"], json!("reader"));
         assert_eq!(made.spec.bind_resource["app_guid"], json!("app"));
-        let again = Live {
+        let again = LiveBinding {
             binding: Some(*made),
-            ..Live::default()
+            ..LiveBinding::default()
         };
         check(&again, &request, true, "pending");
     }

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 fn check(live: Option<&ServiceInstance>, query: &str, expected: &str) {
     let input = DeprovisionInput {
         id: "i",
-        query: &Query::of(Some(query)),
+        query: &OsbQuery::of(Some(query)),
         identity: None,
     };
     let decision = with_shelf(&Fixed::default(), |view| {

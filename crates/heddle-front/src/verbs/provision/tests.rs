@@ -35,7 +35,7 @@ fn decided(
         identity: None,
         awaiting_max: 2,
     };
-    let live = Live {
+    let live = LiveInstance {
         instance: live.cloned(),
         awaiting: 0,
     };
@@ -212,7 +212,7 @@ fn nothing_is_called_unknown_before_the_catalog_was_read() {
         identity: None,
         awaiting_max: 2,
     };
-    let live = Live::default();
+    let live = LiveInstance::default();
     let decision = with_shelf(&offers, |view| decide(&live, &input, view, &fresh()));
     assert_eq!(told(decision), "422 ConcurrencyError");
 }
@@ -275,7 +275,7 @@ fn on_bundle(
         identity: None,
         awaiting_max: 2,
     };
-    let live = Live {
+    let live = LiveInstance {
         instance: None,
         awaiting,
     };
@@ -462,7 +462,7 @@ fn a_repeated_request_is_answered_from_the_instance_whatever_became_of_the_bundl
                 identity: None,
                 awaiting_max: 2,
             };
-            let live = Live {
+            let live = LiveInstance {
                 instance: Some(instance_of(service, &plan, lifecycle)),
                 awaiting: 0,
             };

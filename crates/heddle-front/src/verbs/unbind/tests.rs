@@ -4,7 +4,7 @@ use super::*;
 use crate::verbs::testing::{Fixed, binding, fresh, told, with_shelf};
 
 fn check(live: Option<&ServiceBinding>, query: &str, expected: &str) {
-    let query = Query::of(Some(query));
+    let query = OsbQuery::of(Some(query));
     let input = UnbindInput {
         id: "b",
         query: &query,
