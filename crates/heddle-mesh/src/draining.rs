@@ -63,7 +63,7 @@ impl Mesh {
         {
             let (known, uncounted) = {
                 let state = consumer.lock();
-                (state.tally.pending(), state.counted_to)
+                (state.tally.pending(), state.cursor.counted_to)
             };
             pending += known;
             if let Some(from) = uncounted {
@@ -150,9 +150,9 @@ impl Mesh {
         let read = self.walk(range, |records| {
             let state = consumer.lock();
             let unfinished = records.iter().filter(|record| {
-                !state.ended.contains(&record.offset)
-                    && !state.retrying.contains_key(&record.offset)
-                    && state.is_own(record)
+                !state.cursor.ended.contains(&record.offset)
+                    && !state.retries.contains(record.offset)
+                    && state.routing.is_own(record)
             });
             own += unfinished.count() as u64;
         });

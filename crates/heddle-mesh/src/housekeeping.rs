@@ -218,18 +218,12 @@ fn needed(shared: &Shared) -> Needed {
         let state = consumer.lock();
         needed.from = needed.from.min(state.floor(scanned));
         // A deleted consumer may come back and go on where it left.
-        if let Some((left, _)) = state.unrouted {
+        if let Some((left, _)) = state.routing.unrouted {
             needed.from = needed.from.min(left);
         }
-        let from_log = state
-            .retrying
-            .iter()
-            .filter(|(_, retry)| retry.redriven.is_none());
-        needed.single.extend(from_log.map(|(offset, _)| *offset));
-        let again = state
-            .retry_queue
-            .iter()
-            .filter(|job| job.kind == JobKind::Event);
+        needed.single.extend(state.retries.in_log());
+        let due = state.retries.due.iter();
+        let again = due.filter(|job| job.kind == JobKind::Event);
         needed.single.extend(again.map(|job| job.offset));
     }
     needed

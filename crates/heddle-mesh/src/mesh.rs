@@ -179,10 +179,12 @@ impl Mesh {
         let (index, spec) = in_force.table.consumer(key)?;
         let consumer = in_force.consumers.get(index as usize)?;
         let state = consumer.lock();
-        let gone = state.held.clone().map(Held::Gone);
-        let unconsented = state.plan.unconsented().map(Held::Unconsented);
-        let starving = state.unreadable().or_else(|| state.dead_full.clone());
-        let starving = starving.or_else(|| state.backpressure_reason());
+        let gone = state.window.held.clone().map(Held::Gone);
+        let unconsented = state.routing.plan.unconsented().map(Held::Unconsented);
+        let starving = state
+            .unreadable()
+            .or_else(|| state.window.dead_full.clone());
+        let starving = starving.or_else(|| state.retries.backpressure.reason());
         let over_quota = state.over_quota();
         drop(state);
         let bad_replies = self.shared.dead.lock().has_replies(consumer.id);
@@ -320,7 +322,7 @@ fn schedule(shared: &Arc<Shared>) {
     for consumer in consumers {
         let retries: Vec<_> = {
             let state = consumer.lock();
-            let waits = state.retrying.iter();
+            let waits = state.retries.on_record.iter();
             waits
                 .map(|(offset, retry)| (*offset, retry.wait(now)))
                 .collect()

@@ -89,7 +89,7 @@ pub(crate) fn enforce(shared: &Arc<Shared>, usual: Quota) {
     let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
     for consumer in consumers {
         // Without a spec only its name's place is kept, and that for a day.
-        let Some(spec) = consumer.lock().spec.clone() else {
+        let Some(spec) = consumer.lock().routing.spec.clone() else {
             continue;
         };
         let quota = usual.with(&spec.settings);

@@ -136,33 +136,27 @@ pub(crate) fn consumer(
 ) -> Arc<Consumer> {
     let consumer = Consumer::new(id, Arc::from(position.key.as_str()));
     let mut state = consumer.lock();
-    state.revisions = position.revisions.iter().map(revision).collect();
-    state.unrouted = position.unrouted;
-    state.retrying.clone_from(&position.retrying);
+    state.routing.revisions = position.revisions.iter().map(revision).collect();
+    state.routing.unrouted = position.unrouted;
+    state.retries.on_record.clone_from(&position.retrying);
     state.tally = position.tally;
-    state.held.clone_from(&position.held);
-    state.counted_to = position.counted_to;
-    state.replay_from = position.unsure_from;
+    state.window.held.clone_from(&position.held);
+    state.cursor.counted_to = position.counted_to;
+    state.cursor.replay_from = position.unsure_from;
     let unread = position
         .tally
         .pending()
         .saturating_sub(position.retrying.len() as u64);
     // With nothing unread below `scanned` there is nothing to go back for, however old the floor is.
     if unread > 0 || position.counted_to.is_some() {
-        state.ended.clone_from(&position.ended);
-        state.reading = ReadMode::CatchUp {
-            next: position.floor.min(scanned),
-            asked: false,
-        };
+        state.cursor.ended.clone_from(&position.ended);
+        state.cursor.read_from(position.floor.min(scanned));
     }
     let took_part = position.unrouted.is_none() && !position.revisions.is_empty();
-    if took_part && scanned < end && state.counted_to.is_none() {
-        state.counted_to = Some(scanned);
-        if state.reading == ReadMode::Live {
-            state.reading = ReadMode::CatchUp {
-                next: scanned,
-                asked: false,
-            };
+    if took_part && scanned < end && state.cursor.counted_to.is_none() {
+        state.cursor.counted_to = Some(scanned);
+        if state.cursor.reading == ReadMode::Live {
+            state.cursor.read_from(scanned);
         }
     }
     drop(state);

@@ -26,6 +26,17 @@ pub(crate) enum JobKind {
 }
 
 impl Job {
+    /// Without its bytes, which are read when its turn comes.
+    pub(crate) fn new(kind: JobKind, offset: Offset, attempts: u32) -> Self {
+        Self {
+            offset,
+            attempts,
+            kind,
+            record: None,
+            lane_key: None,
+        }
+    }
+
     pub(crate) fn is_sink(&self) -> bool {
         matches!(self.kind, JobKind::Sink(_))
     }

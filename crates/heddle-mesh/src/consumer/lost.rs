@@ -49,15 +49,19 @@ impl State {
             if start >= end {
                 continue;
             }
-            let ended = self.ended.range(start..end);
-            let on_record = self.retrying.range(start..end).map(|(offset, _)| offset);
+            let ended = self.cursor.ended.range(start..end);
+            let on_record = self
+                .retries
+                .on_record
+                .range(start..end)
+                .map(|(offset, _)| offset);
             let mut known: Vec<Offset> = ended.chain(on_record).copied().collect();
             known.sort_unstable();
             for offset in known {
-                self.lost.push(start..offset);
+                self.cursor.lost.push(start..offset);
                 start = offset + 1;
             }
-            self.lost.push(start..end);
+            self.cursor.lost.push(start..end);
         }
     }
 }
@@ -65,7 +69,7 @@ impl State {
 impl Consumer {
     /// Everything was read: what is still owed is lost.
     pub(super) fn lay_lost_to_rest(self: &Arc<Self>, shared: &Shared, state: &mut State) {
-        let lost = std::mem::take(&mut state.lost);
+        let lost = std::mem::take(&mut state.cursor.lost);
         let candidates = lost.len();
         if candidates == 0 {
             return;

@@ -13,23 +13,18 @@ impl Consumer {
     /// From the scanner: an event of the consumer's own.
     pub(crate) fn offer(self: &Arc<Self>, shared: &Arc<Shared>, record: &Record) {
         let mut state = self.lock();
-        if state.counted_to.is_some() {
+        if state.cursor.counted_to.is_some() {
             // It reads and counts everything itself until it has caught up.
             return;
         }
         state.tally.matched += 1;
         self.mark_dirty(shared, &mut state);
-        match state.reading {
-            ReadMode::Live if state.waiting() < QUEUE_MAX => {
+        match state.cursor.reading {
+            ReadMode::Live if state.waiting.len() < QUEUE_MAX => {
                 state.enqueue(shared, record);
                 self.wake(shared, &mut state);
             }
-            ReadMode::Live => {
-                state.reading = ReadMode::CatchUp {
-                    next: record.offset,
-                    asked: false,
-                };
-            }
+            ReadMode::Live => state.cursor.read_from(record.offset),
             ReadMode::CatchUp { .. } => {}
         }
     }
@@ -37,46 +32,39 @@ impl Consumer {
     /// From the scanner, which alone moves `scanned`: records that the consumer asked for.
     pub(crate) fn refill(self: &Arc<Self>, shared: &Arc<Shared>, batch: &Batch, scanned: Offset) {
         let mut state = self.lock();
-        let ReadMode::CatchUp { next, .. } = state.reading else {
+        let Some(next) = state.cursor.unread_from() else {
             return;
         };
-        let counted = state.counted_to.unwrap_or(Offset::MAX);
+        let counted = state.cursor.counted_to.unwrap_or(Offset::MAX);
         let mut at = next;
         for record in batch.records.iter().filter(|record| record.offset >= next) {
-            if record.offset >= scanned || state.waiting() >= QUEUE_MAX {
+            if record.offset >= scanned || state.waiting.len() >= QUEUE_MAX {
                 break;
             }
             at = record.offset + 1;
-            if state.is_own(record) {
+            if state.routing.is_own(record) {
                 state.count(record.offset);
-                if !state.ended.remove(&record.offset)
-                    && !state.retrying.contains_key(&record.offset)
+                if !state.cursor.ended.remove(&record.offset)
+                    && !state.retries.contains(record.offset)
                     && !self.expires(shared, &mut state, record.offset)
                 {
                     state.enqueue(shared, record);
                 }
             }
         }
-        if state.waiting() < QUEUE_MAX {
+        if state.waiting.len() < QUEUE_MAX {
             at = at.max(batch.next.min(scanned));
         }
         let read = next..at.min(counted);
         state.read_past(&batch.damaged, &read);
         state.look_for_gaps(batch, read);
-        state.ended = state.ended.split_off(&at);
+        state.cursor.ended = state.cursor.ended.split_off(&at);
         if at >= scanned {
-            state.reading = ReadMode::Live;
-            state.counted_to = None;
+            state.cursor.caught_up();
             self.lay_lost_to_rest(shared, &mut state);
             self.reconcile(shared, &mut state, scanned);
         } else {
-            state.reading = ReadMode::CatchUp {
-                next: at,
-                asked: false,
-            };
-            if let Some(counted) = &mut state.counted_to {
-                *counted = (*counted).max(at);
-            }
+            state.cursor.read_to(at);
         }
         self.mark_dirty(shared, &mut state);
         self.wake(shared, &mut state);
@@ -85,10 +73,10 @@ impl Consumer {
 
     /// Asks for more to read when there is room.
     pub(crate) fn ask(self: &Arc<Self>, shared: &Shared, state: &mut State) {
-        if state.waiting() > REFILL_BELOW {
+        if state.waiting.len() > REFILL_BELOW {
             return;
         }
-        if let ReadMode::CatchUp { asked, .. } = &mut state.reading
+        if let ReadMode::CatchUp { asked, .. } = &mut state.cursor.reading
             && !std::mem::replace(asked, true)
         {
             shared.refills.ask(self.id);

@@ -28,7 +28,7 @@ impl State {
             next = next.max(range.end);
         }
         if next < read.end {
-            self.replay_from.get_or_insert(next);
+            self.cursor.replay_from.get_or_insert(next);
         }
     }
 }
@@ -36,7 +36,7 @@ impl State {
 impl Consumer {
     /// Every event that is left was met. What should have been met besides is lost; what was met besides was its own.
     pub(super) fn reconcile(&self, shared: &Shared, state: &mut State, scanned: Offset) {
-        let Some(from) = state.replay_from.take() else {
+        let Some(from) = state.cursor.replay_from.take() else {
             return;
         };
         let known = state.tally.ended() + state.at_hand();

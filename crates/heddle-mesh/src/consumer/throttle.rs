@@ -23,8 +23,11 @@ pub(super) enum Throttle {
 impl Consumer {
     /// Whether something may be sent now; if not, it will be looked into when it may.
     pub(super) fn passes_throttle(self: &Arc<Self>, shared: &Shared, state: &mut State) -> bool {
-        let come = std::mem::take(&mut state.throttle) == Throttle::Elapsed;
-        let (consent, rests_until) = (&state.plan.consent, state.breaker.rests_until());
+        let come = std::mem::take(&mut state.window.throttle) == Throttle::Elapsed;
+        let (consent, rests_until) = (
+            &state.routing.plan.consent,
+            state.window.breaker.rests_until(),
+        );
         if come || (consent.is_none() && rests_until.is_none()) {
             return true;
         }
@@ -34,7 +37,7 @@ impl Consumer {
             .map_or(now, |consent| consent.next_turn(now));
         let at = allowed.max(rests_until.unwrap_or(now));
         if at > now {
-            state.throttle = Throttle::Scheduled;
+            state.window.throttle = Throttle::Scheduled;
             self.schedule(shared, TimerTask::Throttle, at - now);
         }
         at <= now
@@ -42,8 +45,8 @@ impl Consumer {
 
     /// The time has come.
     pub(super) fn throttle_elapsed(self: &Arc<Self>, shared: &Arc<Shared>, state: &mut State) {
-        if state.throttle == Throttle::Scheduled {
-            state.throttle = Throttle::Elapsed;
+        if state.window.throttle == Throttle::Scheduled {
+            state.window.throttle = Throttle::Elapsed;
         }
         self.wake(shared, state);
     }
@@ -52,7 +55,7 @@ impl Consumer {
 impl State {
     /// More than one lane would only wait where there is one turn at a time.
     pub(super) fn lanes_throttled(&self) -> u32 {
-        let consent = self.plan.consent.as_ref();
+        let consent = self.routing.plan.consent.as_ref();
         if consent.is_some_and(|consent| consent.is_paced()) {
             1
         } else {

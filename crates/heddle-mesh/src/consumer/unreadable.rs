@@ -53,14 +53,14 @@ impl Consumer {
     /// An event was taken and could not be read.
     pub(crate) fn postpone(self: &Arc<Self>, shared: &Arc<Shared>, job: Job, why: &Unavailable) {
         let mut state = self.lock();
-        state.attempt_finished(&job);
+        state.window.finish(&job);
         self.notify_attempt_finished();
         let pause = self.read_failed(shared, &mut state, why);
         let what = match job.kind {
             JobKind::Sink(name) => TimerTask::Sink(name, job.attempts),
             JobKind::Event | JobKind::Redriven(_) => {
                 let offset = job.offset;
-                state.postponed.jobs.insert(offset, job);
+                state.waiting.unreadable.jobs.insert(offset, job);
                 TimerTask::Event(offset)
             }
         };
@@ -76,16 +76,16 @@ impl Consumer {
         why: &Unavailable,
     ) {
         let pause = self.read_failed(shared, state, why);
-        state.throttle = Throttle::Scheduled;
+        state.window.throttle = Throttle::Scheduled;
         self.schedule(shared, TimerTask::Throttle, pause);
     }
 
     fn read_failed(&self, shared: &Shared, state: &mut State, why: &Unavailable) -> Duration {
-        if state.postponed.why.is_none() {
+        if state.waiting.unreadable.why.is_none() {
             tracing::error!(consumer = %self.key, %why, "deliveries wait until their events can be read");
             shared.notify_changed();
         }
-        let postponed = &mut state.postponed;
+        let postponed = &mut state.waiting.unreadable;
         postponed.why = Some(why.to_string());
         postponed.failures = postponed.failures.saturating_add(1);
         postponed.pause(shared)
@@ -95,25 +95,25 @@ impl Consumer {
 impl State {
     /// The time of a postponed event has come. Gives whether it was one.
     pub(super) fn resume(&mut self, offset: Offset) -> bool {
-        let job = self.postponed.jobs.remove(&offset);
+        let job = self.waiting.unreadable.jobs.remove(&offset);
         job.map(|job| self.return_job(job)).is_some()
     }
 
     /// An event was found: the log answers.
     pub(crate) fn read_succeeded(&mut self, shared: &Shared) {
-        if self.postponed.why.is_none() {
+        if self.waiting.unreadable.why.is_none() {
             return;
         }
-        self.postponed.failures = 0;
-        if self.postponed.jobs.is_empty() {
-            self.postponed.why = None;
+        self.waiting.unreadable.failures = 0;
+        if self.waiting.unreadable.jobs.is_empty() {
+            self.waiting.unreadable.why = None;
             shared.notify_changed();
         }
     }
 
     /// Why events wait that could be sent, if they cannot be read.
     pub(crate) fn unreadable(&self) -> Option<String> {
-        let why = self.postponed.why.as_ref()?;
+        let why = self.waiting.unreadable.why.as_ref()?;
         Some(format!(
             "{why}; it is tried until it can be, at the cost of no attempt"
         ))

@@ -99,6 +99,18 @@ pub struct Retry {
 }
 
 impl Retry {
+    /// On its way again, as if never tried.
+    #[must_use]
+    pub fn untried(at: Timestamp, redriven: Option<u64>) -> Self {
+        Self {
+            attempts: 0,
+            excused: 0,
+            tried_at: at,
+            next_at: at,
+            redriven,
+        }
+    }
+
     /// How long to wait yet. Never longer than what was asked for, because the clock may have been set back since.
     #[must_use]
     pub fn wait(&self, now: Timestamp) -> Duration {
@@ -373,14 +385,8 @@ impl Positions {
             self.strays += 1;
         }
         position.ended.remove(&offset);
-        let retry = Retry {
-            attempts: 0,
-            excused: 0,
-            tried_at: at,
-            next_at: at,
-            // A dead letter that was lost goes on its way from the log.
-            redriven: known.then_some(name),
-        };
+        // A dead letter that was lost goes on its way from the log.
+        let retry = Retry::untried(at, known.then_some(name));
         position.retrying.insert(offset, retry);
     }
 

@@ -162,7 +162,7 @@ impl Mesh {
         let tally = state.tally;
         let oldest = oldest(&state, scanned);
         let unread = unread(&state, scanned, depth);
-        let pending = match (state.reading, &unread) {
+        let pending = match (state.cursor.reading, &unread) {
             (ReadMode::CatchUp { .. }, None) => tally.pending(),
             _ => state.at_hand(),
         };
@@ -175,14 +175,14 @@ impl Mesh {
             removed: tally.removed,
             lost: tally.lost,
             pending,
-            in_flight: state.in_flight.len() as u64,
-            retrying: state.retrying.len() as u64,
+            in_flight: state.window.in_flight() as u64,
+            retrying: state.retries.on_record.len() as u64,
             dead_letters: 0,
             dead_replies: 0,
             oldest_pending_at: None,
             held: held(&state).or_else(|| self.forgets()),
-            schedule: state.plan.policy.in_words(),
-            destination: state.plan.destination.clone(),
+            schedule: state.routing.plan.policy.in_words(),
+            destination: state.routing.plan.destination.clone(),
             kept_bytes: match pending.max(tally.pending()) {
                 0 => 0,
                 _ => kept_bytes(segments, state.oldest(scanned)),
@@ -238,22 +238,21 @@ impl Mesh {
 
 /// What has to be counted in the log, if it is to be and can be.
 fn unread(state: &State, scanned: Offset, depth: Depth) -> Option<Unread> {
-    let ReadMode::CatchUp { next, .. } = state.reading else {
-        return None;
-    };
+    let next = state.cursor.unread_from()?;
     let counts = match depth {
         Depth::Tallied => false,
         Depth::Counted => scanned.saturating_sub(next) <= COUNTED_MAX,
         Depth::Verified => true,
     };
-    (counts && state.counted_to.is_none()).then(|| Unread {
+    (counts && state.cursor.counted_to.is_none()).then(|| Unread {
         from: next,
         scanned,
-        revisions: state.revisions.clone(),
+        revisions: state.routing.revisions.clone(),
         known: state
+            .cursor
             .ended
             .iter()
-            .chain(state.retrying.keys())
+            .chain(state.retries.on_record.keys())
             .copied()
             .collect(),
     })
@@ -275,6 +274,6 @@ fn kept_bytes(segments: &[SegmentInfo], from: Offset) -> u64 {
 /// The oldest event that is not done.
 fn oldest(state: &State, scanned: Offset) -> Option<Offset> {
     let floor = Some(state.floor(scanned)).filter(|floor| *floor < scanned);
-    let retrying = state.retrying.keys().next().copied();
+    let retrying = state.retries.on_record.keys().next().copied();
     [floor, retrying].into_iter().flatten().min()
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::Error;
 use super::look_back::{LOOK_BYTES_MAX, Look};
 use super::losses::Asked;
-use crate::consumer::{Consumer, ReadMode, Revision, State};
+use crate::consumer::{Consumer, Revision, State};
 use crate::envelope::{self, Envelope};
 use crate::event::{Event, key_of};
 use crate::journal::record::ConsumerId;
@@ -105,7 +105,7 @@ impl Mesh {
         let mut filtered = 0;
         for consumer in consumers {
             let state = consumer.lock();
-            let Some(revision) = state.revision_at(record.offset) else {
+            let Some(revision) = state.routing.revision_at(record.offset) else {
                 continue;
             };
             let Some((_, via)) = revision
@@ -383,7 +383,7 @@ fn attempt(attempted: &Attempted, error: Option<String>) -> Attempt {
 
 /// Where an event is that has not ended: under way, waiting for its turn, or held back.
 fn whereabouts(verdict: &mut ConsumerTrace, state: &State, offset: Offset) {
-    if state.in_flight.contains_key(&(offset, false)) {
+    if state.window.contains(offset) {
         verdict.state = EventState::Delivering;
         verdict.reason = "an attempt is under way".to_owned();
         return;
@@ -394,7 +394,7 @@ fn whereabouts(verdict: &mut ConsumerTrace, state: &State, offset: Offset) {
         verdict.reason = reason;
         return;
     }
-    if let Some(retry) = state.retrying.get(&offset)
+    if let Some(retry) = state.retries.on_record.get(&offset)
         && verdict.state == EventState::Retrying
     {
         // Waiting for room is no attempt: it moves the time without a line.
@@ -403,8 +403,7 @@ fn whereabouts(verdict: &mut ConsumerTrace, state: &State, offset: Offset) {
     }
     verdict.state = EventState::Pending;
     if verdict.reason.is_empty() {
-        let behind = matches!(state.reading, ReadMode::CatchUp { next, .. } if next <= offset);
-        verdict.reason = if behind {
+        verdict.reason = if state.cursor.is_unread(offset) {
             "waiting in the log: the subscriber is slower than its events".to_owned()
         } else {
             "waiting for its turn".to_owned()
@@ -414,7 +413,7 @@ fn whereabouts(verdict: &mut ConsumerTrace, state: &State, offset: Offset) {
 
 /// Why a consumer sends nothing at the moment.
 pub(super) fn held(state: &State) -> Option<String> {
-    let Some(spec) = &state.spec else {
+    let Some(spec) = &state.routing.spec else {
         return Some(
             "it was deleted; its backlog is kept for a new one of the same name".to_owned(),
         );
@@ -422,15 +421,15 @@ pub(super) fn held(state: &State) -> Option<String> {
     if spec.settings.paused {
         return Some("it is paused".to_owned());
     }
-    if let Some(reason) = state.held.as_ref().or(state.dead_full.as_ref()) {
+    let window = &state.window;
+    if let Some(reason) = window.held.as_ref().or(window.dead_full.as_ref()) {
         return Some(reason.clone());
     }
-    match &state.plan.target {
+    let plan = &state.routing.plan;
+    match &plan.target {
         Target::None => Some("it has no subscriber".to_owned()),
         Target::Unresolved(reason) => Some(reason.clone()),
-        Target::Url(_) | Target::Entry(_) => {
-            state.plan.unconsented().or_else(|| state.unreadable())
-        }
+        Target::Url(_) | Target::Entry(_) => plan.unconsented().or_else(|| state.unreadable()),
     }
 }
 

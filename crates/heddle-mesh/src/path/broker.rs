@@ -18,7 +18,6 @@ use std::time::Duration;
 use futures::future::{BoxFuture, OptionFuture};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::consumer::ReadMode;
 use crate::envelope;
 use crate::journal::record::ConsumerId;
 use crate::log::{Batch, Offset, Unavailable};
@@ -184,7 +183,7 @@ impl Scanner {
         let Some(consumer) = consumer else {
             return true;
         };
-        let ReadMode::CatchUp { next, .. } = consumer.lock().reading else {
+        let Some(next) = consumer.lock().cursor.unread_from() else {
             return true;
         };
         let scanned = self.shared.scanned();

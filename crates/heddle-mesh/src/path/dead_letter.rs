@@ -12,7 +12,7 @@ use std::sync::Arc;
 use heddle_api::ledger::DeadLetterSelection;
 
 use crate::consumer::{Consumer, Job, JobKind, State, note};
-use crate::journal::positions::{DeadLetterEntry, Retry, Sink, short};
+use crate::journal::positions::{DeadLetterEntry, Sink, short};
 use crate::journal::record::ConsumerId;
 use crate::journal::{self, Attempted, Dead, DeadReply, JournalRecord};
 use crate::log::{Lookup, Offset, Unavailable};
@@ -231,18 +231,13 @@ pub(crate) fn keep(shared: &Shared, state: &mut State, dead: Dead) {
         letters.rest(dead.clone());
         letters.full(dead.attempted.consumer)
     };
-    if full.is_some() && state.dead_full.is_none() {
+    if full.is_some() && state.window.dead_full.is_none() {
         shared.notify_changed();
     }
-    state.dead_full = full;
+    state.window.dead_full = full;
     if dead.sink {
-        state.retry_queue.push_back(Job {
-            offset: dead.attempted.offset,
-            attempts: 0,
-            kind: JobKind::Sink(dead.name),
-            record: None,
-            lane_key: None,
-        });
+        let job = Job::new(JobKind::Sink(dead.name), dead.attempted.offset, 0);
+        state.retries.due.push_back(job);
     }
     note(shared, state, JournalRecord::Dead(Box::new(dead)));
 }
@@ -313,8 +308,8 @@ pub(crate) fn look_for_room(shared: &Arc<Shared>) {
     for consumer in consumers {
         let mut state = consumer.lock();
         let full = shared.dead.lock().full(consumer.id);
-        let goes_on = state.dead_full.is_some() && full.is_none();
-        state.dead_full = full;
+        let goes_on = state.window.dead_full.is_some() && full.is_none();
+        state.window.dead_full = full;
         if goes_on {
             consumer.wake(shared, &mut state);
             consumer.ask(shared, &mut state);
@@ -372,7 +367,7 @@ fn redrive(
             .get(name)
             .filter(|rest| rest.reply.is_none())
             .map(|rest| rest.offset);
-        if again.is_none_or(|offset| state.retrying.contains_key(&offset)) {
+        if again.is_none_or(|offset| state.retries.contains(offset)) {
             return false;
         }
         match letters.leave(name) {
@@ -382,21 +377,7 @@ fn redrive(
     };
     let at = shared.clock.now();
     state.tally.dead -= 1;
-    let retry = Retry {
-        attempts: 0,
-        excused: 0,
-        tried_at: at,
-        next_at: at,
-        redriven: Some(name),
-    };
-    state.retrying.insert(offset, retry);
-    state.retry_queue.push_back(Job {
-        offset,
-        attempts: 0,
-        kind: JobKind::Redriven(name),
-        record: None,
-        lane_key: None,
-    });
+    state.retries.redrive(offset, name, at);
     let line = JournalRecord::Redriven {
         consumer: consumer.id,
         offset,
@@ -458,10 +439,8 @@ pub(crate) fn redrive_one_of(
         let mut own = letters
             .resting()
             .filter(|(_, rest)| rest.consumer == consumer.id && rest.reply.is_none());
-        own.find(|(_, rest)| {
-            rest.redrives < redrives_max && !state.retrying.contains_key(&rest.offset)
-        })
-        .map(|(name, _)| name)
+        own.find(|(_, rest)| rest.redrives < redrives_max && !state.retries.contains(rest.offset))
+            .map(|(name, _)| name)
     };
     if let Some(name) = found {
         redrive(shared, consumer, state, name, "auto-redrive");

@@ -135,13 +135,7 @@ impl Positions {
         if let Some((name, at)) = found {
             position.tally.dead = position.tally.dead.saturating_sub(1);
             position.ended.remove(&offset);
-            let retry = Retry {
-                attempts: 0,
-                excused: 0,
-                tried_at: at,
-                next_at: at,
-                redriven: Some(name),
-            };
+            let retry = Retry::untried(at, Some(name));
             position.retrying.insert(offset, retry);
         }
     }

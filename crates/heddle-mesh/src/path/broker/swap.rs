@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{READ_AGAIN, Scanner};
-use crate::consumer::{Consumer, ReadMode, Revision, State, note};
+use crate::consumer::{Consumer, Revision, State, note};
 use crate::journal::{JournalRecord, Routed};
 use crate::log::{Offset, Unavailable};
 use crate::path::delivery::plan::DeliveryPlan;
@@ -115,7 +115,7 @@ impl Scanner {
         let now = self.shared.clock.now();
         let kept = jiff::SignedDuration::try_from(PLACE_KEPT).unwrap_or(jiff::SignedDuration::MAX);
         let old = |state: &mut State| {
-            let Some((_, since)) = &mut state.unrouted else {
+            let Some((_, since)) = &mut state.routing.unrouted else {
                 return false;
             };
             // A clock that was set back makes nobody wait longer than from now on.
@@ -133,7 +133,7 @@ impl Scanner {
         for consumer in all {
             let mut state = consumer.lock();
             // Whatever is under way ends first.
-            if !old(&mut state) || !state.in_flight.is_empty() {
+            if !old(&mut state) || state.window.in_flight() > 0 {
                 continue;
             }
             forget(&self.shared, &consumer, &mut state, now);
@@ -149,7 +149,7 @@ fn update(
     at: Offset,
 ) -> Result<(), Unavailable> {
     let mut state = consumer.lock();
-    let newest = state.revisions.last();
+    let newest = state.routing.revisions.last();
     let same = newest.is_some_and(|revision| {
         revision.fingerprint == spec.fingerprint && revision.until.is_none()
     });
@@ -160,7 +160,7 @@ fn update(
     } else {
         Some(begin(shared, &state, spec, at)?)
     };
-    if edited && state.held.take().is_some() {
+    if edited && state.window.held.take().is_some() {
         let line = JournalRecord::Held {
             consumer: consumer.id,
             reason: "".into(),
@@ -170,7 +170,7 @@ fn update(
     if let Some(from) = from {
         revise(shared, consumer, &mut state, spec, from, at);
     } else {
-        let revision = state.revisions.last_mut();
+        let revision = state.routing.revisions.last_mut();
         if let Some(revision) = revision.filter(|_| edited) {
             revision.uid.clone_from(&spec.uid);
             revision.generation = spec.generation;
@@ -179,11 +179,11 @@ fn update(
             note(shared, &state, routed(consumer, spec, from, from));
         }
     }
-    state.unrouted = None;
+    state.routing.unrouted = None;
     state.forget_limit();
-    state.plan = Arc::new(DeliveryPlan::new(spec, shared));
-    state.spec = Some(Arc::clone(spec));
-    if state.plan.ordered {
+    state.routing.plan = Arc::new(DeliveryPlan::new(spec, shared));
+    state.routing.spec = Some(Arc::clone(spec));
+    if state.routing.plan.ordered {
         state.hold_keys_on_record(shared);
     } else {
         state.let_go_of_keys();
@@ -199,11 +199,11 @@ fn begin(
     spec: &routes::ConsumerSpec,
     at: Offset,
 ) -> Result<Offset, Unavailable> {
-    if let Some((left, _)) = state.unrouted {
+    if let Some((left, _)) = state.routing.unrouted {
         // It was deleted and is back: it goes on where it left, so that re-creating is not a gap.
         return Ok(left);
     }
-    if !state.revisions.is_empty() {
+    if !state.routing.revisions.is_empty() {
         return Ok(at);
     }
     let first = shared.log.bounds().start;
@@ -229,11 +229,14 @@ fn revise(
     from: Offset,
     at: Offset,
 ) {
-    state.revisions.retain(|revision| revision.from < from);
-    if let Some(last) = state.revisions.last_mut() {
+    state
+        .routing
+        .revisions
+        .retain(|revision| revision.from < from);
+    if let Some(last) = state.routing.revisions.last_mut() {
         last.until = last.until.filter(|until| *until < from);
     }
-    state.revisions.push(Revision {
+    state.routing.revisions.push(Revision {
         from,
         until: None,
         uid: spec.uid.clone(),
@@ -245,12 +248,7 @@ fn revise(
     prune(state, at);
     if from < at {
         // What lies between was matched by nobody: it reads and counts that itself.
-        let next = match state.reading {
-            ReadMode::Live => from,
-            ReadMode::CatchUp { next, .. } => next.min(from),
-        };
-        state.reading = ReadMode::CatchUp { next, asked: false };
-        state.counted_to = Some(state.counted_to.map_or(from, |counted| counted.min(from)));
+        state.cursor.go_back_to(from);
     }
     note(shared, state, routed(consumer, spec, from, at));
 }
@@ -284,25 +282,26 @@ fn feeds(spec: &routes::ConsumerSpec) -> Vec<(String, Vec<String>)> {
 /// Forgets revisions that decide about nothing that is unfinished, beyond a bound.
 fn prune(state: &mut State, at: Offset) {
     let floor = state.floor(at);
-    while state.revisions.len() > REVISIONS_MAX
+    while state.routing.revisions.len() > REVISIONS_MAX
         && state
+            .routing
             .revisions
             .get(1)
             .is_some_and(|second| second.from <= floor)
     {
-        state.revisions.remove(0);
+        state.routing.revisions.remove(0);
     }
 }
 
 fn unroute(shared: &Shared, consumer: &Arc<Consumer>, at: Offset, when: Timestamp) {
     let mut state = consumer.lock();
-    state.spec = None;
-    state.plan = Arc::new(DeliveryPlan::nowhere());
-    if state.unrouted.is_some() || state.revisions.is_empty() {
+    state.routing.spec = None;
+    state.routing.plan = Arc::new(DeliveryPlan::nowhere());
+    if state.routing.unrouted.is_some() || state.routing.revisions.is_empty() {
         return;
     }
-    state.unrouted = Some((at, when));
-    if let Some(revision) = state.revisions.last_mut() {
+    state.routing.unrouted = Some((at, when));
+    if let Some(revision) = state.routing.revisions.last_mut() {
         revision.until = Some(at);
     }
     let line = JournalRecord::Unrouted {

@@ -346,7 +346,7 @@ fn tell(shared: &Arc<Shared>, consent: &Arc<Consent>) {
     let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
     for consumer in consumers {
         let mut state = consumer.lock();
-        let needs = state.plan.consent.as_ref();
+        let needs = state.routing.plan.consent.as_ref();
         if needs.is_some_and(|needed| Arc::ptr_eq(needed, consent)) {
             consumer.wake(shared, &mut state);
         }

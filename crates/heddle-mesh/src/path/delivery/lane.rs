@@ -413,7 +413,12 @@ impl Attempt<'_> {
         let to_log = matches!(self.plan.reply, Target::Entry(_)) && !self.job.is_sink();
         if !to_log
             || self.job.attempts == 0
-            || !self.consumer.lock().is_backpressured(self.job.offset)
+            || !self
+                .consumer
+                .lock()
+                .retries
+                .backpressure
+                .contains(self.job.offset)
         {
             return None;
         }

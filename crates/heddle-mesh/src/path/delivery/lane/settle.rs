@@ -28,16 +28,16 @@ pub(super) fn settle(
 ) {
     let mut state = consumer.lock();
     let offset = tried.job.offset;
-    state.attempt_finished(&tried.job);
+    state.window.finish(&tried.job);
     consumer.notify_attempt_finished();
     state.read_succeeded(shared);
     if !matches!(done, AttemptResult::Backpressured { .. }) {
         consumer.mark_dirty(shared, &mut state);
-        state.end_backpressure(shared, offset);
+        state.retries.backpressure.end(shared, offset);
     }
     match done {
         AttemptResult::Delivered { status, bad_reply } => {
-            state.breaker.succeeded();
+            state.window.breaker.succeeded();
             state.tally.delivered += 1;
             end(shared, &mut state, &tried.job);
             state.answers.count(tried.entry(), status);
@@ -74,7 +74,7 @@ pub(super) fn settle(
         AttemptResult::Gone => {
             let reason =
                 "the subscriber answered 410: it wants no more events; edit the trigger to go on";
-            state.held = Some(reason.to_owned());
+            state.window.held = Some(reason.to_owned());
             let line = JournalRecord::Held {
                 consumer: consumer.id,
                 reason: reason.into(),
@@ -100,14 +100,18 @@ pub(super) fn settle(
             answer,
         } => {
             if again {
-                state.breaker.failed(shared.clock.monotonic());
+                state.window.breaker.failed(shared.clock.monotonic());
             } else {
                 // It did its part, be it to say no.
-                state.breaker.succeeded();
+                state.window.breaker.succeeded();
             }
             let attempted = tried.attempted(consumer, status);
             state.answers.count(tried.entry(), status);
-            let excused = state.retrying.get(&offset).map_or(0, |retry| retry.excused);
+            let excused = state
+                .retries
+                .on_record
+                .get(&offset)
+                .map_or(0, |retry| retry.excused);
             let failures = attempted.number.saturating_sub(excused);
             let pause = pause(shared, plan, failures, again, retry_after);
             if let Some(pause) = pause {
@@ -119,7 +123,7 @@ pub(super) fn settle(
                     next_at,
                     redriven: tried.job.redriven(),
                 };
-                state.retrying.insert(offset, retry);
+                state.retries.on_record.insert(offset, retry);
                 let line = JournalRecord::Failed {
                     attempted,
                     error: error.into(),
@@ -155,14 +159,14 @@ fn wait_for_room(
     called: bool,
 ) {
     let offset = tried.job.offset;
-    let waits = state.begin_backpressure(shared, offset, why);
+    let waits = state.retries.backpressure.begin(shared, offset, why);
     let pause = if called {
         plan.policy.pause_without_end(waits, &shared.chance)
     } else {
         room_pause(shared, waits)
     };
     let next_at = later(tried.at, pause);
-    let before = state.retrying.get(&offset).copied();
+    let before = state.retries.on_record.get(&offset).copied();
     let retry = match before.filter(|_| !called && waits > 1) {
         Some(before) => Retry {
             tried_at: tried.at,
@@ -189,7 +193,7 @@ fn wait_for_room(
             }
         }
     };
-    state.retrying.insert(offset, retry);
+    state.retries.on_record.insert(offset, retry);
     consumer.schedule(shared, TimerTask::Event(offset), pause);
 }
 
@@ -203,8 +207,8 @@ fn room_pause(shared: &Shared, waits: u32) -> Duration {
 
 /// The event is no longer the consumer's to deliver.
 fn end(shared: &Shared, state: &mut State, job: &Job) {
-    state.retrying.remove(&job.offset);
-    state.pass_over(job.offset);
+    state.retries.on_record.remove(&job.offset);
+    state.cursor.pass_over(job.offset);
     state.release_key(job);
     if let JobKind::Redriven(name) = job.kind {
         shared.dead.lock().forget(name);
@@ -255,7 +259,7 @@ pub(super) fn settle_sink(
     done: AttemptResult,
 ) {
     let mut state = consumer.lock();
-    state.attempt_finished(&tried.job);
+    state.window.finish(&tried.job);
     state.read_succeeded(shared);
     let (status, error) = match done {
         AttemptResult::Delivered { status, .. } => (status, String::new()),

@@ -50,7 +50,7 @@ impl Consumer {
         }
         state.take_out(shared, |offset| beyond.contains(&offset));
         for offset in &beyond {
-            state.pass_over(*offset);
+            state.cursor.pass_over(*offset);
             self.expire(shared, &mut state, *offset);
         }
         self.go_on_without(shared, &mut state, beyond.len() as u64);
@@ -100,13 +100,12 @@ impl State {
 
     /// Every event of the log below `cut` that waits, in memory or on record. An attempt under way is not among them.
     fn waiting_below(&self, cut: Offset) -> BTreeSet<Offset> {
-        let in_memory = self.not_on_record().map(|job| job.offset);
-        let on_record = self.retrying.range(..cut).filter(|(offset, retry)| {
-            retry.redriven.is_none() && !self.in_flight.contains_key(&(**offset, false))
-        });
+        let in_memory = self.waiting.untried().map(|job| job.offset);
+        let on_record = self.retries.in_log();
+        let on_record = on_record.take_while(|offset| *offset < cut);
         in_memory
             .filter(|offset| *offset < cut)
-            .chain(on_record.map(|(offset, _)| *offset))
+            .chain(on_record.filter(|offset| !self.window.contains(*offset)))
             .collect()
     }
 }

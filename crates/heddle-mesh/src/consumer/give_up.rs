@@ -13,7 +13,7 @@ use heddle_api::dataplane::Fate;
 use jiff::Timestamp;
 use tokio::sync::futures::Notified;
 
-use super::{Consumer, Job, JobKind, ReadMode, Revision, State, note};
+use super::{Consumer, Job, Revision, State, note};
 use crate::draining::Ending;
 use crate::envelope;
 use crate::journal::{Attempted, Dead, JournalRecord};
@@ -86,9 +86,9 @@ impl Consumer {
     /// the consumer has left are dead letters on their way again.
     pub(crate) fn backlog(&self, way: Way<'_>, scanned: Offset) -> Option<Range<Offset>> {
         let state = self.lock();
-        let open = state.revisions.iter().filter(|one| way.is_in(one));
+        let open = state.routing.revisions.iter().filter(|one| way.is_in(one));
         let upto = open
-            .map(|one| one.until_of(&state.revisions).unwrap_or(scanned))
+            .map(|one| one.until_of(&state.routing.revisions).unwrap_or(scanned))
             .max()?;
         let from = state.oldest(scanned);
         let upto = upto.min(scanned);
@@ -120,7 +120,11 @@ impl Consumer {
         from: Offset,
     ) -> Result<Found, Moved> {
         let mut state = self.lock();
-        if state.counted_to.is_some_and(|counted| counted < from) {
+        if state
+            .cursor
+            .counted_to
+            .is_some_and(|counted| counted < from)
+        {
             return Err(Moved);
         }
         let waiting = state.waiting_offsets();
@@ -128,13 +132,13 @@ impl Consumer {
         let mut doomed = BTreeMap::new();
         for record in records {
             // Nothing ends before it was counted, and counting leaves nothing out.
-            if state.is_uncounted(record.offset) && state.is_own(record) {
+            if state.cursor.is_uncounted(record.offset) && state.routing.is_own(record) {
                 state.count(record.offset);
             }
             match state.whereabouts(way, record, &waiting) {
                 Some(Whereabouts::Flying) => flying += 1,
                 Some(Whereabouts::Waiting) => {
-                    let retry = state.retrying.get(&record.offset);
+                    let retry = state.retries.on_record.get(&record.offset);
                     let one = Doomed {
                         offset: record.offset,
                         attempts: retry.map_or(0, |retry| retry.attempts),
@@ -159,11 +163,10 @@ impl Consumer {
     ) -> Result<Vec<(u64, Arc<Dead>)>, Unavailable> {
         let names: Vec<u64> = {
             let state = self.lock();
-            if !state.revisions.iter().any(|one| way.is_in(one)) {
+            if !state.routing.revisions.iter().any(|one| way.is_in(one)) {
                 return Ok(Vec::new());
             }
-            let redriven = state.retrying.values();
-            redriven.filter_map(|retry| retry.redriven).collect()
+            state.retries.redriven().collect()
         };
         let mut redriven = Vec::new();
         // Their bytes are in the journal: read without the lock.
@@ -187,13 +190,13 @@ impl Consumer {
         let mut doomed = BTreeMap::new();
         for (name, dead) in redriven {
             let offset = dead.attempted.offset;
-            let Some(retry) = state.retrying.get(&offset) else {
+            let Some(retry) = state.retries.on_record.get(&offset) else {
                 continue;
             };
             if retry.redriven != Some(name) {
                 continue;
             }
-            if state.in_flight.contains_key(&(offset, false)) {
+            if state.window.contains(offset) {
                 flying += 1;
                 continue;
             }
@@ -222,7 +225,7 @@ impl Consumer {
         }
         let count = doomed.len() as u64;
         for one in doomed.into_values() {
-            state.pass_over(one.offset);
+            state.cursor.pass_over(one.offset);
             self.end(shared, state, ending, one);
         }
         self.go_on_without(shared, state, count);
@@ -236,7 +239,7 @@ impl Consumer {
         state: &mut State,
         count: u64,
     ) {
-        if count > 0 && state.plan.ordered {
+        if count > 0 && state.routing.plan.ordered {
             // If they cannot be read, whoever asks for work tries again.
             state.work_out_keys(shared).ok();
         }
@@ -270,7 +273,7 @@ impl Consumer {
                     accepted_at: one.accepted_at,
                     reason: ending.why.to_owned(),
                     answer: Vec::new(),
-                    sink: state.plan.has_sink(),
+                    sink: state.routing.plan.has_sink(),
                     given_up: true,
                     record: one.payload,
                     reply: None,
@@ -293,7 +296,7 @@ impl Consumer {
 
 impl State {
     fn waiting_offsets(&self) -> HashSet<Offset> {
-        self.not_on_record().map(|job| job.offset).collect()
+        self.waiting.untried().map(|job| job.offset).collect()
     }
 
     /// Where an event of that way is, if it is the consumer's own and has not ended. Dead letters on their way again are
@@ -306,51 +309,39 @@ impl State {
     ) -> Option<Whereabouts> {
         let offset = record.offset;
         // Of an event at hand the revision may be forgotten; then it is one of those that the others are like.
-        let decided = self.revision_at(offset);
+        let decided = self.routing.revision_at(offset);
         if decided.is_some_and(|revision| !way.is_in(revision)) || !way.began(&record.payload) {
             return None;
         }
-        let retry = self.retrying.get(&offset);
+        let retry = self.retries.on_record.get(&offset);
         if retry.is_some_and(|retry| retry.redriven.is_some()) {
             return None;
         }
-        if self.in_flight.contains_key(&(offset, false)) {
+        if self.window.contains(offset) {
             return Some(Whereabouts::Flying);
         }
-        let unread = matches!(self.reading, ReadMode::CatchUp { next, .. } if next <= offset)
-            && !self.ended.contains(&offset);
+        let unread = self.cursor.is_unread(offset) && !self.cursor.ended.contains(&offset);
         let unfinished =
-            retry.is_some() || waiting.contains(&offset) || (unread && self.is_own(record));
+            retry.is_some() || waiting.contains(&offset) || (unread && self.routing.is_own(record));
         unfinished.then_some(Whereabouts::Waiting)
-    }
-
-    /// Whether the consumer still has to count an event, if it is its own.
-    fn is_uncounted(&self, offset: Offset) -> bool {
-        self.counted_to.is_some_and(|counted| counted <= offset)
     }
 
     /// Takes events out of all that waits, wherever they do.
     pub(super) fn take_out(&mut self, shared: &Shared, goes: impl Fn(Offset) -> bool) {
         let stays = |job: &Job| {
             // What waits for the external sink has ended already.
-            let stays = !goes(job.offset) || matches!(job.kind, JobKind::Sink(_));
+            let stays = !goes(job.offset) || job.is_sink();
             if let Some(record) = job.record.as_ref().filter(|_| !stays) {
                 shared.give_back(record.payload.len());
             }
             stays
         };
-        self.postponed.retain(stays);
-        self.queue.retain(stays);
-        self.retry_queue.retain(stays);
-        for queue in self.blocked.values_mut() {
-            queue.retain(stays);
-        }
-        self.blocked.retain(|_, queue| !queue.is_empty());
-        self.blocked_count = self.blocked.values().map(|queue| queue.len()).sum();
-        let going = self.retrying.extract_if(.., |offset, _| goes(*offset));
-        let going: Vec<Offset> = going.map(|(offset, _)| offset).collect();
-        for offset in going {
-            self.end_backpressure(shared, offset);
+        self.waiting.retain(stays);
+        self.retries.due.retain(stays);
+        let retries = &mut self.retries;
+        let going = retries.on_record.extract_if(.., |offset, _| goes(*offset));
+        for (offset, _) in going {
+            retries.backpressure.end(shared, offset);
         }
     }
 }

@@ -1,11 +1,26 @@
-//! Which events are a consumer's own: the revision that was in force when an event came decides, for ever.
+//! What a consumer is: its spec and plan of delivery while it is routed, and which events are its own. About an event the
+//! revision decides that was in force when it came, for ever.
 
 use std::sync::Arc;
 
-use super::State;
+use jiff::Timestamp;
+
 use crate::envelope;
 use crate::log::{Offset, Record};
+use crate::path::delivery::plan::DeliveryPlan;
 use crate::path::trigger::Predicate;
+use crate::routes;
+
+#[derive(Debug)]
+pub(crate) struct Routing {
+    /// What it is now; `None` while only its name's place is kept.
+    pub(crate) spec: Option<Arc<routes::ConsumerSpec>>,
+    pub(crate) plan: Arc<DeliveryPlan>,
+    /// In order of their offsets.
+    pub(crate) revisions: Vec<Revision>,
+    /// Since when it takes no part.
+    pub(crate) unrouted: Option<(Offset, Timestamp)>,
+}
 
 /// Which events are the consumer's own, from an offset on.
 #[derive(Clone, Debug)]
@@ -19,7 +34,25 @@ pub(crate) struct Revision {
     pub(crate) predicate: Arc<Predicate>,
 }
 
-impl State {
+impl Default for Routing {
+    fn default() -> Self {
+        Self {
+            spec: None,
+            plan: Arc::new(DeliveryPlan::nowhere()),
+            revisions: Vec::new(),
+            unrouted: None,
+        }
+    }
+}
+
+impl Routing {
+    /// Whether it has somewhere to send to, and is not kept from it.
+    pub(super) fn may_send(&self) -> bool {
+        self.spec.as_ref().is_some_and(|spec| !spec.settings.paused)
+            && self.plan.has_target()
+            && self.plan.has_consent()
+    }
+
     /// Whether the event is the consumer's own, by the revision that decides about it.
     pub(crate) fn is_own(&self, record: &Record) -> bool {
         is_own(&self.revisions, record)
