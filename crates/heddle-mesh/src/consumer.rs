@@ -1,24 +1,28 @@
-//! One consumer at work: its queue, what is in flight, what is retried, its window and its cursor.
+//! One consumer at work: what waits, what is in flight, what is retried, its window and its cursor.
 //!
 //! ```text
-//!   scanner ──offer──> queue ──take──> in flight ──settle──> delivered
-//!   log ─────refill──>   │               ^   │
-//!                        │       retry_queue  └──> retrying ──(timer)──> retry_queue
-//!                   too long: catch-up        └──> dead letter
+//!   scanner ──offer──> waiting ──take──> in flight ──settle──> delivered
+//!   log ─────refill──>    │       ^          │
+//!                         │      due         ├──> on record ──(timer)──> due
+//!                    full: catch-up          └──> dead letter
 //! ```
-//! Invariant: an event of the consumer's own is in exactly one of queue, blocked, in flight, retrying, or not yet read.
-//! A consumer that had no work for a while has no task and next to no memory. How an attempt is made is left to
-//! [`crate::path::delivery::lane`].
+//! The parts of its [`State`] are a file each: what it is (`routing`), how far it has read (`cursor`), what waits for a first
+//! attempt (`waiting`) and in which order (`keys`), what is tried again (`retries`), what may be under way (`window`) and who
+//! attempts it (`lanes`). Invariant: an event of the consumer's own is in exactly one of waiting, in flight, on record, or not
+//! yet read; one on record may be in flight again.
 //!
-//! Backpressure: a queue that is full is read from the log later (`reading`), an event that this mesh has no room for waits
-//! (`backpressure`), a destination that allows so many a minute is throttled (`throttle`), and a failing one is tried by one
-//! lane (`breaker`).
+//! A consumer that had no work for a while has no task and next to no memory. How an attempt is made is left to
+//! [`crate::path::delivery::attempt`], where dead letters rest to [`crate::path::dead_letter`]; neither knows of consumers.
+//!
+//! Backpressure: what does not fit into memory is read from the log later (`reading`), an event that this mesh has no room for
+//! waits (`backpressure`), a destination that allows so many a minute is throttled (`throttle`), and a failing one is tried by
+//! one lane (`breaker`).
 
 mod backpressure;
 mod cursor;
+mod dead_letters;
 mod expiry;
 mod give_up;
-mod job;
 mod keys;
 mod lanes;
 mod lost;
@@ -26,7 +30,9 @@ mod reading;
 mod reconcile;
 mod retries;
 mod routing;
+mod settle;
 mod throttle;
+pub(crate) mod timer;
 mod unreadable;
 mod waiting;
 mod window;
@@ -43,20 +49,20 @@ use crate::journal::record::ConsumerId;
 use crate::journal::{ConsumerCheckpoint, JournalRecord};
 use crate::log::{Offset, Record};
 use crate::metrics::Answers;
+use crate::path::delivery::job::{Job, JobKind};
 use crate::path::delivery::plan::DeliveryPlan;
-use crate::path::delivery::timer::{TimerEntry, TimerTask};
 use crate::shared::Shared;
 use cursor::Cursor;
 use expiry::QuotaState;
 use lanes::Lanes;
 use retries::Retries;
 use routing::Routing;
+use timer::{TimerEntry, TimerTask};
 use waiting::WaitingJobs;
 use window::SendWindow;
 
 pub(crate) use cursor::ReadMode;
 pub(crate) use give_up::{Found, Way};
-pub(crate) use job::{Job, JobKind};
 pub(crate) use routing::{Revision, is_own};
 
 /// Events that wait in memory for one consumer; more stay in the log until there is room.
@@ -128,7 +134,8 @@ impl Consumer {
         } else {
             None
         };
-        let job = job?;
+        let mut job = job?;
+        job.backpressured = job.attempts > 0 && state.retries.backpressure.contains(job.offset);
         state.window.begin(&job);
         self.ask(shared, &mut state);
         Some((job, Arc::clone(&state.routing.plan)))

@@ -94,7 +94,7 @@ impl Mesh {
     pub fn pending_through(&self, channel: &str, broker: &str) -> u64 {
         let way = Way { channel, broker };
         let mut pending = 0;
-        for consumer in self.consumers_in_order() {
+        for consumer in self.shared.all_consumers() {
             let redriven = consumer.redriven(&self.shared, way);
             pending += redriven.map_or(1, |redriven| redriven.len() as u64);
             let Some(backlog) = consumer.backlog(way, self.shared.scanned()) else {
@@ -122,7 +122,7 @@ impl Mesh {
     ) -> Result<GivenUp, GiveUpError> {
         let (way, ending) = (Way { channel, broker }, Ending { fate, why });
         let mut count = 0;
-        for consumer in self.consumers_in_order() {
+        for consumer in self.shared.all_consumers() {
             count += give_up_of(&self.shared, &consumer, way, &ending).await?;
         }
         if count > 0 {
@@ -138,11 +138,6 @@ impl Mesh {
             self.shared.notify_changed();
         }
         Ok(GivenUp::of(fate, count))
-    }
-
-    fn consumers_in_order(&self) -> Vec<Arc<Consumer>> {
-        let consumers = self.shared.consumers.read();
-        consumers.by_id.values().cloned().collect()
     }
 
     fn own_between(&self, consumer: &Consumer, range: Range<Offset>) -> u64 {

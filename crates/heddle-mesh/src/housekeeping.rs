@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::consumer::JobKind;
 use crate::journal::Snapshot;
 use crate::log::{Offset, SegmentInfo};
+use crate::path::delivery::job::JobKind;
 use crate::quota::{self, Quota};
 use crate::recovery;
 use crate::shared::Shared;
@@ -212,9 +212,7 @@ fn needed(shared: &Shared) -> Needed {
         single: BTreeSet::new(),
         from: scanned,
     };
-    // The list is not held while a consumer is: whoever gives up a place has the consumer and wants the list.
-    let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
-    for consumer in consumers {
+    for consumer in shared.all_consumers() {
         let state = consumer.lock();
         needed.from = needed.from.min(state.floor(scanned));
         // A deleted consumer may come back and go on where it left.

@@ -11,13 +11,12 @@ use heddle_rt::{Chance, Clock, OnError, Tasks};
 use heddle_store::Health;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::consumer::timer::{self, TimerEntry, TimerTask};
 use crate::housekeeping::{self, Keeper, Retention};
 use crate::log::Log;
 use crate::observer::Observer;
 use crate::path::broker::{Request, Scanner};
-use crate::path::dead_letter;
 use crate::path::delivery::courier::Courier;
-use crate::path::delivery::timer::{self, TimerEntry, TimerTask};
 use crate::path::source::Source;
 use crate::quota::Quota;
 use crate::recovery;
@@ -99,7 +98,7 @@ impl Mesh {
             observer: options.observer,
         }));
         schedule(&shared);
-        dead_letter::look_for_room(&shared);
+        shared.look_for_dead_letter_room();
         let tasks = options.tasks.child("mesh");
         let scanner = Scanner::new(Arc::clone(&shared), requested);
         tasks.spawn("scanner", OnError::EndProcess, scanner.run());
@@ -275,17 +274,9 @@ impl Mesh {
     /// What did not finish is still to be delivered; nobody takes it for a failed attempt.
     pub async fn close(&self, grace: Duration) {
         self.shared.closing.store(true, Ordering::Release);
-        let consumers: Vec<_> = self
-            .shared
-            .consumers
-            .read()
-            .by_id
-            .values()
-            .cloned()
-            .collect();
-        consumers
-            .iter()
-            .for_each(|consumer| consumer.stop_idle_lanes());
+        for consumer in self.shared.all_consumers() {
+            consumer.stop_idle_lanes();
+        }
         self.shared.asking.cancel();
         self.shared.asking.join().await;
         let lanes = self.shared.lanes.clone();
@@ -318,8 +309,7 @@ fn bad_replies_in_words(key: &str) -> String {
 /// Everything on record waits for its time again.
 fn schedule(shared: &Arc<Shared>) {
     let now = shared.clock.now();
-    let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
-    for consumer in consumers {
+    for consumer in shared.all_consumers() {
         let retries: Vec<_> = {
             let state = consumer.lock();
             let waits = state.retries.on_record.iter();

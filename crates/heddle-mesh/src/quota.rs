@@ -86,8 +86,7 @@ pub(crate) fn enforce(shared: &Arc<Shared>, usual: Quota) {
     let (segments, now) = (shared.log.segments(), shared.clock.now());
     // Few quotas, and possibly many consumers: finding a time in the log may take a look at the disk.
     let mut limits: HashMap<Quota, Option<Limit>> = HashMap::new();
-    let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
-    for consumer in consumers {
+    for consumer in shared.all_consumers() {
         // Without a spec only its name's place is kept, and that for a day.
         let Some(spec) = consumer.lock().routing.spec.clone() else {
             continue;

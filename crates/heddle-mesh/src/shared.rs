@@ -14,6 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 
 use crate::consumer::Consumer;
+use crate::consumer::timer::Timer;
 use crate::journal::JournalRecord;
 use crate::journal::record::ConsumerId;
 use crate::log::{Log, Offset};
@@ -21,9 +22,8 @@ use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::path::broker::refills::Refills;
 use crate::path::dead_letter::DeadLetters;
-use crate::path::delivery::consent::Consents;
+use crate::path::delivery::consent::{Consent, Consents};
 use crate::path::delivery::courier::Courier;
-use crate::path::delivery::timer::Timer;
 use crate::routes::Table;
 
 /// Bytes of events that waiting deliveries may hold in memory; beyond that they are read again when their turn comes.
@@ -55,6 +55,13 @@ pub(crate) struct Consumers {
     pub(crate) losses: Vec<Range<Offset>>,
     /// A repair accepted that everything below is gone from the log; 0 if none did.
     pub(crate) log_lost_below: Offset,
+}
+
+impl Consumers {
+    /// Empty for one that is gone.
+    pub(crate) fn key_of(&self, id: ConsumerId) -> &str {
+        self.by_id.get(&id).map_or("", |consumer| &consumer.key)
+    }
 }
 
 #[derive(Debug)]
@@ -140,6 +147,30 @@ impl Shared {
             observer: parts.observer,
             changes: watch::Sender::new(1),
         }
+    }
+
+    /// All consumers, in order. The list is not held: whoever gives up a place has the consumer and wants the list.
+    pub(crate) fn all_consumers(&self) -> Vec<Arc<Consumer>> {
+        self.consumers.read().by_id.values().cloned().collect()
+    }
+
+    /// Some dead letters left: consumers that waited for room go on if they may have more.
+    pub(crate) fn look_for_dead_letter_room(self: &Arc<Self>) {
+        for consumer in self.all_consumers() {
+            consumer.look_for_room(self);
+        }
+    }
+
+    /// A destination consented, or does no longer: whoever waits for it looks again.
+    pub(crate) fn consent_changed(self: &Arc<Self>, consent: &Arc<Consent>) {
+        for consumer in self.all_consumers() {
+            let mut state = consumer.lock();
+            let needs = state.routing.plan.consent.as_ref();
+            if needs.is_some_and(|needed| Arc::ptr_eq(needed, consent)) {
+                consumer.wake(self, &mut state);
+            }
+        }
+        self.notify_changed();
     }
 
     pub(crate) fn scanned(&self) -> Offset {

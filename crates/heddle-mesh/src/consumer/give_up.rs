@@ -18,7 +18,7 @@ use crate::draining::Ending;
 use crate::envelope;
 use crate::journal::{Attempted, Dead, JournalRecord};
 use crate::log::{Offset, Record, Unavailable};
-use crate::path::dead_letter::{self, keep};
+use crate::path::dead_letter;
 use crate::shared::Shared;
 
 /// From an entry to the consumers of a broker.
@@ -278,7 +278,7 @@ impl Consumer {
                     record: one.payload,
                     reply: None,
                 };
-                keep(shared, state, dead);
+                state.dead_letter(shared, dead);
             }
             Fate::Discard => {
                 state.tally.removed += 1;

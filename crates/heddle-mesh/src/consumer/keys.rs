@@ -11,7 +11,6 @@ use super::waiting::insert_in_order;
 use super::{Job, JobKind, State};
 use crate::envelope;
 use crate::log::Unavailable;
-use crate::path::delivery::lane;
 use crate::shared::Shared;
 
 #[derive(Debug, Default)]
@@ -187,7 +186,7 @@ impl State {
 fn lane_key(shared: &Shared, job: &Job) -> Result<u64, Unavailable> {
     let record = match &job.record {
         Some(record) => Some(record.payload.clone()),
-        None => lane::find(shared, job)?.found().map(|(payload, _)| payload),
+        None => job.find(shared)?.found().map(|(payload, _)| payload),
     };
     let key = record.and_then(|payload| {
         let (_, event) = envelope::entry_and_event(&payload).ok()?;

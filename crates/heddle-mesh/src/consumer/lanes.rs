@@ -11,8 +11,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use heddle_rt::OnError;
+
 use super::{Consumer, State};
-use crate::path::delivery::lane;
+use crate::path::delivery::attempt;
 use crate::shared::Shared;
 
 /// Lanes of one consumer that may be idle, and for how long.
@@ -80,7 +82,7 @@ impl Consumer {
             if state.lanes.begin() {
                 self.lane_wakeup.notify_one();
             } else {
-                lane::start(Arc::clone(shared), Arc::clone(self));
+                start(Arc::clone(shared), Arc::clone(self));
             }
         }
     }
@@ -129,4 +131,25 @@ impl Consumer {
         drop(self.lock());
         self.lane_wakeup.notify_waiters();
     }
+}
+
+/// A lane: takes one event after the other, attempts it, and settles what came of it, until there is no more work.
+/// Cancelling it drops the attempt under way.
+fn start(shared: Arc<Shared>, consumer: Arc<Consumer>) {
+    let lanes = shared.lanes.clone();
+    // Boxed once: the future of an attempt is large, and is moved several times until it is a task.
+    let lane = Box::pin(async move {
+        loop {
+            while let Some((mut job, plan)) = consumer.take(&shared) {
+                match attempt::run(&shared, &consumer.key, &mut job, &plan).await {
+                    Ok(finished) => consumer.settle(&shared, &plan, job, finished),
+                    Err(unavailable) => consumer.postpone(&shared, job, &unavailable),
+                }
+            }
+            if !consumer.park(&shared).await {
+                return;
+            }
+        }
+    });
+    lanes.spawn("lane", OnError::Report, lane);
 }

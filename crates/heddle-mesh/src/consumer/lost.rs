@@ -15,8 +15,7 @@ use bytes::Bytes;
 use super::{Consumer, State};
 use crate::journal::{Attempted, Dead};
 use crate::log::Offset;
-use crate::path::dead_letter::keep;
-use crate::path::delivery::lane::DAMAGED;
+use crate::path::delivery::attempt::DAMAGED;
 use crate::shared::Shared;
 
 /// Damaged records that a consumer has read past, in order.
@@ -86,7 +85,7 @@ impl Consumer {
         for offset in lost.0.into_iter().flatten().take(owed) {
             tracing::error!(consumer = %self.key, offset, "a pending event is lost: {DAMAGED}");
             let dead = self.dead_without_bytes(shared, offset, reason.clone());
-            keep(shared, state, dead);
+            state.dead_letter(shared, dead);
         }
         shared.notify_changed();
     }

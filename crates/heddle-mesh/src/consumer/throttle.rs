@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use super::timer::TimerTask;
 use super::{Consumer, State};
-use crate::path::delivery::timer::TimerTask;
 use crate::shared::Shared;
 
 /// How a consumer stands with its next turn.

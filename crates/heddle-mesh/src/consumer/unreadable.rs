@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::throttle::Throttle;
+use super::timer::TimerTask;
 use super::{Consumer, Job, JobKind, State};
 use crate::log::{Offset, Unavailable};
-use crate::path::delivery::timer::TimerTask;
 use crate::shared::Shared;
 
 /// The first and the longest pause before the log is asked again.

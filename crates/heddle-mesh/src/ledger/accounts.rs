@@ -85,10 +85,8 @@ impl Mesh {
         })
     }
 
-    fn consumers_by_key(&self) -> Vec<Arc<Consumer>> {
-        let consumers = self.shared.consumers.read();
-        let mut all: Vec<Arc<Consumer>> = consumers.by_id.values().cloned().collect();
-        drop(consumers);
+    pub(super) fn consumers_by_key(&self) -> Vec<Arc<Consumer>> {
+        let mut all = self.shared.all_consumers();
         all.sort_by(|one, other| one.key.cmp(&other.key));
         all
     }

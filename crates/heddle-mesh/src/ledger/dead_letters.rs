@@ -7,8 +7,9 @@ use heddle_api::ledger::{
 use super::Error;
 use crate::envelope;
 use crate::journal::positions::{DeadLetterEntry, Sink};
+use crate::journal::record::ConsumerId;
 use crate::mesh::Mesh;
-use crate::path::dead_letter::{self, Act, Taken};
+use crate::path::dead_letter;
 
 /// Dead letters on one page, unless fewer are asked for.
 const PAGE_MAX: usize = 500;
@@ -29,10 +30,7 @@ impl Mesh {
         let mut page = DeadLetterPage::default();
         let limit = limit.clamp(1, PAGE_MAX);
         for (name, rest) in letters.resting() {
-            let key = consumers
-                .by_id
-                .get(&rest.consumer)
-                .map_or("", |consumer| &consumer.key);
+            let key = consumers.key_of(rest.consumer);
             if !dead_letter::selects(&selection, name, rest, key) {
                 continue;
             }
@@ -57,10 +55,7 @@ impl Mesh {
             let consumers = self.shared.consumers.read();
             let letters = self.shared.dead.lock();
             let rest = letters.get(number).ok_or_else(missing)?;
-            let key = consumers
-                .by_id
-                .get(&rest.consumer)
-                .map_or("", |consumer| &consumer.key);
+            let key = consumers.key_of(rest.consumer);
             shown(number, rest, key)
         };
         let dead = dead_letter::record(&self.shared, number)?;
@@ -87,24 +82,55 @@ impl Mesh {
 
     /// Sends the selected ones on their way again, on somebody's behalf; answers when that is safe.
     pub async fn redrive(&self, selection: &DeadLetterSelection, by: &str) -> DeadLettersTaken {
-        let taken = dead_letter::take(&self.shared, selection, Act::Redrive, by).await;
-        taken.into()
+        self.take(selection, Act::Redrive, by).await
     }
 
     /// Throws the selected ones away, on somebody's behalf; answers when that is safe.
     pub async fn discard(&self, selection: &DeadLetterSelection, by: &str) -> DeadLettersTaken {
-        let taken = dead_letter::take(&self.shared, selection, Act::Discard, by).await;
-        taken.into()
+        self.take(selection, Act::Discard, by).await
+    }
+
+    async fn take(&self, selection: &DeadLetterSelection, act: Act, by: &str) -> DeadLettersTaken {
+        let shared = &self.shared;
+        let names: Vec<(u64, ConsumerId, bool)> = {
+            let consumers = shared.consumers.read();
+            let letters = shared.dead.lock();
+            let selected = letters.resting().filter(|(name, rest)| {
+                let key = consumers.key_of(rest.consumer);
+                dead_letter::selects(selection, *name, rest, key)
+            });
+            selected
+                .map(|(name, rest)| (name, rest.consumer, rest.reply.is_some()))
+                .collect()
+        };
+        let mut taken = DeadLettersTaken::default();
+        for (name, id, is_reply) in names {
+            if is_reply && act == Act::Redrive {
+                taken.replies += 1;
+                continue;
+            }
+            let consumer = shared.consumers.read().by_id.get(&id).cloned();
+            let Some(consumer) = consumer else { continue };
+            let mut state = consumer.lock();
+            let done = match act {
+                Act::Redrive => consumer.redrive(shared, &mut state, name, by),
+                Act::Discard => consumer.discard(shared, &mut state, name, by),
+            };
+            taken.count += u64::from(done);
+        }
+        if taken.count > 0 {
+            shared.look_for_dead_letter_room();
+            shared.settled().await;
+        }
+        taken
     }
 }
 
-impl From<Taken> for DeadLettersTaken {
-    fn from(taken: Taken) -> Self {
-        Self {
-            count: taken.count,
-            replies: taken.replies,
-        }
-    }
+/// What is to be done with dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Redrive,
+    Discard,
 }
 
 fn shown(name: u64, rest: &DeadLetterEntry, key: &str) -> DeadLetter {

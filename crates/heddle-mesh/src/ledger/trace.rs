@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{ControlFlow, Range};
-use std::sync::Arc;
 
 use heddle_api::ledger::{Attempt, BadReply, Cause, ConsumerTrace, EventState, Trace, TracedEvent};
 use jiff::Timestamp;
@@ -92,18 +91,9 @@ impl Mesh {
     fn traced(&self, record: &Record, envelope: &Envelope) -> Result<TracedEvent, Error> {
         let histories = self.histories(record.offset)?;
         let scanned = self.shared.scanned();
-        let mut consumers: Vec<Arc<Consumer>> = self
-            .shared
-            .consumers
-            .read()
-            .by_id
-            .values()
-            .cloned()
-            .collect();
-        consumers.sort_by(|one, other| one.key.cmp(&other.key));
         let mut verdicts = Vec::new();
         let mut filtered = 0;
-        for consumer in consumers {
+        for consumer in self.consumers_by_key() {
             let state = consumer.lock();
             let Some(revision) = state.routing.revision_at(record.offset) else {
                 continue;

@@ -2,7 +2,9 @@
 //!
 //! The bytes of a dead letter are in the journal, so the log may forget the event. What is kept in memory is what a list
 //! shows, with long texts cut. There is room for so many: a consumer that has [`CONSUMER_MAX`] is sent nothing more until
-//! somebody decides about some, so that none has to go without a decision. Replies rest here too (`reply`). Leaving is an act of a named person, or of a trigger that asked for it: sent on its way again, or thrown away.
+//! somebody decides about some, so that none has to go without a decision. Replies rest here too (`reply`). Leaving is an act of
+//! a named person, or of a trigger that asked for it: sent on its way again, or thrown away. Both change a consumer's account,
+//! and are left to [`crate::consumer`].
 
 mod reply;
 
@@ -11,14 +13,13 @@ use std::sync::Arc;
 
 use heddle_api::ledger::DeadLetterSelection;
 
-use crate::consumer::{Consumer, Job, JobKind, State, note};
 use crate::journal::positions::{DeadLetterEntry, Sink, short};
 use crate::journal::record::ConsumerId;
 use crate::journal::{self, Attempted, Dead, DeadReply, JournalRecord};
 use crate::log::{Lookup, Offset, Unavailable};
 use crate::shared::Shared;
 
-pub(crate) use reply::{Answered, keep_reply};
+pub(crate) use reply::Answered;
 
 /// Dead letters of one consumer.
 const CONSUMER_MAX: u64 = 10_000;
@@ -89,7 +90,7 @@ impl DeadLetters {
     }
 
     /// It no longer rests; its record is still needed. Gives the event it is about, unless it had left already.
-    fn leave(&mut self, name: u64) -> Option<Offset> {
+    pub(crate) fn leave(&mut self, name: u64) -> Option<Offset> {
         let rest = self.rests.get_mut(&name).filter(|rest| !rest.left)?;
         rest.left = true;
         let rest = rest.clone();
@@ -223,101 +224,6 @@ fn dead_in(payload: &[u8], name: u64) -> Option<Arc<Dead>> {
     })
 }
 
-/// An event of the consumer's own ends here: counted, written down, and on its way to the external sink if there is one.
-pub(crate) fn keep(shared: &Shared, state: &mut State, dead: Dead) {
-    state.tally.dead += 1;
-    let full = {
-        let mut letters = shared.dead.lock();
-        letters.rest(dead.clone());
-        letters.full(dead.attempted.consumer)
-    };
-    if full.is_some() && state.window.dead_full.is_none() {
-        shared.notify_changed();
-    }
-    state.window.dead_full = full;
-    if dead.sink {
-        let job = Job::new(JobKind::Sink(dead.name), dead.attempted.offset, 0);
-        state.retries.due.push_back(job);
-    }
-    note(shared, state, JournalRecord::Dead(Box::new(dead)));
-}
-
-/// What is to be done with dead letters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    Redrive,
-    Discard,
-}
-
-/// What came of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
-    pub(crate) count: u64,
-    /// Selected and left where they are: a reply cannot be sent again.
-    pub(crate) replies: u64,
-}
-
-/// Does it with every dead letter that is selected; answers when that is safe.
-pub(crate) async fn take(
-    shared: &Arc<Shared>,
-    selection: &DeadLetterSelection,
-    act: Act,
-    by: &str,
-) -> Taken {
-    let names: Vec<(u64, ConsumerId, bool)> = {
-        let consumers = shared.consumers.read();
-        let letters = shared.dead.lock();
-        let selected = letters.resting().filter(|(name, rest)| {
-            let consumer = consumers.by_id.get(&rest.consumer);
-            selects(
-                selection,
-                *name,
-                rest,
-                consumer.map_or("", |consumer| &consumer.key),
-            )
-        });
-        selected
-            .map(|(name, rest)| (name, rest.consumer, rest.reply.is_some()))
-            .collect()
-    };
-    let mut taken = Taken::default();
-    for (name, id, is_reply) in names {
-        if is_reply && act == Act::Redrive {
-            taken.replies += 1;
-            continue;
-        }
-        let consumer = shared.consumers.read().by_id.get(&id).cloned();
-        let Some(consumer) = consumer else { continue };
-        let mut state = consumer.lock();
-        let done = match act {
-            Act::Redrive => redrive(shared, &consumer, &mut state, name, by),
-            Act::Discard => discard(shared, &consumer, &mut state, name, by),
-        };
-        taken.count += u64::from(done);
-    }
-    if taken.count > 0 {
-        look_for_room(shared);
-        shared.settled().await;
-    }
-    taken
-}
-
-/// Whether each consumer may have more dead letters; those that may go on.
-pub(crate) fn look_for_room(shared: &Arc<Shared>) {
-    let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
-    for consumer in consumers {
-        let mut state = consumer.lock();
-        let full = shared.dead.lock().full(consumer.id);
-        let goes_on = state.window.dead_full.is_some() && full.is_none();
-        state.window.dead_full = full;
-        if goes_on {
-            consumer.wake(shared, &mut state);
-            consumer.ask(shared, &mut state);
-            shared.notify_changed();
-        }
-    }
-}
-
 /// Whether a selection means this dead letter.
 pub(crate) fn selects(
     selection: &DeadLetterSelection,
@@ -350,101 +256,6 @@ pub(crate) fn selects(
         && stands_for(&selection.type_, &rest.type_)
         && stands_for(&selection.source, &rest.source)
         && stands_for(&selection.id, &rest.id)
-}
-
-/// Sends one on its way again.
-fn redrive(
-    shared: &Arc<Shared>,
-    consumer: &Arc<Consumer>,
-    state: &mut State,
-    name: u64,
-    by: &str,
-) -> bool {
-    let offset = {
-        let mut letters = shared.dead.lock();
-        // The same event may have been redelivered by a second dead letter: one of them is enough at a time.
-        let again = letters
-            .get(name)
-            .filter(|rest| rest.reply.is_none())
-            .map(|rest| rest.offset);
-        if again.is_none_or(|offset| state.retries.contains(offset)) {
-            return false;
-        }
-        match letters.leave(name) {
-            Some(offset) => offset,
-            None => return false,
-        }
-    };
-    let at = shared.clock.now();
-    state.tally.dead -= 1;
-    state.retries.redrive(offset, name, at);
-    let line = JournalRecord::Redriven {
-        consumer: consumer.id,
-        offset,
-        name,
-        at,
-        by: by.into(),
-    };
-    note(shared, state, line);
-    consumer.mark_dirty(shared, state);
-    consumer.wake(shared, state);
-    true
-}
-
-fn discard(
-    shared: &Arc<Shared>,
-    consumer: &Arc<Consumer>,
-    state: &mut State,
-    name: u64,
-    by: &str,
-) -> bool {
-    let (offset, is_reply) = {
-        let mut letters = shared.dead.lock();
-        let Some(rest) = letters.rests.get(&name).filter(|rest| !rest.left) else {
-            return false;
-        };
-        let (offset, is_reply) = (rest.offset, rest.reply.is_some());
-        letters.forget(name);
-        if is_reply && !letters.has_replies(consumer.id) {
-            shared.notify_changed();
-        }
-        (offset, is_reply)
-    };
-    if !is_reply {
-        state.tally.dead -= 1;
-        state.tally.removed += 1;
-    }
-    let line = JournalRecord::Discarded {
-        consumer: consumer.id,
-        offset,
-        name,
-        at: shared.clock.now(),
-        by: by.into(),
-        reply: is_reply,
-    };
-    note(shared, state, line);
-    consumer.mark_dirty(shared, state);
-    true
-}
-
-/// The subscriber is well again: the oldest dead letter that may, goes on its way. Its success brings the next.
-pub(crate) fn redrive_one_of(
-    shared: &Arc<Shared>,
-    consumer: &Arc<Consumer>,
-    state: &mut State,
-    redrives_max: u32,
-) {
-    let found = {
-        let letters = shared.dead.lock();
-        let mut own = letters
-            .resting()
-            .filter(|(_, rest)| rest.consumer == consumer.id && rest.reply.is_none());
-        own.find(|(_, rest)| rest.redrives < redrives_max && !state.retries.contains(rest.offset))
-            .map(|(name, _)| name)
-    };
-    if let Some(name) = found {
-        redrive(shared, consumer, state, name, "auto-redrive");
-    }
 }
 
 #[cfg(test)]

@@ -122,15 +122,7 @@ impl Scanner {
             *since = now.min(*since);
             now.duration_since(*since) > kept
         };
-        let all: Vec<Arc<Consumer>> = self
-            .shared
-            .consumers
-            .read()
-            .by_id
-            .values()
-            .cloned()
-            .collect();
-        for consumer in all {
+        for consumer in self.shared.all_consumers() {
             let mut state = consumer.lock();
             // Whatever is under way ends first.
             if !old(&mut state) || state.window.in_flight() > 0 {

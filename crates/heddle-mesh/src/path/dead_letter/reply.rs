@@ -4,15 +4,11 @@
 //! is looked at and thrown away. For the same reason bad replies never keep a consumer from being sent events. Beyond
 //! [`CONSUMER_REPLIES_MAX`], or when there is no room for dead letters at all, a reply is counted and told in traces, and not kept.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 
 use super::{ALL_MAX, DeadLetters};
-use crate::consumer::{Consumer, State, note};
 use crate::journal::record::ConsumerId;
-use crate::journal::{Attempted, BadReply, Dead, DeadReply, JournalRecord};
-use crate::shared::Shared;
+use crate::journal::{Attempted, BadReply, Dead, DeadReply};
 
 /// Dead letters of replies of one consumer.
 pub(super) const CONSUMER_REPLIES_MAX: u64 = 1_000;
@@ -23,38 +19,6 @@ pub(crate) struct Answered {
     pub(crate) accepted_at: Timestamp,
     /// The payload of the event's record.
     pub(crate) record: bytes::Bytes,
-}
-
-/// A reply cannot go on: counted, written down, and kept if there is room.
-pub(crate) fn keep_reply(
-    shared: &Shared,
-    consumer: &Arc<Consumer>,
-    state: &mut State,
-    to: Answered,
-    reply: BadReply,
-) {
-    tracing::info!(
-        consumer = %consumer.key, offset = to.attempted.offset, reason = reply.reason,
-        "a reply cannot go on",
-    );
-    state.answers.count_bad_reply(reply.fault);
-    let mut letters = shared.dead.lock();
-    let kept = letters.has_room_for_reply(consumer.id);
-    let name = if kept {
-        letters.next_name()
-    } else {
-        Dead::UNKEPT
-    };
-    let dead = dead(name, to, reply);
-    let first = kept && !letters.has_replies(consumer.id);
-    if kept {
-        letters.rest(dead.clone());
-    }
-    drop(letters);
-    note(shared, state, JournalRecord::Dead(Box::new(dead)));
-    if first {
-        shared.notify_changed();
-    }
 }
 
 fn dead(name: u64, to: Answered, reply: BadReply) -> Dead {
@@ -81,6 +45,19 @@ fn dead(name: u64, to: Answered, reply: BadReply) -> Dead {
 }
 
 impl DeadLetters {
+    /// A reply cannot go on: it rests here if there is room. Gives its line, and whether it is the consumer's first.
+    pub(crate) fn rest_reply(&mut self, to: Answered, reply: BadReply) -> (Dead, bool) {
+        let consumer = to.attempted.consumer;
+        let kept = self.has_room_for_reply(consumer);
+        let first = kept && !self.has_replies(consumer);
+        let name = if kept { self.next_name() } else { Dead::UNKEPT };
+        let dead = dead(name, to, reply);
+        if kept {
+            self.rest(dead.clone());
+        }
+        (dead, first)
+    }
+
     fn has_room_for_reply(&self, consumer: ConsumerId) -> bool {
         let own = self.reply_counts.get(&consumer).copied();
         let all: u64 = self.counts.values().chain(self.reply_counts.values()).sum();

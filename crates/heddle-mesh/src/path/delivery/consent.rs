@@ -153,7 +153,7 @@ impl Consents {
         }
         tracing::info!(url = consent.url, "consent to be sent events, by callback");
         consent.bell.notify_one();
-        tell(shared, &consent);
+        shared.consent_changed(&consent);
         Ok(true)
     }
 }
@@ -323,13 +323,13 @@ async fn seek(shared: Arc<Shared>, consent: Weak<Consent>) {
                 Err(error) => Said::Nothing(error),
             };
             if needed.heard(said, clock.monotonic(), &mut backoff) {
-                tell(&shared, &needed);
+                shared.consent_changed(&needed);
             }
         }
         let now = clock.monotonic();
         let (ended, next) = needed.look(now);
         if ended {
-            tell(&shared, &needed);
+            shared.consent_changed(&needed);
         }
         let bell = Arc::clone(&needed.bell);
         drop(needed);
@@ -339,17 +339,4 @@ async fn seek(shared: Arc<Shared>, consent: Weak<Consent>) {
             .await
             .ok();
     }
-}
-
-/// Whoever waits for a destination looks again.
-fn tell(shared: &Arc<Shared>, consent: &Arc<Consent>) {
-    let consumers: Vec<_> = shared.consumers.read().by_id.values().cloned().collect();
-    for consumer in consumers {
-        let mut state = consumer.lock();
-        let needs = state.routing.plan.consent.as_ref();
-        if needs.is_some_and(|needed| Arc::ptr_eq(needed, consent)) {
-            consumer.wake(shared, &mut state);
-        }
-    }
-    shared.notify_changed();
 }

@@ -1,13 +1,12 @@
-//! A lane: takes one event after the other, attempts it, and settles what came of it, until there is no more work.
+//! One attempt at an event: read it, send it, and lead its reply where replies go.
 //!
-//! Settling happens under the consumer's lock and together with its line in the journal, so that a checkpoint made later counts
-//! on nothing that is not written. Cancelling a lane drops the attempt under way: nothing is settled, the event is still
-//! the consumer's to deliver, and so shutting down is never a failed attempt.
+//! What came of it is only told. Settling that, with a line in the journal, is left to the consumer, and so is when to try
+//! again. Dropping an attempt halfway settles nothing: the event is still the consumer's to deliver, and so shutting down is
+//! never a failed attempt.
 
 mod load;
 mod own;
 mod reply;
-mod settle;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,46 +17,28 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use heddle_api::attributes::{Attributes as _, Value};
-use heddle_rt::OnError;
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 
 use super::courier::{Extra, Outcome, Reply};
+use super::job::{Job, JobKind};
 use super::plan::{DeliveryPlan, Target};
 use super::sending::Room;
-use crate::consumer::{Consumer, Job, JobKind};
-use crate::envelope::{self, Cause, Envelope, TraceContext};
+use crate::envelope::{Cause, Envelope, TraceContext};
 use crate::event::Event;
-use crate::journal::{self, BadReply};
+use crate::journal::{BadReply, Dead};
 use crate::log::{AppendRefused, Lookup, Unavailable};
 use crate::observer::{Attempted, Seen};
 use crate::path::{channel, dead_letter};
 use crate::shared::Shared;
 use crate::span::Span;
 use load::load;
-use settle::{settle, settle_sink};
 
 /// Of the answer's body, what fits into 1024 characters of base64: existing consumers of dead letters expect no more.
-const ANSWER_BYTES_MAX: usize = 768;
+pub(crate) const ANSWER_BYTES_MAX: usize = 768;
 
 /// Why an event rests that nobody can read any more.
 pub(crate) const DAMAGED: &str = "its record in the log is damaged and its bytes are lost";
-
-pub(crate) fn start(shared: Arc<Shared>, consumer: Arc<Consumer>) {
-    let lanes = shared.lanes.clone();
-    // Boxed once: the future of an attempt is large, and is moved several times until it is a task.
-    let lane = Box::pin(async move {
-        loop {
-            while let Some((job, plan)) = consumer.take(&shared) {
-                run(&shared, &consumer, job, &plan).await;
-            }
-            if !consumer.park(&shared).await {
-                return;
-            }
-        }
-    });
-    lanes.spawn("lane", OnError::Report, lane);
-}
 
 /// Why an event was not appended to another place of this mesh.
 enum NotTaken {
@@ -68,20 +49,13 @@ enum NotTaken {
 
 /// What came of an attempt.
 #[derive(Debug)]
-enum AttemptResult {
+pub(crate) enum AttemptResult {
     Delivered {
         status: u16,
         /// What came back for it and could not go on.
         bad_reply: Option<Box<BadReply>>,
     },
-    Failed {
-        status: u16,
-        /// Whether another attempt could help.
-        again: bool,
-        retry_after: Option<Duration>,
-        error: String,
-        answer: Bytes,
-    },
+    Failed(FailedAttempt),
     /// This mesh cannot take what came of it: no room, too much to write, a failed disk. The subscriber is not to blame.
     Backpressured {
         why: String,
@@ -95,6 +69,17 @@ enum AttemptResult {
     NotAttempted,
 }
 
+/// How an attempt failed.
+#[derive(Debug)]
+pub(crate) struct FailedAttempt {
+    pub(crate) status: u16,
+    /// Whether another attempt could help.
+    pub(crate) again: bool,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) error: String,
+    pub(crate) answer: Bytes,
+}
+
 impl AttemptResult {
     fn delivered(status: u16) -> Self {
         Self::Delivered {
@@ -104,115 +89,78 @@ impl AttemptResult {
     }
 
     fn again(error: impl Into<String>) -> Self {
-        Self::Failed {
-            status: 0,
-            again: true,
-            retry_after: None,
-            error: error.into(),
-            answer: Bytes::new(),
-        }
+        Self::failed(error.into(), true)
     }
 
     fn never(error: impl Into<String>) -> Self {
-        Self::Failed {
+        Self::failed(error.into(), false)
+    }
+
+    /// Without an answer.
+    fn failed(error: String, again: bool) -> Self {
+        Self::Failed(FailedAttempt {
             status: 0,
-            again: false,
+            again,
             retry_after: None,
-            error: error.into(),
+            error,
             answer: Bytes::new(),
-        }
+        })
     }
 }
 
-async fn run(
-    shared: &Arc<Shared>,
-    consumer: &Arc<Consumer>,
-    mut job: Job,
-    plan: &Arc<DeliveryPlan>,
-) {
-    let found = load(shared, &mut job, plan).await;
+/// An attempt that was made, or found that it could not be.
+pub(crate) struct FinishedAttempt<'a> {
+    pub(crate) result: AttemptResult,
+    /// The event's record; empty when it cannot be read.
+    pub(crate) payload: Bytes,
+    pub(crate) accepted_at: Timestamp,
+    pub(crate) latency: Duration,
+    pub(crate) at: Timestamp,
+    /// Held until what came of the attempt is settled.
+    pub(crate) room: Room<'a>,
+}
+
+/// Attempts a job of the consumer with that key. When the event cannot be read for now, nothing was attempted.
+pub(crate) async fn run<'a>(
+    shared: &'a Arc<Shared>,
+    consumer: &str,
+    job: &mut Job,
+    plan: &'a DeliveryPlan,
+) -> Result<FinishedAttempt<'a>, Unavailable> {
+    let found = load(shared, job, plan).await?;
     let begun = shared.clock.monotonic();
-    let done = match &found {
-        Err(unavailable) => Err(unavailable.clone()),
-        Ok(Lookup::Damaged) => Ok(AttemptResult::never(DAMAGED)),
-        Ok(Lookup::Gone) => Ok(AttemptResult::never("its record is gone from the log")),
-        Ok(Lookup::Found(loaded)) => {
-            let attempt = attempt(shared, consumer, &job, plan, &loaded.payload);
+    let result = match &found {
+        Lookup::Damaged => AttemptResult::never(DAMAGED),
+        Lookup::Gone => AttemptResult::never("its record is gone from the log"),
+        Lookup::Found(loaded) => {
+            let attempt = attempt(shared, consumer, job, plan, &loaded.payload);
             let attempt = AssertUnwindSafe(attempt);
             // A panic is a bug of ours in one attempt, and no reason to lose the event or the lane.
-            let done = attempt.catch_unwind().await;
-            done.unwrap_or_else(|_| Ok(AttemptResult::again("heddle panicked while sending it")))
+            let result = attempt.catch_unwind().await;
+            result
+                .unwrap_or_else(|_| Ok(AttemptResult::again("heddle panicked while sending it")))?
         }
-    };
-    let done = match done {
-        Ok(done) => done,
-        Err(unavailable) => return consumer.postpone(shared, job, &unavailable),
     };
     let latency = shared.clock.monotonic().saturating_sub(begun);
     let at = shared.clock.now();
-    let found = found.ok().and_then(Lookup::found);
-    let (payload, accepted_at, _room) = match found {
+    shared.metrics.attempted(latency);
+    let (payload, accepted_at, room) = match found.found() {
         Some(loaded) => (loaded.payload, loaded.accepted_at, loaded.room),
         None => (Bytes::new(), at, Room::Unneeded),
     };
-    let tried = FinishedAttempt {
-        job,
+    Ok(FinishedAttempt {
+        result,
         payload,
         accepted_at,
         latency,
         at,
-    };
-    shared.metrics.attempted(latency);
-    match tried.job.kind {
-        JobKind::Sink(name) => settle_sink(shared, consumer, plan, &tried, name, done),
-        JobKind::Event | JobKind::Redriven(_) => settle(shared, consumer, plan, tried, done),
-    }
-}
-
-/// An attempt that was made.
-struct FinishedAttempt {
-    job: Job,
-    payload: Bytes,
-    accepted_at: Timestamp,
-    latency: Duration,
-    at: Timestamp,
-}
-
-impl FinishedAttempt {
-    /// Where the event came in; empty when its record cannot be read.
-    fn entry(&self) -> &str {
-        envelope::entry(&self.payload).unwrap_or_default()
-    }
-
-    fn attempted(&self, consumer: &Consumer, status: u16) -> journal::Attempted {
-        journal::Attempted {
-            consumer: consumer.id,
-            offset: self.job.offset,
-            number: self.job.attempts + 1,
-            at: self.at,
-            latency_us: u32::try_from(self.latency.as_micros()).unwrap_or(u32::MAX),
-            status,
-        }
-    }
-}
-
-/// A job's event and when it was accepted: from the log, or from the dead letter it was.
-pub(crate) fn find(shared: &Shared, job: &Job) -> Result<Lookup<(Bytes, Timestamp)>, Unavailable> {
-    match job.kind {
-        JobKind::Event => {
-            let found = shared.log.get(job.offset)?;
-            Ok(found.map(|record| (record.payload, record.at)))
-        }
-        JobKind::Redriven(name) | JobKind::Sink(name) => {
-            let found = dead_letter::record(shared, name)?;
-            Ok(found.map(|dead| (dead.record.clone(), dead.accepted_at)))
-        }
-    }
+        room,
+    })
 }
 
 async fn attempt(
     shared: &Arc<Shared>,
-    consumer: &Consumer,
+    consumer: &str,
     job: &Job,
     plan: &DeliveryPlan,
     payload: &Bytes,
@@ -254,7 +202,8 @@ fn expired(shared: &Shared, event: &Event) -> Option<String> {
 #[derive(Clone, Copy)]
 struct Attempt<'a> {
     shared: &'a Arc<Shared>,
-    consumer: &'a Consumer,
+    /// Its key.
+    consumer: &'a str,
     job: &'a Job,
     plan: &'a DeliveryPlan,
     envelope: &'a Envelope,
@@ -276,7 +225,7 @@ impl Attempt<'_> {
         let done = self.send(target, event).await;
         let (status, error) = match &done {
             AttemptResult::Delivered { status, .. } => (*status, None),
-            AttemptResult::Failed { status, error, .. } => (*status, Some(error.as_str())),
+            AttemptResult::Failed(failed) => (failed.status, Some(failed.error.as_str())),
             AttemptResult::Backpressured { why, .. } => (0, Some(why.as_str())),
             AttemptResult::Gone => (410, Some("the subscriber wants no more events")),
             AttemptResult::Expired(_) | AttemptResult::NotAttempted => return done,
@@ -291,7 +240,7 @@ impl Attempt<'_> {
                 ended: clock.now(),
                 took: clock.monotonic().saturating_sub(begun),
             },
-            consumer: &self.consumer.key,
+            consumer: self.consumer,
             sink: self.job.is_sink(),
             number: self.job.attempts + 1,
             status,
@@ -337,13 +286,13 @@ impl Attempt<'_> {
                 retry,
                 retry_after,
                 answer,
-            } => AttemptResult::Failed {
+            } => AttemptResult::Failed(FailedAttempt {
                 status,
                 again: retry,
                 retry_after,
                 error: format!("the subscriber answered {status}"),
                 answer,
-            },
+            }),
             Outcome::Failed { error } => AttemptResult::again(error),
             Outcome::OwnListener => self.lead(address, event).await,
             Outcome::Unsent { error } => AttemptResult::Backpressured {
@@ -372,7 +321,7 @@ impl Attempt<'_> {
             hops_left,
             cause: Some(Cause {
                 offset: self.job.offset,
-                consumer: (&*self.consumer.key).into(),
+                consumer: self.consumer.into(),
             }),
             trace: self.hop.map(|hop| hop.trace.clone()),
             request_id: self.envelope.request_id.clone(),
@@ -411,15 +360,7 @@ impl Attempt<'_> {
     /// Why the subscriber is not called: what it said last time found no room here, and would find none now.
     fn reply_has_no_room(&self) -> Option<AttemptResult> {
         let to_log = matches!(self.plan.reply, Target::Entry(_)) && !self.job.is_sink();
-        if !to_log
-            || self.job.attempts == 0
-            || !self
-                .consumer
-                .lock()
-                .retries
-                .backpressure
-                .contains(self.job.offset)
-        {
+        if !to_log || !self.job.backpressured {
             return None;
         }
         let log = &self.shared.log;
@@ -461,7 +402,7 @@ impl Hop {
 }
 
 /// The event for the external sink, with Knative's words for what went wrong.
-fn sink_event(plan: &DeliveryPlan, event: &Event, dead: Option<&journal::Dead>) -> Event {
+fn sink_event(plan: &DeliveryPlan, event: &Event, dead: Option<&Dead>) -> Event {
     let destination = plan.destination.as_deref().unwrap_or_default();
     let code = dead.map_or(0, |dead| i32::from(dead.attempted.status));
     let answer = dead.map(|dead| dead.answer.as_slice()).unwrap_or_default();

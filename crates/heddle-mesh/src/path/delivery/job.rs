@@ -1,6 +1,11 @@
 //! One event of one consumer, on its way to an attempt.
 
-use crate::log::{Offset, Record};
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::log::{Lookup, Offset, Record, Unavailable};
+use crate::path::dead_letter;
+use crate::shared::Shared;
 
 /// One event that waits for an attempt.
 #[derive(Clone, Debug)]
@@ -13,6 +18,8 @@ pub(crate) struct Job {
     pub(crate) record: Option<Record>,
     /// What keeps it in order with others, once known.
     pub(crate) lane_key: Option<u64>,
+    /// Its last attempt found no room in this mesh.
+    pub(crate) backpressured: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +41,7 @@ impl Job {
             kind,
             record: None,
             lane_key: None,
+            backpressured: false,
         }
     }
 
@@ -46,6 +54,20 @@ impl Job {
         match self.kind {
             JobKind::Redriven(name) => Some(name),
             JobKind::Event | JobKind::Sink(_) => None,
+        }
+    }
+
+    /// Its event and when that was accepted: from the log, or from the dead letter it was.
+    pub(crate) fn find(&self, shared: &Shared) -> Result<Lookup<(Bytes, Timestamp)>, Unavailable> {
+        match self.kind {
+            JobKind::Event => {
+                let found = shared.log.get(self.offset)?;
+                Ok(found.map(|record| (record.payload, record.at)))
+            }
+            JobKind::Redriven(name) | JobKind::Sink(name) => {
+                let found = dead_letter::record(shared, name)?;
+                Ok(found.map(|dead| (dead.record.clone(), dead.accepted_at)))
+            }
         }
     }
 }

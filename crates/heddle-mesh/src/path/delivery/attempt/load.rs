@@ -10,10 +10,9 @@ use heddle_api::duck::DeliveryFormat;
 use jiff::Timestamp;
 
 use super::super::courier::Address;
+use super::super::job::{Job, JobKind};
 use super::super::plan::{DeliveryPlan, Target};
 use super::super::sending::{Key, Need, Room};
-use super::find;
-use crate::consumer::{Job, JobKind};
 use crate::envelope::Envelope;
 use crate::event::Form;
 use crate::log::{Lookup, Unavailable};
@@ -52,7 +51,7 @@ pub(super) async fn load<'a>(
             shared.give_back(record.payload.len());
             Lookup::Found((record.payload, record.at))
         }
-        None => find(shared, job)?,
+        None => job.find(shared)?,
     };
     let (payload, at) = match found {
         Lookup::Found(found) => found,
@@ -74,7 +73,7 @@ pub(super) async fn load<'a>(
     let reserving = sending.reserve(&need);
     let reserved = shared.clock.timeout(plan.policy.timeout, reserving).await;
     let reserved = reserved.map_err(|_| Unavailable(NO_ROOM.to_owned()))?;
-    Ok(find(shared, job)?.map(|(payload, at)| {
+    Ok(job.find(shared)?.map(|(payload, at)| {
         let room = sending.fill(&need, reserved, &payload);
         Loaded::new(payload, at, room)
     }))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Attempt, AttemptResult};
+use super::{Attempt, AttemptResult, FailedAttempt};
 use crate::event::Event;
 use crate::path::delivery::answer::{DeliveryOutcome, verdict};
 use crate::path::delivery::courier::Address;
@@ -28,7 +28,7 @@ impl Attempt<'_> {
             let again = verdict(status.as_u16()) == DeliveryOutcome::Refused { retry: true };
             refused(status.as_u16(), again, message)
         })?;
-        let allowed = in_force.table.may_lead(&self.consumer.key, &place);
+        let allowed = in_force.table.may_lead(self.consumer, &place);
         allowed.map_err(|remedy| refused(403, false, remedy))?;
         Ok(place)
     }
@@ -36,11 +36,11 @@ impl Attempt<'_> {
 
 /// What the door would have answered.
 fn refused(status: u16, again: bool, message: String) -> AttemptResult {
-    AttemptResult::Failed {
+    AttemptResult::Failed(FailedAttempt {
         status,
         again,
         retry_after: None,
         answer: Bytes::from(message.clone()),
         error: message,
-    }
+    })
 }

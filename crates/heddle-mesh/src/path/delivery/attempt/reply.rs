@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 
-use super::{Attempt, AttemptResult, NotTaken};
+use super::{Attempt, AttemptResult, FailedAttempt, NotTaken};
 use crate::event::{Event, http as ce};
 use crate::journal::{BadReply, ReplyFault};
 use crate::path::delivery::courier::{Address, Outcome};
@@ -95,19 +95,10 @@ fn is_about_content(status: u16) -> bool {
 /// The delivery fails with its reply, and the subscriber was called for it.
 fn unaccepted(done: AttemptResult) -> AttemptResult {
     match done {
-        AttemptResult::Failed {
-            status,
-            again,
-            retry_after,
-            error,
-            answer,
-        } => AttemptResult::Failed {
-            status,
-            again,
-            retry_after,
-            error: format!("its reply was not accepted: {error}"),
-            answer,
-        },
+        AttemptResult::Failed(failed) => AttemptResult::Failed(FailedAttempt {
+            error: format!("its reply was not accepted: {}", failed.error),
+            ..failed
+        }),
         AttemptResult::Backpressured { why, .. } => AttemptResult::Backpressured {
             why: format!("its reply was not accepted: {why}"),
             called: true,
