@@ -114,3 +114,6 @@ impl<'a> Take<'a> {
         self.str().map(str::to_owned)
     }
 }
+
+#[cfg(test)]
+mod tests;
