@@ -91,13 +91,10 @@ async fn redrive(
     asker: Option<Extension<Asker>>,
     body: Bytes,
 ) -> Response {
-    match read::<DeadLetterSelection>(&body) {
-        Ok(selection) => json(
-            StatusCode::OK,
-            &mesh.redrive(&selection, &name_of(asker)).await,
-        ),
-        Err(error) => refuse(&error),
-    }
+    answer(match read::<DeadLetterSelection>(&body) {
+        Ok(selection) => Ok(mesh.redrive(&selection, &name_of(asker)).await),
+        Err(error) => Err(error),
+    })
 }
 
 async fn discard(
@@ -105,13 +102,10 @@ async fn discard(
     asker: Option<Extension<Asker>>,
     body: Bytes,
 ) -> Response {
-    match read::<DeadLetterSelection>(&body) {
-        Ok(selection) => json(
-            StatusCode::OK,
-            &mesh.discard(&selection, &name_of(asker)).await,
-        ),
-        Err(error) => refuse(&error),
-    }
+    answer(match read::<DeadLetterSelection>(&body) {
+        Ok(selection) => Ok(mesh.discard(&selection, &name_of(asker)).await),
+        Err(error) => Err(error),
+    })
 }
 
 async fn explain(State(mesh): State<Mesh>, body: Bytes) -> Response {

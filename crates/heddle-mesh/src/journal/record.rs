@@ -233,108 +233,119 @@ impl JournalRecord {
         }
     }
 
+    /// What its bytes begin with.
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Routed(_) => ROUTED,
+            Self::Unrouted { .. } => UNROUTED,
+            Self::Forgotten { .. } => FORGOTTEN,
+            Self::Failed { excused: false, .. } => FAILED,
+            Self::Failed { excused: true, .. } => EXCUSED,
+            Self::Delivered(_) => DELIVERED,
+            Self::Dead(_) => DEAD,
+            Self::Expired { .. } => EXPIRED,
+            Self::Redriven { .. } => REDRIVEN,
+            Self::Discarded { reply: false, .. } => DISCARDED,
+            Self::Discarded { reply: true, .. } => DISCARDED_REPLY,
+            Self::Removed { .. } => REMOVED,
+            Self::Sunk { .. } => SUNK,
+            Self::Held { .. } => HELD,
+            Self::Lost { .. } => LOST,
+            Self::Checkpoint(_) => MARK,
+        }
+    }
+
+    /// The kind, then the consumer, the event and the time if it is about those, then the rest.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.u8(self.kind());
         match self {
             Self::Routed(routed) => encode_routed(routed, out),
-            Self::Unrouted { consumer, at, when } => {
-                out.u8(UNROUTED);
-                out.u32(*consumer);
-                out.u64(*at);
-                out.time(*when);
-            }
+            Self::Failed { attempted, .. } | Self::Delivered(attempted) => attempted.encode(out),
+            Self::Dead(dead) => dead.encode(out),
+            Self::Checkpoint(mark) => mark.encode(out),
+            Self::Held { consumer, .. } => out.u32(*consumer),
             Self::Forgotten { consumer, when } => {
-                out.u8(FORGOTTEN);
                 out.u32(*consumer);
                 out.time(*when);
             }
-            Self::Failed {
-                attempted,
-                error,
-                next_at,
-                excused,
+            Self::Unrouted {
+                consumer,
+                at: offset,
+                when: at,
+            }
+            | Self::Lost {
+                consumer,
+                from: offset,
+                at,
+                ..
+            }
+            | Self::Expired {
+                consumer,
+                offset,
+                at,
+                ..
+            }
+            | Self::Redriven {
+                consumer,
+                offset,
+                at,
+                ..
+            }
+            | Self::Discarded {
+                consumer,
+                offset,
+                at,
+                ..
+            }
+            | Self::Removed {
+                consumer,
+                offset,
+                at,
+                ..
+            }
+            | Self::Sunk {
+                consumer,
+                offset,
+                at,
+                ..
             } => {
-                out.u8(if *excused { EXCUSED } else { FAILED });
-                attempted.encode(out);
+                out.u32(*consumer);
+                out.u64(*offset);
+                out.time(*at);
+            }
+        }
+        match self {
+            Self::Failed { error, next_at, .. } => {
                 out.str(error);
                 out.time(*next_at);
             }
-            Self::Delivered(attempted) => {
-                out.u8(DELIVERED);
-                attempted.encode(out);
-            }
-            Self::Dead(dead) => dead.encode(out),
-            Self::Expired {
-                consumer,
-                offset,
-                at,
-                reason,
-            } => {
-                encode_about(EXPIRED, *consumer, *offset, *at, out);
-                out.str(reason);
-            }
-            Self::Redriven {
-                consumer,
-                offset,
-                name,
-                at,
-                by,
-            } => {
-                encode_about(REDRIVEN, *consumer, *offset, *at, out);
+            Self::Expired { reason: text, .. }
+            | Self::Held { reason: text, .. }
+            | Self::Removed { by: text, .. } => out.str(text),
+            Self::Redriven { name, by, .. } | Self::Discarded { name, by, .. } => {
                 out.u64(*name);
-                out.str(by);
-            }
-            Self::Discarded {
-                consumer,
-                offset,
-                name,
-                at,
-                by,
-                reply,
-            } => {
-                let kind = if *reply { DISCARDED_REPLY } else { DISCARDED };
-                encode_about(kind, *consumer, *offset, *at, out);
-                out.u64(*name);
-                out.str(by);
-            }
-            Self::Removed {
-                consumer,
-                offset,
-                at,
-                by,
-            } => {
-                encode_about(REMOVED, *consumer, *offset, *at, out);
                 out.str(by);
             }
             Self::Sunk {
-                consumer,
-                offset,
                 name,
-                at,
                 status,
                 error,
+                ..
             } => {
-                encode_about(SUNK, *consumer, *offset, *at, out);
                 out.u64(*name);
                 out.u16(*status);
                 out.str(error);
             }
-            Self::Held { consumer, reason } => {
-                out.u8(HELD);
-                out.u32(*consumer);
-                out.str(reason);
-            }
-            Self::Lost {
-                consumer,
-                from,
-                to,
-                events,
-                at,
-            } => {
-                encode_about(LOST, *consumer, *from, *at, out);
+            Self::Lost { to, events, .. } => {
                 out.u64(*to);
                 out.u64(*events);
             }
-            Self::Checkpoint(mark) => mark.encode(out),
+            Self::Routed(_)
+            | Self::Unrouted { .. }
+            | Self::Forgotten { .. }
+            | Self::Delivered(_)
+            | Self::Dead(_)
+            | Self::Checkpoint(_) => {}
         }
     }
 
@@ -435,13 +446,6 @@ impl JournalRecord {
 }
 
 /// The front that lines about one event and one consumer share.
-fn encode_about(kind: u8, consumer: ConsumerId, offset: Offset, at: Timestamp, out: &mut Vec<u8>) {
-    out.u8(kind);
-    out.u32(consumer);
-    out.u64(offset);
-    out.time(at);
-}
-
 fn decode_about(take: &mut Take<'_>) -> Result<(ConsumerId, Offset, Timestamp), Unreadable> {
     Ok((take.u32()?, take.u64()?, take.time()?))
 }
@@ -478,7 +482,6 @@ impl Dead {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        out.u8(DEAD);
         self.attempted.encode(out);
         out.u64(self.name);
         out.u32(self.redrives);
@@ -521,7 +524,6 @@ impl Dead {
 
 impl Checkpoint {
     fn encode(&self, out: &mut Vec<u8>) {
-        out.u8(MARK);
         out.u64(self.scanned);
         out.u32(u32::try_from(self.consumers.len()).expect("consumers are counted in 32 bits"));
         for marked in &self.consumers {
@@ -549,7 +551,6 @@ impl Checkpoint {
 }
 
 fn encode_routed(routed: &Routed, out: &mut Vec<u8>) {
-    out.u8(ROUTED);
     out.u32(routed.consumer);
     out.str(&routed.key);
     out.str(&routed.uid);

@@ -84,18 +84,22 @@ async fn check(world: &World, fault: &str) {
     assert!(words.contains("--trigger ns/t"), "{words}");
 }
 
+/// Waits until so many rest.
+async fn until_kept(world: &World, count: usize) {
+    world
+        .until("kept", |world| dead_letters(world).len() == count)
+        .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_bad_reply_is_counted_told_and_kept_over_restarts() {
     for (fault, manner) in kinds() {
-        for mut world in World::each() {
-            world.broker("ns", "default");
+        for mut world in World::each_with_broker() {
             world.trigger("t", "a", json!({}));
             world.manner("a", manner.clone());
             world.route().await;
             world.publish("1", &[]).await;
-            world
-                .until("delivered", |world| world.account("t").delivered == 1)
-                .await;
+            world.until_delivered("t", 1).await;
             world.mesh.settled().await;
             let counted = format!(
                 "heddle_bad_replies_total{{kind=\"trigger\",ns=\"ns\",trigger=\"t\",reason=\"{fault}\"}} 1\n"
@@ -117,16 +121,13 @@ async fn every_kind_of_bad_reply_is_counted_told_and_kept_over_restarts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_is_kept_as_it_came_up_to_a_bound() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     let long: &'static str = "y".repeat(40_000).leak();
     world.manner("a", Manner::Say(&[STRUCTURED], long));
     world.route().await;
     world.publish("1", &[]).await;
-    world
-        .until("kept", |world| dead_letters(world).len() == 1)
-        .await;
+    until_kept(&world, 1).await;
     let name = dead_letters(&world)[0].name.clone();
     let detail = world.mesh.dead_letter(&name).unwrap();
     assert_eq!(detail.answer, Some("y".repeat(16 * 1024)));
@@ -137,24 +138,19 @@ async fn a_reply_is_kept_as_it_came_up_to_a_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_can_be_thrown_away_and_not_be_sent_again() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         let annotations = json!({"metadata": {"annotations": {"heddle.dev/auto-redrive": "3"}}});
         world.trigger("t", "a", annotations);
         world.manner("a", Manner::Say(&[STRUCTURED], "{"));
         world.route().await;
         world.publish("1", &[]).await;
-        world
-            .until("kept", |world| dead_letters(world).len() == 1)
-            .await;
+        until_kept(&world, 1).await;
         let taken = world.mesh.redrive(&everything(), "me").await;
         assert_eq!((taken.count, taken.replies), (0, 1));
         // A success brings the next dead letter that may be redriven; a reply may not.
         world.manner("a", Manner::Accept);
         world.publish("2", &[]).await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 2)
-            .await;
+        world.until_delivered("t", 2).await;
         world.pass(60).await;
         assert_eq!(world.received("a"), ["1", "2"]);
         let taken = world.mesh.discard(&everything(), "me").await;
@@ -176,8 +172,7 @@ async fn a_reply_can_be_thrown_away_and_not_be_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_watches_the_trigger_is_woken_when_bad_replies_come_and_go() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     world.manner("a", Manner::Say(&[STRUCTURED], "{"));
     world.route().await;
@@ -186,9 +181,7 @@ async fn whoever_watches_the_trigger_is_woken_when_bad_replies_come_and_go() {
     let seen = world.mesh.changed(seen).await;
     assert!(has_bad_replies(&world));
     world.publish("2", &[]).await;
-    world
-        .until("kept", |world| dead_letters(world).len() == 2)
-        .await;
+    until_kept(&world, 2).await;
     let changed = world.mesh.changed(seen);
     assert!(
         futures::FutureExt::now_or_never(changed).is_none(),
@@ -206,8 +199,7 @@ fn has_bad_replies(world: &World) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn bad_replies_keep_nobody_from_being_sent_events_and_beyond_a_bound_none_is_kept() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     world.manner("a", Manner::Say(&[STRUCTURED], "{"));
     world.route().await;
@@ -215,9 +207,7 @@ async fn bad_replies_keep_nobody_from_being_sent_events_and_beyond_a_bound_none_
     world
         .publish_many((0..events).map(|number| number.to_string()))
         .await;
-    world
-        .until("delivered", |world| world.account("t").delivered == events)
-        .await;
+    world.until_delivered("t", events).await;
     let account = world.account("t");
     assert_eq!((account.dead_replies, account.held), (1_000, None));
     let mut kept = 0;
@@ -236,8 +226,7 @@ async fn bad_replies_keep_nobody_from_being_sent_events_and_beyond_a_bound_none_
 
 #[tokio::test(start_paused = true)]
 async fn a_sink_for_dead_letters_hears_of_no_reply() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     let sink = json!({
         "spec": {"delivery": {"deadLetterSink": {"uri": "http://sink/"}}},
         "status": {"deadLetterSinkUri": "http://sink/"},
@@ -246,9 +235,7 @@ async fn a_sink_for_dead_letters_hears_of_no_reply() {
     world.manner("a", Manner::Say(&[STRUCTURED], "{"));
     world.route().await;
     world.publish("1", &[]).await;
-    world
-        .until("kept", |world| dead_letters(world).len() == 1)
-        .await;
+    until_kept(&world, 1).await;
     world.pass(60).await;
     assert_eq!(world.received("sink"), [""; 0]);
     assert_eq!(dead_letters(&world)[0].sink, None);
@@ -334,9 +321,7 @@ async fn a_reply_without_a_destination_rests() {
     world.manner("a", Manner::Reply("order.checked"));
     world.route().await;
     world.publish_at("/channel/ns/c", "1", &[]).await;
-    world
-        .until("kept", |world| dead_letters(world).len() == 1)
-        .await;
+    until_kept(&world, 1).await;
     assert_eq!(account_of_subscription(&world).delivered, 1);
     let letter = &dead_letters(&world)[0];
     assert_eq!(letter.reply.as_ref().unwrap().fault, "no-destination");
@@ -344,8 +329,7 @@ async fn a_reply_without_a_destination_rests() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_does_not_claim_to_be_an_event_is_no_reply() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     world.manner(
         "a",
@@ -353,9 +337,7 @@ async fn an_answer_that_does_not_claim_to_be_an_event_is_no_reply() {
     );
     world.route().await;
     world.publish("1", &[]).await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     assert_eq!(world.account("t").dead_replies, 0);
     assert_eq!(dead_letters(&world), []);
 }

@@ -13,9 +13,7 @@ async fn failing(mut world: World, answer: Manner) -> World {
     world.manner("a", answer);
     world.route().await;
     assert_eq!(world.publish("1", &[]).await, 202);
-    world
-        .until("a failed attempt", |world| world.account("t").retrying == 1)
-        .await;
+    world.until_retrying("t", 1).await;
     world.mesh.settled().await;
     world
 }
@@ -82,8 +80,7 @@ async fn a_clock_that_was_set_forward_makes_a_retry_due() {
 
 #[tokio::test(start_paused = true)]
 async fn the_place_of_a_deleted_trigger_is_given_up_a_day_later_by_any_clock() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     let paused = json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}}});
     world.trigger("t", "a", paused);
     world.route().await;

@@ -9,8 +9,7 @@ use crate::world::{Manner, World};
 
 #[tokio::test(start_paused = true)]
 async fn closing_during_deliveries_fails_none_of_them() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", json!({"spec": {"delivery": {"retry": 0}}}));
         world.manner("a", Manner::Hang);
         world.route().await;
@@ -24,9 +23,7 @@ async fn closing_during_deliveries_fails_none_of_them() {
         world.manner("a", Manner::Accept);
         world.begin();
         world.route().await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 100)
-            .await;
+        world.until_delivered("t", 100).await;
         assert_eq!(world.account("t").dead_lettered, 0);
         let mut received = world.received_sorted("a");
         assert_eq!(received.len(), 164, "twice is only what was under way");
@@ -37,8 +34,7 @@ async fn closing_during_deliveries_fails_none_of_them() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_lets_attempts_finish_and_remembers_them() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", json!({}));
         world.route().await;
         world
@@ -46,9 +42,7 @@ async fn closing_lets_attempts_finish_and_remembers_them() {
             .await;
         world.restart().await;
         world.route().await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 100)
-            .await;
+        world.until_delivered("t", 100).await;
         assert_eq!(world.received("a").len(), 100, "nothing twice");
     }
 }
@@ -70,9 +64,7 @@ async fn nothing_is_sent_while_outcomes_cannot_be_written() {
     world.pass(60).await;
     assert_eq!(world.received("a"), ["1"]);
     log.refuse_lines(None);
-    world
-        .until("delivered", |world| world.account("t").delivered == 3)
-        .await;
+    world.until_delivered("t", 3).await;
     assert_eq!(world.received_sorted("a"), ["1", "2", "3"]);
     world.mesh.settled().await;
     let account = world.account("t");
@@ -97,9 +89,7 @@ async fn a_journal_that_recovers_is_noticed_even_if_nothing_happens() {
     world.manner("a", Manner::Answer(503));
     world.route().await;
     world.publish("1", &[]).await;
-    world
-        .until("tried", |world| world.account("t").retrying == 1)
-        .await;
+    world.until_retrying("t", 1).await;
     world.mesh.settled().await;
     log.refuse_lines(Some(AppendRefused::Busy));
     // Somebody asks, there is nothing to write, and still the journal turns out to refuse.
@@ -108,9 +98,7 @@ async fn a_journal_that_recovers_is_noticed_even_if_nothing_happens() {
     assert!(waited.is_err(), "it cannot be safe");
     log.refuse_lines(None);
     world.manner("a", Manner::Accept);
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     assert!(
         world.clock.monotonic() < Duration::from_secs(20),
         "at the next chance, not when housekeeping happens to ask"
@@ -131,9 +119,7 @@ async fn a_log_that_cannot_be_read_for_a_while_makes_nobody_forget_or_repeat() {
         .await;
     world.manner("a", Manner::Answer(503));
     world.publish("2", &[]).await;
-    world
-        .until("tried", |world| world.account("t").retrying == 1)
-        .await;
+    world.until_retrying("t", 1).await;
     world.mesh.settled().await;
     world.crash().await;
     log.refuse_reads(true);
@@ -148,9 +134,7 @@ async fn a_log_that_cannot_be_read_for_a_while_makes_nobody_forget_or_repeat() {
     world.pass(10).await;
     world.publish("3", &[]).await;
     log.refuse_reads(false);
-    world
-        .until("delivered", |world| world.account("t").delivered == 3)
-        .await;
+    world.until_delivered("t", 3).await;
     world.pass(60).await;
     let account = world.account("t");
     assert_eq!((account.matched, account.delivered), (3, 3));

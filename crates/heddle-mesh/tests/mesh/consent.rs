@@ -23,8 +23,7 @@ fn asks(extra: Value) -> Value {
 
 /// A world with a trigger `t` whose subscriber, host `a`, is asked first.
 async fn asking(consent: Consent) -> World {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", asks(json!({})));
     world.consent("a", consent);
     world.route().await;
@@ -40,15 +39,12 @@ fn missing(world: &World) -> Option<String> {
 }
 
 async fn delivered(world: &World, count: u64) {
-    world
-        .until("delivered", |world| world.account("t").delivered == count)
-        .await;
+    world.until_delivered("t", count).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_that_consents_gets_its_events_and_hears_from_whom() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     let mut trigger = asks(json!({"heddle.dev/webhook-rate": "120"}));
     trigger["status"] = json!({"subscriberUri": "http://a/hooks?tenant=7"});
     world.trigger("t", "a", trigger);
@@ -218,8 +214,7 @@ async fn consent_ends_when_nobody_renews_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_asks_again_and_loses_nothing() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", asks(json!({})));
         world.route().await;
         world.publish("1", &[]).await;
@@ -242,8 +237,7 @@ async fn a_restart_asks_again_and_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn an_origin_that_is_no_name_sends_nothing_rather_than_without_asking() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     let annotations = json!({"heddle.dev/webhook-origin": "https://mesh.example"});
     world.trigger("t", "a", json!({"metadata": {"annotations": annotations}}));
     world.route().await;
@@ -257,8 +251,7 @@ async fn an_origin_that_is_no_name_sends_nothing_rather_than_without_asking() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_is_asked_who_need_not_be() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     world.route().await;
     world.publish("1", &[]).await;

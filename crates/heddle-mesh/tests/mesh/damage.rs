@@ -37,8 +37,7 @@ const TRIGGERS: [(&str, &str); 3] = [("t1", "one"), ("t2", "two"), ("t3", "three
 const REPLIED: &str = "4";
 
 async fn story() -> Story {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     world.trigger("t1", "one", json!({"spec": {"delivery": {"retry": 0}}}));
     let delivery = json!({"retry": 10, "backoffPolicy": "linear", "backoffDelay": "PT30S"});
     world.trigger("t2", "two", json!({"spec": {"delivery": delivery}}));

@@ -43,8 +43,7 @@ fn dead_letters(world: &World, trigger: &str) -> Vec<DeadLetter> {
 
 /// A trigger that waits, one that is done, and one that wants something else; then the process ends.
 async fn waiting() -> World {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     world.trigger("waits", "w", paused(true));
     world.trigger("done", "d", json!({}));
     let other = json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}},
@@ -54,11 +53,7 @@ async fn waiting() -> World {
     world
         .publish_many((1..=EVENTS).map(|number| format!("<{number}>")))
         .await;
-    world
-        .until("delivered", |world| {
-            world.account("done").delivered == EVENTS
-        })
-        .await;
+    world.until_delivered("done", EVENTS).await;
     world.mesh.settled().await;
     world.stop().await;
     world
@@ -124,11 +119,7 @@ async fn every_single_damaged_event_ends_whichever_it_is_and_whenever_the_power_
         world.crash().await;
         world.trigger("waits", "w", paused(false));
         world.route().await;
-        world
-            .until("everything ended", |world| {
-                world.account("waits").pending == 0
-            })
-            .await;
+        world.until_pending("waits", 0).await;
         let account = world.account("waits");
         let ended = (account.matched, account.delivered, account.dead_lettered);
         assert_eq!(ended, (EVENTS, EVENTS - 1, 1), "event {number}");
@@ -143,11 +134,7 @@ async fn neighbours_that_decay_together_all_end() {
         decay(&world, &format!("<{number}>"));
     }
     go_on(&mut world).await;
-    world
-        .until("everything ended", |world| {
-            world.account("waits").pending == 0
-        })
-        .await;
+    world.until_pending("waits", 0).await;
     let account = world.account("waits");
     assert_eq!((account.delivered, account.dead_lettered), (EVENTS - 5, 5));
     let offsets: Vec<u64> = dead_letters(&world, "waits")
@@ -166,11 +153,7 @@ async fn a_trace_names_the_damage_that_is_the_event_or_may_be_it() {
     let mut world = waiting().await;
     decay(&world, "<7>");
     go_on(&mut world).await;
-    world
-        .until("everything ended", |world| {
-            world.account("waits").pending == 0
-        })
-        .await;
+    world.until_pending("waits", 0).await;
     let by_source = world.trace("<7>").await;
     let by_id = world.mesh.trace_by_id("<7>", 0..u64::MAX).await.unwrap();
     let never_sent = world.trace("<99>").await;
@@ -184,14 +167,11 @@ async fn a_trace_names_the_damage_that_is_the_event_or_may_be_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_trace_says_that_the_journal_lost_what_may_have_spoken_of_the_event() {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     world.trigger("t", "a", json!({}));
     world.route().await;
     world.publish("1", &[]).await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     world.mesh.settled().await;
     world.die().await;
     let disk = world.disk.clone().unwrap().kill();
@@ -250,14 +230,11 @@ fn flip_in(disk: &MemoryVfs, dir: &str, text: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_repair_places_that_were_never_used_are_not_counted_and_lost_ones_are_told() {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     world.trigger("t", "a", json!({}));
     world.route().await;
     world.publish_many((1..=10).map(|id| id.to_string())).await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 10)
-        .await;
+    world.until_delivered("t", 10).await;
     world.stop().await;
     let log = Path::new("/mesh/log");
     let disk = world.disk.clone().unwrap();
@@ -269,9 +246,7 @@ async fn after_a_repair_places_that_were_never_used_are_not_counted_and_lost_one
     world.begin();
     world.route().await;
     world.publish_many((11..=30).map(|id| id.to_string())).await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 30)
-        .await;
+    world.until_delivered("t", 30).await;
     world.stop().await;
     let disk = world.disk.clone().unwrap();
     for name in disk.list(log).unwrap() {

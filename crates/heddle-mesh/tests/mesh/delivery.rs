@@ -14,8 +14,7 @@ fn all() -> DeadLetterSelection {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_is_delivered_once_to_whoever_wants_it() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger(
         "wants",
         "a",
@@ -28,9 +27,7 @@ async fn an_event_is_delivered_once_to_whoever_wants_it() {
     );
     world.route().await;
     assert_eq!(world.publish("1", &[]).await, 202);
-    world
-        .until("delivered", |world| world.account("wants").delivered == 1)
-        .await;
+    world.until_delivered("wants", 1).await;
     assert_eq!(world.received("a"), ["1"]);
     assert!(world.received("b").is_empty());
     let delivery = &world.deliveries("a")[0];
@@ -52,15 +49,12 @@ async fn an_event_is_delivered_once_to_whoever_wants_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_attempt_is_followed_by_others_until_one_succeeds() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     world.manner("a", Manner::FailFirst(3));
     world.route().await;
     world.publish("1", &[]).await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     assert_eq!(world.received("a"), ["1"; 4]);
     let trace = world.trace("1").await;
     let statuses: Vec<_> = trace.events[0].verdicts[0]
@@ -73,8 +67,7 @@ async fn a_failed_attempt_is_followed_by_others_until_one_succeeds() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_nobody_takes_rests_until_it_is_redriven_or_discarded() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger(
         "t",
         "a",
@@ -84,9 +77,7 @@ async fn an_event_that_nobody_takes_rests_until_it_is_redriven_or_discarded() {
     world.route().await;
     world.publish("1", &[]).await;
     world.publish("2", &[]).await;
-    world
-        .until("dead", |world| world.account("t").dead_lettered == 2)
-        .await;
+    world.until_dead_lettered("t", 2).await;
     assert_eq!(world.received("a").len(), 6);
     let page = world
         .mesh
@@ -99,9 +90,7 @@ async fn an_event_that_nobody_takes_rests_until_it_is_redriven_or_discarded() {
         ..DeadLetterSelection::default()
     };
     assert_eq!(world.mesh.redrive(&first, "ann").await.count, 1);
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     assert_eq!(world.mesh.discard(&all(), "ann").await.count, 1);
     let account = world.account("t");
     assert_eq!(
@@ -124,8 +113,7 @@ async fn an_event_that_nobody_takes_rests_until_it_is_redriven_or_discarded() {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_fails_at_once_is_asked_gently_until_it_is_well() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({"spec": {"delivery": {"retry": 0}}}));
     world.manner("a", Manner::Answer(500));
     world.route().await;
@@ -134,9 +122,7 @@ async fn one_that_fails_at_once_is_asked_gently_until_it_is_well() {
     let asked = world.received("a").len();
     assert!((100..=300).contains(&asked), "{asked} times in a second");
     world.manner("a", Manner::Accept);
-    world
-        .until("ended", |world| world.account("t").pending == 0)
-        .await;
+    world.until_pending("t", 0).await;
     let account = world.account("t");
     assert_eq!(account.delivered + account.dead_lettered, 3000);
     assert!(account.delivered > 2000, "most did not fail: {account:?}");
@@ -144,24 +130,19 @@ async fn one_that_fails_at_once_is_asked_gently_until_it_is_well() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_forgets_neither_backlog_nor_attempts() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({"spec": {"delivery": {"retry": 5, "backoffDelay": "PT1S", "backoffPolicy": "linear"}}}));
     world.manner("a", Manner::Answer(503));
     world.route().await;
     world
         .publish_many((0..20).map(|number| format!("e{number}")))
         .await;
-    world
-        .until("tried", |world| world.account("t").retrying == 20)
-        .await;
+    world.until_retrying("t", 20).await;
     world.mesh.settled().await;
     let attempts_before = world.received("a").len();
     world.crash().await;
     world.route().await;
-    world
-        .until("dead", |world| world.account("t").dead_lettered == 20)
-        .await;
+    world.until_dead_lettered("t", 20).await;
     let attempts = world.received("a").len();
     assert!(
         attempts >= 20 * 6,
@@ -175,8 +156,7 @@ async fn a_crash_forgets_neither_backlog_nor_attempts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_consumer_falls_behind_and_catches_up_without_loss_or_repetition() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger(
         "t",
         "a",
@@ -186,14 +166,10 @@ async fn a_slow_consumer_falls_behind_and_catches_up_without_loss_or_repetition(
     world
         .publish_many((0..10_000).map(|number| format!("{number}")))
         .await;
-    world
-        .until("matched", |world| world.account("t").pending == 10_000)
-        .await;
+    world.until_pending("t", 10_000).await;
     world.trigger("t", "a", json!({}));
     world.route().await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 10_000)
-        .await;
+    world.until_delivered("t", 10_000).await;
     let mut received: Vec<u32> = world
         .received("a")
         .iter()
@@ -211,16 +187,12 @@ async fn the_id_of_a_request_goes_along_with_its_event_and_is_no_part_of_it() {
         world.route().await;
         let id = ("x-request-id", "8b1f-7/a");
         assert_eq!(world.publish_with("1", &[id]).await, 202);
-        world
-            .until("tried", |world| world.account("t").retrying == 1)
-            .await;
+        world.until_retrying("t", 1).await;
         // What is not safe yet would be done again.
         world.mesh.settled().await;
         world.crash().await;
         world.route().await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 1)
-            .await;
+        world.until_delivered("t", 1).await;
         for delivery in world.deliveries("a") {
             assert_eq!(delivery.headers["x-request-id"], "8b1f-7/a");
             assert!(!delivery.headers.contains_key("ce-x-request-id"));
@@ -235,8 +207,7 @@ async fn the_id_of_a_request_goes_along_with_its_event_and_is_no_part_of_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_id_of_a_request_that_is_none_is_left_out() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     world.route().await;
     let long = "x".repeat(129);
@@ -244,9 +215,7 @@ async fn an_id_of_a_request_that_is_none_is_left_out() {
         let id = [("x-request-id", id)];
         assert_eq!(world.publish_with(&number.to_string(), &id).await, 202);
     }
-    world
-        .until("delivered", |world| world.account("t").delivered == 4)
-        .await;
+    world.until_delivered("t", 4).await;
     for delivery in world.deliveries("a") {
         assert!(!delivery.headers.contains_key("x-request-id"));
     }
@@ -258,8 +227,7 @@ const LARGE_BYTES: usize = 1_000_000;
 
 #[tokio::test(start_paused = true)]
 async fn a_destination_that_does_not_answer_holds_a_few_large_events_and_no_neighbours() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     let slowly =
         json!({"spec": {"delivery": {"timeout": "PT20S", "retry": 20, "backoffDelay": "PT1S"}}});
     let stalled: Vec<String> = (0..6).map(|n| format!("stalled-{n}")).collect();
@@ -272,11 +240,7 @@ async fn a_destination_that_does_not_answer_holds_a_few_large_events_and_no_neig
     for id in 0..20 {
         assert_eq!(world.publish_large(&id.to_string(), LARGE_BYTES).await, 202);
     }
-    world
-        .until("the good one to have all", |world| {
-            world.account("good").delivered == 20
-        })
-        .await;
+    world.until_delivered("good", 20).await;
     for name in &stalled {
         let held = world.received(name).len();
         assert!((1..=8).contains(&held), "{name} has {held} at once");
@@ -285,19 +249,14 @@ async fn a_destination_that_does_not_answer_holds_a_few_large_events_and_no_neig
         world.manner(name, Manner::Accept);
     }
     for name in &stalled {
-        world
-            .until("they get all when they answer", |world| {
-                world.account(name).delivered == 20
-            })
-            .await;
+        world.until_delivered(name, 20).await;
         assert_eq!(world.account(name).dead_lettered, 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn large_events_wait_for_room_at_the_cost_of_no_attempt() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     let once = json!({"spec": {"delivery": {"timeout": "PT1S", "retry": 0}}});
     world.trigger("once", "once", once);
     world.manner("once", Manner::Hang);
@@ -306,11 +265,7 @@ async fn large_events_wait_for_room_at_the_cost_of_no_attempt() {
         assert_eq!(world.publish_large(&id.to_string(), LARGE_BYTES).await, 202);
     }
     // Each is tried once and no more; those that found no room were not tried meanwhile.
-    world
-        .until("all are dead letters", |world| {
-            world.account("once").dead_lettered == 30
-        })
-        .await;
+    world.until_dead_lettered("once", 30).await;
     let mut received = world.received_sorted("once");
     received.dedup();
     assert_eq!(received.len(), 30, "each was sent");

@@ -49,9 +49,7 @@ async fn an_event_that_cannot_be_kept_is_refused_with_what_to_do() {
     }
     log.refuse(None);
     assert_eq!(world.post("/broker/ns/default").await.0, 202);
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     assert_eq!(world.account("t").matched, 1, "what was refused is nowhere");
 }
 
@@ -100,16 +98,13 @@ async fn a_batch_is_taken_whole_or_not_at_all() {
     assert_eq!(world.account("t").matched, 0);
     log.refuse(None);
     assert_eq!(world.post_batch(&batch).await.0, 202);
-    world
-        .until("delivered", |world| world.account("t").delivered == 3)
-        .await;
+    world.until_delivered("t", 3).await;
     assert_eq!(world.received_sorted("a"), ["1", "2", "3"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_application_publishes_what_a_policy_lets_pass_and_a_batch_whole_or_not_at_all() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     let policy = json!({
         "apiVersion": "eventing.knative.dev/v1alpha1", "kind": "EventPolicy",
@@ -151,8 +146,6 @@ async fn an_application_publishes_what_a_policy_lets_pass_and_a_batch_whole_or_n
                    \"application/crm\" would allow it";
     assert_eq!(body["message"], message);
     assert_eq!(post(&Who::Administrator, good).await.0, 202);
-    world
-        .until("delivered", |world| world.account("t").delivered == 4)
-        .await;
+    world.until_delivered("t", 4).await;
     assert_eq!(world.received_sorted("a"), ["1", "1", "2", "2"]);
 }

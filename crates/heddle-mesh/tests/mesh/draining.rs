@@ -97,11 +97,7 @@ async fn only_what_came_by_the_channel_is_given_up() {
     // What is left is still delivered, and a dead letter can be sent on its way again.
     world.trigger("t", "one", json!({}));
     world.route().await;
-    world
-        .until("the rest is delivered", |world| {
-            world.account("t").delivered == 3
-        })
-        .await;
+    world.until_delivered("t", 3).await;
     assert_eq!(world.received_sorted("one"), ["b0", "b1", "b2"]);
 }
 
@@ -138,11 +134,7 @@ async fn an_attempt_under_way_may_deliver_and_is_not_repeated() {
     world.manner("one", Manner::HangOn("c1"));
     world.route().await;
     through_channel(&world, 0..3).await;
-    world
-        .until("two are delivered", |world| {
-            world.account("t").delivered == 2
-        })
-        .await;
+    world.until_delivered("t", 2).await;
     unlink(&mut world).await;
     assert_eq!(world.mesh.pending_through(CHANNEL, BROKER), 1);
     // It answers only once the attempt has run into its timeout.
@@ -173,9 +165,7 @@ async fn retries_and_dead_letters_on_their_way_again_are_given_up_too() {
     world.manner("one", Manner::Answer(500));
     world.route().await;
     through_channel(&world, 0..3).await;
-    world
-        .until("all failed", |world| world.account("t").retrying == 3)
-        .await;
+    world.until_retrying("t", 3).await;
     unlink(&mut world).await;
     assert_eq!(give_up(&world, Fate::DeadLetter).await, dead(3));
     let all = heddle_api::ledger::DeadLetterSelection {
@@ -236,11 +226,7 @@ async fn a_consumer_that_reads_the_log_itself_is_relieved_of_what_it_has_not_rea
         assert_eq!(world.account("t").pending, 1500);
         world.trigger("t", "one", json!({}));
         world.route().await;
-        world
-            .until("the rest is delivered", |world| {
-                world.account("t").delivered == 1500
-            })
-            .await;
+        world.until_delivered("t", 1500).await;
         assert!(world.received("one").iter().all(|id| id.starts_with('b')));
     }
 }
@@ -339,16 +325,10 @@ async fn the_order_of_keys_is_kept_when_some_are_given_up() {
     ] {
         assert_eq!(world.publish_at(path, id, &key).await, 202);
     }
-    world
-        .until("the first failed", |world| world.account("t").retrying == 1)
-        .await;
+    world.until_retrying("t", 1).await;
     unlink(&mut world).await;
     assert_eq!(give_up(&world, Fate::DeadLetter).await, dead(2));
-    world
-        .until("the others go on", |world| {
-            world.account("t").delivered == 2
-        })
-        .await;
+    world.until_delivered("t", 2).await;
     assert_eq!(world.received("one"), ["c0", "b0", "b1"]);
 }
 

@@ -8,10 +8,18 @@ use serde_json::json;
 
 use crate::world::{Manner, World};
 
+/// From now on, whatever is finished may go.
+async fn keep_nothing(world: &mut World) {
+    world.retention = Retention {
+        age_max: Duration::ZERO,
+        bytes_max: 0,
+    };
+    world.restart().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_event_is_found_at_every_stage() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     let slowly = json!({"timeout": "PT1H", "retry": 3, "backoffDelay": "PT30S"});
     world.trigger("hangs", "hangs", json!({"spec": {"delivery": slowly}}));
     world.trigger("fails", "fails", json!({"spec": {"delivery": slowly}}));
@@ -63,8 +71,7 @@ async fn an_event_is_found_at_every_stage() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_behind_a_slow_subscriber_is_found_in_the_log() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger(
         "t",
         "a",
@@ -78,9 +85,7 @@ async fn an_event_behind_a_slow_subscriber_is_found_in_the_log() {
     world
         .publish_many((0..5000).map(|number| number.to_string()))
         .await;
-    world
-        .until("matched", |world| world.account("t").pending == 5000)
-        .await;
+    world.until_pending("t", 5000).await;
     let near = world.trace("10").await.events.remove(0).verdicts.remove(0);
     assert_eq!(
         (near.state, &*near.reason),
@@ -99,8 +104,7 @@ async fn an_event_behind_a_slow_subscriber_is_found_in_the_log() {
 
 #[tokio::test(start_paused = true)]
 async fn a_filter_can_be_tried_before_it_is_used() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.broker("ns", "other");
     world.route().await;
     for (id, type_) in [
@@ -136,13 +140,8 @@ async fn a_filter_can_be_tried_before_it_is_used() {
 
 #[tokio::test(start_paused = true)]
 async fn tidying_up_forgets_what_is_finished_and_nothing_else() {
-    for mut world in World::each() {
-        world.retention = Retention {
-            age_max: Duration::ZERO,
-            bytes_max: 0,
-        };
-        world.restart().await;
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
+        keep_nothing(&mut world).await;
         let slowly = json!({"retry": 9, "backoffDelay": "PT500S", "backoffPolicy": "linear"});
         world.trigger("t", "a", json!({"spec": {"delivery": slowly}}));
         world.manner("a", Manner::AnswerTo(&["205"], 503));
@@ -172,9 +171,7 @@ async fn tidying_up_forgets_what_is_finished_and_nothing_else() {
         world.route().await;
         assert_eq!(world.account("t"), account);
         world.manner("a", Manner::Accept);
-        world
-            .until("delivered", |world| world.account("t").delivered == 360)
-            .await;
+        world.until_delivered("t", 360).await;
         assert_eq!(
             world.received("a").len(),
             361,
@@ -185,13 +182,8 @@ async fn tidying_up_forgets_what_is_finished_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn dead_letters_outlive_the_events_and_lines_around_them() {
-    for mut world in World::each() {
-        world.retention = Retention {
-            age_max: Duration::ZERO,
-            bytes_max: 0,
-        };
-        world.restart().await;
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
+        keep_nothing(&mut world).await;
         world.trigger("t", "a", json!({}));
         world.manner("a", Manner::AnswerTo(&["101", "333"], 400));
         world.route().await;
@@ -199,9 +191,7 @@ async fn dead_letters_outlive_the_events_and_lines_around_them() {
             world
                 .publish_many((0..60).map(|number| format!("{round}{number:02}")))
                 .await;
-            world
-                .until("done", |world| world.account("t").pending == 0)
-                .await;
+            world.until_pending("t", 0).await;
             world.pass(1).await;
             world.mesh.tidy().await;
         }
@@ -215,9 +205,7 @@ async fn dead_letters_outlive_the_events_and_lines_around_them() {
             ..Default::default()
         };
         assert_eq!(world.mesh.redrive(&all, "ann").await.count, 2);
-        world
-            .until("delivered", |world| world.account("t").delivered == 360)
-            .await;
+        world.until_delivered("t", 360).await;
         let late = world.deliveries("a").into_iter().rev().take(2);
         let mut late: Vec<_> = late.map(|delivery| delivery.body).collect();
         late.sort();
@@ -227,8 +215,7 @@ async fn dead_letters_outlive_the_events_and_lines_around_them() {
 
 #[tokio::test(start_paused = true)]
 async fn an_id_is_found_however_many_events_came_after_it_and_denied_only_after_a_look_at_all() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for world in World::each_with_broker() {
         world.route().await;
         world.publish("wanted", &[]).await;
         world.publish_many((0..3000).map(|n| format!("n{n}"))).await;
@@ -247,8 +234,7 @@ async fn an_id_is_found_however_many_events_came_after_it_and_denied_only_after_
 
 #[tokio::test(start_paused = true)]
 async fn more_events_with_one_id_than_one_answer_has_are_all_found_page_by_page() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let world = World::with_broker();
     world.route().await;
     for _ in 0..1150 {
         world.publish("same", &[]).await;
@@ -305,8 +291,7 @@ async fn a_filter_is_judged_by_events_that_reach_its_broker_and_not_by_a_busy_ne
 
 #[tokio::test(start_paused = true)]
 async fn scrapers_read_nothing_of_a_backlog_that_waits() {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     let paused = json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}}});
     world.trigger("paused", "paused", paused);
     world.trigger("healthy", "healthy", json!({}));
@@ -320,11 +305,7 @@ async fn scrapers_read_nothing_of_a_backlog_that_waits() {
         let events = json!((0..1000).map(event).collect::<Vec<_>>());
         assert_eq!(world.post_batch(&events).await.0, 202);
     }
-    world
-        .until("all delivered", |world| {
-            world.account("healthy").delivered == 5000
-        })
-        .await;
+    world.until_delivered("healthy", 5000).await;
     // A new process has nothing of it in memory.
     world.restart().await;
     world.route().await;

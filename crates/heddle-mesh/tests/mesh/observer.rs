@@ -37,9 +37,7 @@ async fn an_attempt_is_part_of_the_coming_and_the_coming_of_what_the_publisher_d
     world.route().await;
     let headers = [("traceparent", &*context("01")), ("tracestate", "vendor=1")];
     assert_eq!(world.publish_with("1", &headers).await, 202);
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     let seen = world.seen();
     let [coming, first, second] = &seen[..] else {
         panic!("{seen:#?}");
@@ -74,9 +72,7 @@ async fn an_event_without_context_begins_a_trace_and_one_with_an_attribute_goes_
     world
         .publish("attribute", &[("traceparent", &context("01"))])
         .await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 2)
-        .await;
+    world.until_delivered("t", 2).await;
     let seen = world.seen();
     let of = |id: &str| -> Vec<&Sight> { seen.iter().filter(|sight| sight.id == id).collect() };
     let (new, attribute) = (of("new"), of("attribute"));
@@ -100,9 +96,7 @@ async fn what_the_publisher_does_not_record_is_carried_and_not_told() {
     world.route().await;
     let headers = [("traceparent", &*context("00"))];
     world.publish_with("1", &headers).await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     assert!(world.seen().is_empty());
     let span = told(&world, "a", 0);
     assert_eq!(format!("{:032x}", span.trace()), TRACE);
@@ -117,9 +111,7 @@ async fn each_event_of_a_batch_has_a_span_of_its_own() {
     let event = |id: &str| json!({"specversion": "1.0", "id": id, "source": "/test", "type": "t"});
     let (status, ..) = world.post_batch(&json!([event("1"), event("2")])).await;
     assert_eq!(status, 202);
-    world
-        .until("delivered", |world| world.account("t").delivered == 2)
-        .await;
+    world.until_delivered("t", 2).await;
     let seen = world.seen();
     let comings: Vec<&Sight> = seen.iter().filter(|sight| sight.number == 0).collect();
     let offsets: Vec<u64> = comings.iter().map(|sight| sight.offset).collect();
@@ -137,23 +129,7 @@ async fn each_event_of_a_batch_has_a_span_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_goes_on_from_the_attempt_that_brought_it_also_over_a_crash() {
     let mut world = watched().await;
-    let of_type = |type_: &str| json!({"spec": {"filter": {"attributes": {"type": type_}}}});
-    world.trigger("asks", "a", of_type("order.created"));
-    world.trigger("hears", "b", of_type("order.checked"));
-    world.manner("a", Manner::Reply("order.checked"));
-    world.manner("b", Manner::Answer(503));
-    world.route().await;
-    world.publish("1", &[]).await;
-    world
-        .until("heard", |world| world.account("hears").retrying == 1)
-        .await;
-    world.mesh.settled().await;
-    world.crash().await;
-    world.manner("b", Manner::Accept);
-    world.route().await;
-    world
-        .until("delivered", |world| world.account("hears").delivered == 1)
-        .await;
+    world.deliver_a_reply_over_a_crash().await;
     let seen = world.seen();
     let asked = seen.iter().find(|sight| sight.place == "trigger/ns/asks");
     let asked = asked.unwrap().span;

@@ -25,8 +25,7 @@ fn of_key(world: &World, key: &str) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn events_of_a_key_keep_their_order_through_retries() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", ordered(1));
     world.manner("a", Manner::FailFirst(2));
     world.route().await;
@@ -36,9 +35,7 @@ async fn events_of_a_key_keep_their_order_through_retries() {
         // Without a key they are one sequence.
         world.publish(&format!("n{number}"), &[]).await;
     }
-    world
-        .until("delivered", |world| world.account("t").delivered == 9)
-        .await;
+    world.until_delivered("t", 9).await;
     for key in ["k", "l", "n"] {
         let received = of_key(&world, key);
         assert_eq!(received.len(), 9);
@@ -48,29 +45,22 @@ async fn events_of_a_key_keep_their_order_through_retries() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_whose_event_fails_waits_also_over_a_crash_and_blocks_no_other() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", ordered(1));
         world.manner("a", Manner::AnswerTo(&["k1"], 503));
         world.route().await;
         publish(&world, "k", &["k1", "k2", "k3"]).await;
         publish(&world, "l", &["l1", "l2"]).await;
-        world
-            .until("the other key", |world| world.account("t").delivered == 2)
-            .await;
+        world.until_delivered("t", 2).await;
         world.mesh.settled().await;
         world.crash().await;
         world.route().await;
         publish(&world, "k", &["k4"]).await;
         publish(&world, "l", &["l3"]).await;
-        world
-            .until("the other key", |world| world.account("t").delivered == 3)
-            .await;
+        world.until_delivered("t", 3).await;
         assert!(of_key(&world, "k").iter().all(|id| id == "k1"));
         world.manner("a", Manner::Accept);
-        world
-            .until("all", |world| world.account("t").delivered == 7)
-            .await;
+        world.until_delivered("t", 7).await;
         let mut received = of_key(&world, "k");
         received.dedup();
         assert_eq!(received, ["k1", "k2", "k3", "k4"]);
@@ -80,8 +70,7 @@ async fn a_key_whose_event_fails_waits_also_over_a_crash_and_blocks_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_goes_on_after_its_subscriber_asked_to_be_left_alone() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", ordered(1));
     world.manner("a", Manner::Answer(410));
     world.route().await;
@@ -92,46 +81,34 @@ async fn a_key_goes_on_after_its_subscriber_asked_to_be_left_alone() {
     world.manner("a", Manner::Accept);
     world.trigger("t", "a", ordered(2));
     world.route().await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 3)
-        .await;
+    world.until_delivered("t", 3).await;
     assert_eq!(world.received("a"), ["k1", "k1", "k2", "k3"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn events_that_wait_for_their_key_go_when_order_is_no_longer_asked_for() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", ordered(1));
     world.manner("a", Manner::AnswerTo(&["k1"], 503));
     world.route().await;
     publish(&world, "k", &["k1", "k2", "k3"]).await;
-    world
-        .until("tried", |world| world.account("t").retrying == 1)
-        .await;
+    world.until_retrying("t", 1).await;
     world.trigger("t", "a", json!({"metadata": {"generation": 2}}));
     world.route().await;
-    world
-        .until("the others", |world| world.account("t").delivered == 2)
-        .await;
+    world.until_delivered("t", 2).await;
     world.manner("a", Manner::Accept);
-    world
-        .until("all", |world| world.account("t").delivered == 3)
-        .await;
+    world.until_delivered("t", 3).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_that_waits_for_its_key_makes_nobody_read_again_what_is_done() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", ordered(1));
         world.manner("a", Manner::AnswerTo(&["k1"], 400));
         world.route().await;
         publish(&world, "k", &["k1"]).await;
         publish(&world, "l", &["l1", "l2", "l3"]).await;
-        world
-            .until("done", |world| world.account("t").delivered == 3)
-            .await;
+        world.until_delivered("t", 3).await;
         world.manner("a", Manner::HangOn("k2"));
         publish(&world, "k", &["k2"]).await;
         world
@@ -143,17 +120,13 @@ async fn a_dead_letter_that_waits_for_its_key_makes_nobody_read_again_what_is_do
         };
         assert_eq!(world.mesh.redrive(&all, "ann").await.count, 1);
         publish(&world, "l", &["l4"]).await;
-        world
-            .until("another key", |world| world.account("t").delivered == 4)
-            .await;
+        world.until_delivered("t", 4).await;
         assert_eq!(world.account("t").pending, 2);
         world.mesh.settled().await;
         world.manner("a", Manner::Accept);
         world.crash().await;
         world.route().await;
-        world
-            .until("all", |world| world.account("t").delivered == 6)
-            .await;
+        world.until_delivered("t", 6).await;
         world.pass(60).await;
         assert_eq!(of_key(&world, "l"), ["l1", "l2", "l3", "l4"]);
         assert_eq!(world.account("t").delivered, 6);
@@ -197,8 +170,6 @@ async fn nobody_overtakes_an_event_that_a_dead_letter_on_its_way_went_before() {
     // One at a time: nobody asks for the key while the dead letter has it.
     world.trigger("t", "a", at_once(3, "1", false));
     world.route().await;
-    world
-        .until("all", |world| world.account("t").delivered == 3)
-        .await;
+    world.until_delivered("t", 3).await;
     assert_eq!(of_key(&world, "k"), ["k1", "k1", "k2", "k3"]);
 }

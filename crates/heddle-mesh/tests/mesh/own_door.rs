@@ -28,8 +28,7 @@ fn sends_to(path: &str) -> Value {
 
 /// Brokers in two namespaces, and somebody who listens in the other one.
 async fn neighbours() -> World {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.broker("other", "default");
     let there = json!({"metadata": {"namespace": "other", "name": "hears", "uid": "t-hears"}});
     world.trigger("hears", "b", there);
@@ -46,9 +45,7 @@ async fn a_policy_decides_where_our_own_address_leads() {
         }
         world.route().await;
         world.publish("1", &[]).await;
-        world
-            .until("the end", |world| world.account("far").pending == 0)
-            .await;
+        world.until_pending("far", 0).await;
         world.pass(60).await;
         let heard: &[&str] = if allowed { &["1"] } else { &[] };
         assert_eq!(world.received("b"), heard);
@@ -74,9 +71,7 @@ async fn a_policy_decides_about_dead_letters_too() {
         }
         world.route().await;
         world.publish("1", &[]).await;
-        world
-            .until("the end", |world| world.account("bad").dead_lettered == 1)
-            .await;
+        world.until_dead_lettered("bad", 1).await;
         world.pass(60).await;
         assert_eq!(world.received("b").len(), usize::from(allowed));
     }
@@ -130,8 +125,7 @@ async fn a_policy_decides_about_replies_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mesh_consents_to_what_it_sends_to_itself() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.broker("ns", "other");
     let mut asks = sends_to("/broker/ns/other");
     asks["metadata"]["annotations"]["heddle.dev/webhook-origin"] = json!("mesh.example");
@@ -146,8 +140,7 @@ async fn a_mesh_consents_to_what_it_sends_to_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_carried_here_has_fewer_hops_left() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     world.route().await;
     let hops = async |id: &str, headers: &[(&str, &str)]| world.publish_with(id, headers).await;
@@ -156,9 +149,7 @@ async fn what_was_carried_here_has_fewer_hops_left() {
     let both = [("heddle-hops-left", "9"), ("ce-knativebrokerttl", "3")];
     assert_eq!(hops("2", &both).await, 202);
     assert_eq!(hops("3", &[("heddle-hops-left", "no number")]).await, 202);
-    world
-        .until("sent", |world| world.account("t").delivered == 3)
-        .await;
+    world.until_delivered("t", 3).await;
     let sent = world.deliveries("a").into_iter();
     let mut left: Vec<_> = sent
         .map(|sent| {

@@ -78,9 +78,7 @@ async fn a_dead_subscriber_keeps_its_quota_of_the_log_and_its_neighbour_gets_eve
         world.manner("dead", Manner::Accept);
         world.route().await;
         assert_eq!(world.account("dead").expired, account.expired);
-        world
-            .until("delivered", |world| world.account("dead").pending == 0)
-            .await;
+        world.until_pending("dead", 0).await;
         let now = world.account("dead");
         assert_eq!(now.delivered, account.pending);
         assert_eq!(now.expired, account.expired);
@@ -89,8 +87,7 @@ async fn a_dead_subscriber_keeps_its_quota_of_the_log_and_its_neighbour_gets_eve
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_event_says_so_and_so_does_its_trigger() {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     world.trigger("t", "a", bounded(json!({})));
     world.manner("a", Manner::Answer(503));
     world.route().await;
@@ -114,9 +111,7 @@ async fn an_expired_event_says_so_and_so_does_its_trigger() {
     assert_eq!(verdict.next_attempt_at, None, "nobody tries it again");
     // Once it keeps up again, nothing is said any more.
     world.manner("a", Manner::Accept);
-    world
-        .until("delivered", |world| world.account("t").pending == 0)
-        .await;
+    world.until_pending("t", 0).await;
     tidy(&world).await;
     assert_eq!(over(&world), None);
 }
@@ -145,15 +140,9 @@ async fn events_that_are_too_old_expire_also_while_the_trigger_is_paused() {
             json!({"metadata": {"annotations": {"heddle.dev/backlog-age-max": "none"}}}),
         );
         world.route().await;
-        world
-            .until("delivered", |world| world.account("t").pending == 0)
-            .await;
+        world.until_pending("t", 0).await;
         assert_eq!(world.received("a"), ["young"]);
-        world
-            .until("delivered", |world| {
-                world.account("patient").delivered == 21
-            })
-            .await;
+        world.until_delivered("patient", 21).await;
         assert_eq!(world.account("patient").expired, 0);
     }
 }
@@ -175,8 +164,7 @@ async fn without_a_quota_nothing_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn a_backlog_that_was_never_in_memory_expires_as_well() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", bounded(json!({"heddle.dev/paused": "true"})));
     world.route().await;
     world.publish_many(numbers(9000)).await;
@@ -190,9 +178,7 @@ async fn a_backlog_that_was_never_in_memory_expires_as_well() {
     world.crash().await;
     world.trigger("t", "a", bounded(json!({})));
     world.route().await;
-    world
-        .until("delivered", |world| world.account("t").pending == 0)
-        .await;
+    world.until_pending("t", 0).await;
     let received = world.received_sorted("a");
     let newest: Vec<String> = numbers(9000).skip(9000 - received.len()).collect();
     assert_eq!(received, newest, "the oldest went first");
@@ -200,8 +186,7 @@ async fn a_backlog_that_was_never_in_memory_expires_as_well() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_of_an_ordered_backlog_is_delivered_in_order() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         let ordered = json!({"heddle.dev/delivery-order": "ordered"});
         world.trigger("t", "a", bounded(ordered));
         world.manner("a", Manner::Answer(503));
@@ -218,9 +203,7 @@ async fn what_is_left_of_an_ordered_backlog_is_delivered_in_order() {
         assert!(left > 0 && left < 600, "{left}");
         world.subscribers.forget();
         world.manner("a", Manner::Accept);
-        world
-            .until("delivered", |world| world.account("t").pending == 0)
-            .await;
+        world.until_pending("t", 0).await;
         let received = world.received("a");
         for key in 0..7 {
             let of_key = |id: &&String| id.parse::<u32>().unwrap() % 7 == key;

@@ -15,14 +15,11 @@ const NOTICED_WITHIN: u64 = 31;
 const DIRS: [&str; 3] = ["log", "journal", "journal-mirror"];
 
 async fn running() -> (World, MemoryVfs, PathBuf) {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     world.trigger("t", "a", json!({}));
     world.route().await;
     assert_eq!(world.publish("before", &[]).await, 202);
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     world.pass(NOTICED_WITHIN).await;
     assert!(!world.mesh.is_broken(), "nothing is wrong yet");
     let disk = world.disk.clone().expect("on disk");

@@ -6,30 +6,10 @@ use serde_json::{Value, json};
 
 use crate::world::{Manner, World};
 
-fn of_type(type_: &str) -> Value {
-    json!({"spec": {"filter": {"attributes": {"type": type_}}}})
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_reply_is_an_event_like_any_other_also_over_a_crash() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
-        world.trigger("asks", "a", of_type("order.created"));
-        world.trigger("hears", "b", of_type("order.checked"));
-        world.manner("a", Manner::Reply("order.checked"));
-        world.manner("b", Manner::Answer(503));
-        world.route().await;
-        world.publish("1", &[]).await;
-        world
-            .until("heard", |world| world.account("hears").retrying == 1)
-            .await;
-        world.mesh.settled().await;
-        world.crash().await;
-        world.manner("b", Manner::Accept);
-        world.route().await;
-        world
-            .until("delivered", |world| world.account("hears").delivered == 1)
-            .await;
+    for mut world in World::each_with_broker() {
+        world.deliver_a_reply_over_a_crash().await;
         assert_eq!(world.received("a"), ["1"], "the reply was safe");
         world.mesh.settled().await;
         let trace = world.mesh.trace("1-r", "/replier").unwrap();
@@ -46,15 +26,11 @@ async fn a_reply_is_an_event_like_any_other_also_over_a_crash() {
 async fn a_reply_that_cannot_be_kept_is_a_failed_attempt() {
     let (mut world, log) = World::in_memory_that_refuses();
     world.broker("ns", "default");
-    world.trigger("asks", "a", of_type("order.created"));
-    world.trigger("hears", "b", of_type("order.checked"));
-    world.manner("a", Manner::Reply("order.checked"));
+    world.asks_and_hears();
     world.route().await;
     world.publish("1", &[]).await;
     log.refuse(Some(AppendRefused::Full));
-    world
-        .until("tried", |world| world.account("asks").retrying == 1)
-        .await;
+    world.until_retrying("asks", 1).await;
     let trace = world.trace("1").await;
     assert!(
         trace.events[0].verdicts[0]
@@ -63,17 +39,14 @@ async fn a_reply_that_cannot_be_kept_is_a_failed_attempt() {
         "{trace:?}"
     );
     log.refuse(None);
-    world
-        .until("heard", |world| world.account("hears").delivered == 1)
-        .await;
+    world.until_delivered("hears", 1).await;
     assert_eq!(world.account("asks").delivered, 1);
     assert_eq!(world.received("b"), ["1-r"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_circle_of_replies_ends_in_a_dead_letter_of_the_last_one() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", json!({}));
     world.manner("a", Manner::Reply("order.created"));
     world.route().await;
@@ -97,9 +70,7 @@ async fn another_broker_can_be_the_subscriber() {
         world.bridge(json!({}));
         world.route().await;
         world.publish("1", &[("partitionkey", "k")]).await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 1)
-            .await;
+        world.until_delivered("t", 1).await;
         assert_eq!(world.account("bridge").delivered, 1);
         assert_eq!(world.deliveries("a")[0].body, "data of 1");
         assert!(world.received("nobody").is_empty());
@@ -118,8 +89,7 @@ fn with_sink() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn the_sink_for_dead_letters_is_told_what_went_wrong() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", with_sink());
     world.manner("a", Manner::Answer(500));
     world.route().await;
@@ -142,8 +112,7 @@ async fn the_sink_for_dead_letters_is_told_what_went_wrong() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_fails_or_hangs_ends_no_dead_letter() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", with_sink());
         world.manner("a", Manner::Answer(400));
         world.manner("sink", Manner::AnswerTo(&["1"], 500));

@@ -81,11 +81,7 @@ async fn below_the_reserve_events_are_refused_and_deliveries_go_on() {
     world.route().await;
     assert_eq!(world.post("/broker/ns/default").await.0, 507);
     world.manner("a", Manner::Accept);
-    world
-        .until("delivered", |world| {
-            world.account("t").delivered == accepted
-        })
-        .await;
+    world.until_delivered("t", accepted).await;
     assert_eq!(world.account("t").matched, accepted);
 }
 
@@ -104,11 +100,7 @@ async fn finished_events_make_room_for_new_ones_before_their_time() {
     let (mut world, accepted) = filled().await;
     assert_eq!(world.retention, Retention::default());
     world.manner("a", Manner::Accept);
-    world
-        .until("delivered", |world| {
-            world.account("t").delivered == accepted
-        })
-        .await;
+    world.until_delivered("t", accepted).await;
     let first = world.log.bounds().start;
     world
         .until("room", |world| world.mesh.health().is_ok())
@@ -142,9 +134,7 @@ async fn an_event_on_its_way_to_another_broker_waits_for_room_as_long_as_it_take
         let account = world.account("bridge");
         assert_eq!((account.retrying, account.dead_lettered), (1, 0));
         log.refuse(None);
-        world
-            .until("delivered", |world| world.account("t").delivered == 1)
-            .await;
+        world.until_delivered("t", 1).await;
     }
 }
 
@@ -161,11 +151,7 @@ async fn replies_wait_for_room_and_cost_no_attempt() {
     asks_and_hears(&mut world, &json!({}));
     world.resources.brokers.truncate(1);
     world.route().await;
-    world
-        .until("all tried", |world| {
-            world.account("asks").retrying == accepted
-        })
-        .await;
+    world.until_retrying("asks", accepted).await;
     world.pass(120).await;
     // The subscriber did its part once; it is not called again for a reply that would be refused again.
     assert_eq!(world.received("a").len() as u64, accepted);
@@ -193,11 +179,7 @@ async fn replies_wait_for_room_and_cost_no_attempt() {
     world.pass(60).await;
     assert_eq!(world.account("asks").pending, accepted);
     world.disk.as_ref().unwrap().set_capacity(None);
-    world
-        .until("heard", |world| {
-            world.account("hears").delivered == accepted
-        })
-        .await;
+    world.until_delivered("hears", accepted).await;
     let account = world.account("asks");
     assert_eq!((account.delivered, account.dead_lettered), (accepted, 0));
     world
@@ -228,9 +210,7 @@ async fn after_waiting_for_room_an_event_has_all_its_attempts() {
     world.manner("a", Manner::Answer(503));
     log.refuse(None);
     world.route().await;
-    world
-        .until("given up", |world| world.account("asks").dead_lettered == 1)
-        .await;
+    world.until_dead_lettered("asks", 1).await;
     assert_eq!(world.received("a").len(), calls + 3, "three attempts count");
 }
 
@@ -247,9 +227,7 @@ async fn a_log_that_failed_makes_no_dead_letters() {
     log.refuse(None);
     world.crash().await;
     world.route().await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,11 +248,7 @@ async fn outcomes_that_cannot_be_written_cost_nothing_but_time() {
     assert!(world.account("asks").held.is_some());
     assert_eq!(world.account("asks").dead_lettered, 0);
     world.disk.as_ref().unwrap().set_capacity(None);
-    world
-        .until("delivered", |world| {
-            world.account("asks").delivered == accepted
-        })
-        .await;
+    world.until_delivered("asks", accepted).await;
     world
         .until("heard", |world| {
             let hears = world.account("hears");

@@ -1,14 +1,21 @@
 //! When attempts are made: later if asked, never after the expiry, again by themselves, and one subscriber at a time.
 
 use heddle_api::ledger::EventState;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{Manner, World};
 
+/// Two times by itself, and without a second attempt each time.
+fn auto_redrive() -> Value {
+    json!({
+        "metadata": {"annotations": {"heddle.dev/auto-redrive": "2"}},
+        "spec": {"delivery": {"retry": 0}},
+    })
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_that_asks_for_time_gets_it() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger(
         "t",
         "a",
@@ -17,13 +24,9 @@ async fn a_subscriber_that_asks_for_time_gets_it() {
     world.manner("a", Manner::AnswerWith(429, "retry-after", "30"));
     world.route().await;
     world.publish("1", &[]).await;
-    world
-        .until("tried", |world| world.account("t").retrying == 1)
-        .await;
+    world.until_retrying("t", 1).await;
     world.manner("a", Manner::Accept);
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
     let trace = world.trace("1").await;
     let attempts = &trace.events[0].verdicts[0].attempts;
     let pause = attempts[1].at.duration_since(attempts[0].at);
@@ -32,8 +35,7 @@ async fn a_subscriber_that_asks_for_time_gets_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_is_not_sent_after_its_expirytime() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger(
             "t",
             "a",
@@ -46,9 +48,7 @@ async fn an_event_is_not_sent_after_its_expirytime() {
         world.pass(61).await;
         world.trigger("t", "a", json!({}));
         world.route().await;
-        world
-            .until("the other", |world| world.account("t").delivered == 1)
-            .await;
+        world.until_delivered("t", 1).await;
         world
             .until("expired", |world| world.account("t").expired == 1)
             .await;
@@ -66,45 +66,25 @@ async fn an_event_is_not_sent_after_its_expirytime() {
 
 #[tokio::test(start_paused = true)]
 async fn dead_letters_go_on_their_way_again_once_the_subscriber_is_well() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
-    world.trigger(
-        "t",
-        "a",
-        json!({
-            "metadata": {"annotations": {"heddle.dev/auto-redrive": "2"}},
-            "spec": {"delivery": {"retry": 0}},
-        }),
-    );
+    let mut world = World::with_broker();
+    world.trigger("t", "a", auto_redrive());
     world.manner("a", Manner::Answer(500));
     world.route().await;
     world
         .publish_many((1..=5).map(|number| number.to_string()))
         .await;
-    world
-        .until("dead", |world| world.account("t").dead_lettered == 5)
-        .await;
+    world.until_dead_lettered("t", 5).await;
     world.manner("a", Manner::Accept);
     world.publish("6", &[]).await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 6)
-        .await;
+    world.until_delivered("t", 6).await;
     let account = world.account("t");
     assert_eq!((account.dead_lettered, account.dead_letters), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_dies_again_and_again_is_sent_by_itself_only_so_often() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
-    world.trigger(
-        "t",
-        "a",
-        json!({
-            "metadata": {"annotations": {"heddle.dev/auto-redrive": "2"}},
-            "spec": {"delivery": {"retry": 0}},
-        }),
-    );
+    let mut world = World::with_broker();
+    world.trigger("t", "a", auto_redrive());
     world.manner("a", Manner::AnswerTo(&["bad"], 400));
     world.route().await;
     world.publish("bad", &[]).await;
@@ -119,8 +99,7 @@ async fn an_event_that_dies_again_and_again_is_sent_by_itself_only_so_often() {
 
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_that_hangs_delays_no_other_and_is_asked_by_few() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     let delivery = json!({"timeout": "PT5S", "retry": 50, "backoffDelay": "PT1S"});
     world.trigger("hangs", "hangs", json!({"spec": {"delivery": delivery}}));
     world.trigger("works", "works", json!({}));
@@ -129,21 +108,15 @@ async fn a_subscriber_that_hangs_delays_no_other_and_is_asked_by_few() {
     world
         .publish_many((0..20).map(|number| number.to_string()))
         .await;
-    world
-        .until("delivered", |world| world.account("works").delivered == 20)
-        .await;
+    world.until_delivered("works", 20).await;
     assert_eq!(
         world.account("hangs").retrying,
         0,
         "not one attempt at the other has timed out yet"
     );
-    world
-        .until("timed out", |world| world.account("hangs").retrying == 20)
-        .await;
+    world.until_retrying("hangs", 20).await;
     world.pass(30).await;
     assert_eq!(world.account("hangs").in_flight, 1);
     world.manner("hangs", Manner::Accept);
-    world
-        .until("delivered", |world| world.account("hangs").delivered == 20)
-        .await;
+    world.until_delivered("hangs", 20).await;
 }

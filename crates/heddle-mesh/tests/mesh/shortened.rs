@@ -31,8 +31,7 @@ fn a_backlog_that_is_gone_is_not_looked_for_all_the_time() {
 }
 
 async fn lose_the_log() {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     let paused = json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}}});
     world.trigger("t", "a", paused);
     world.route().await;

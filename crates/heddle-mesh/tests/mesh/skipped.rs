@@ -21,8 +21,7 @@ fn skip(world: &World) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn offsets_go_on_above_all_and_what_waits_is_delivered() {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     world.trigger("t", "a", paused(true));
     world.route().await;
     world
@@ -44,9 +43,7 @@ async fn offsets_go_on_above_all_and_what_waits_is_delivered() {
     }
     world.trigger("t", "a", paused(false));
     world.route().await;
-    world
-        .until("all", |world| world.account("t").delivered == 22)
-        .await;
+    world.until_delivered("t", 22).await;
     let accounts = world.mesh.accounts(true);
     assert_eq!((accounts.log.damaged, accounts.log.journal_lost), (0, 0));
     let account = world.account("t");
@@ -68,7 +65,5 @@ async fn a_directory_that_never_had_an_event_goes_on_too() {
     world.trigger("t", "a", json!({}));
     world.route().await;
     assert_eq!(world.publish("first", &[]).await, 202);
-    world
-        .until("it", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
 }

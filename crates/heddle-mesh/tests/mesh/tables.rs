@@ -17,8 +17,7 @@ fn paused() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_accepted_just_before_a_crash_is_delivered_after_it() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", json!({}));
         world.route().await;
         world
@@ -27,9 +26,7 @@ async fn an_event_accepted_just_before_a_crash_is_delivered_after_it() {
         // Nothing has been matched yet: accepting an event does not wait for anybody.
         world.crash().await;
         world.route().await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 5)
-            .await;
+        world.until_delivered("t", 5).await;
         assert_eq!(world.received_sorted("a"), ["0", "1", "2", "3", "4"]);
         assert_eq!(world.account("t").matched, 5);
     }
@@ -37,8 +34,7 @@ async fn an_event_accepted_just_before_a_crash_is_delivered_after_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_belongs_to_the_filter_in_force_when_it_was_accepted_however_late_it_is_sent() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", wants("one", 1, true));
         world.route().await;
         world.publish("1-one", &[("type", "one")]).await;
@@ -53,9 +49,7 @@ async fn an_event_belongs_to_the_filter_in_force_when_it_was_accepted_however_la
         world.route().await;
         world.publish("3-two", &[("type", "two")]).await;
         world.publish("3-three", &[("type", "three")]).await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 3)
-            .await;
+        world.until_delivered("t", 3).await;
         world.pass(60).await;
         assert_eq!(world.received_sorted("a"), ["1-one", "2-two", "3-three"]);
         assert_eq!(world.account("t").matched, 3);
@@ -64,8 +58,7 @@ async fn an_event_belongs_to_the_filter_in_force_when_it_was_accepted_however_la
 
 #[tokio::test(start_paused = true)]
 async fn a_trigger_that_is_deleted_and_made_again_misses_nothing() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", paused());
         world.route().await;
         world.publish("1", &[]).await;
@@ -79,9 +72,7 @@ async fn a_trigger_that_is_deleted_and_made_again_misses_nothing() {
         world.trigger("t", "a", json!({"metadata": {"uid": "another"}}));
         world.route().await;
         world.publish("4", &[]).await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 4)
-            .await;
+        world.until_delivered("t", 4).await;
         world.pass(60).await;
         assert_eq!(world.received_sorted("a"), ["1", "2", "3", "4"]);
     }
@@ -89,8 +80,7 @@ async fn a_trigger_that_is_deleted_and_made_again_misses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_trigger_starts_where_it_asks_to() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.route().await;
         world.publish("1", &[]).await;
         world.pass(10).await;
@@ -123,8 +113,7 @@ async fn a_new_trigger_starts_where_it_asks_to() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_while_a_new_trigger_reads_the_past_repeats_and_forgets_nothing() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.route().await;
         world
             .publish_many((100..400).map(|number| number.to_string()))
@@ -133,16 +122,12 @@ async fn a_crash_while_a_new_trigger_reads_the_past_repeats_and_forgets_nothing(
         world.trigger("t", "a", json!({"metadata": {"annotations": annotations}}));
         world.manner("a", Manner::HangOn("250"));
         world.route().await;
-        world
-            .until("half of it", |world| world.account("t").delivered == 150)
-            .await;
+        world.until_delivered("t", 150).await;
         world.mesh.settled().await;
         world.manner("a", Manner::Accept);
         world.crash().await;
         world.route().await;
-        world
-            .until("all of it", |world| world.account("t").delivered == 300)
-            .await;
+        world.until_delivered("t", 300).await;
         let mut received = world.received("a");
         assert_eq!(received.len(), 301, "what was under way is sent again");
         received.dedup();
@@ -153,8 +138,7 @@ async fn a_crash_while_a_new_trigger_reads_the_past_repeats_and_forgets_nothing(
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_trigger_keeps_its_events_and_a_resumed_one_sends_them() {
-    let mut world = World::in_memory().await;
-    world.broker("ns", "default");
+    let mut world = World::with_broker();
     world.trigger("t", "a", paused());
     world.route().await;
     world.publish("1", &[]).await;
@@ -167,15 +151,12 @@ async fn a_paused_trigger_keeps_its_events_and_a_resumed_one_sends_them() {
     );
     world.trigger("t", "a", json!({}));
     world.route().await;
-    world
-        .until("delivered", |world| world.account("t").delivered == 1)
-        .await;
+    world.until_delivered("t", 1).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn events_wait_for_a_subscriber_without_an_address() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", json!({"status": {"subscriberUri": null}}));
         world.route().await;
         world.publish("1", &[]).await;
@@ -186,16 +167,13 @@ async fn events_wait_for_a_subscriber_without_an_address() {
         world.crash().await;
         world.trigger("t", "a", json!({}));
         world.route().await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 1)
-            .await;
+        world.until_delivered("t", 1).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_that_is_gone_is_left_alone_until_its_trigger_is_edited() {
-    for mut world in World::each() {
-        world.broker("ns", "default");
+    for mut world in World::each_with_broker() {
         world.trigger("t", "a", json!({}));
         world.route().await;
         // An edit that changes nothing about which events are wanted.
@@ -215,9 +193,7 @@ async fn a_subscriber_that_is_gone_is_left_alone_until_its_trigger_is_edited() {
         assert_eq!(world.received("a"), ["1"], "a restart is no edit");
         world.trigger("t", "a", json!({"metadata": {"generation": 3}}));
         world.route().await;
-        world
-            .until("delivered", |world| world.account("t").delivered == 2)
-            .await;
+        world.until_delivered("t", 2).await;
         assert_eq!(world.received_sorted("a"), ["1", "1", "2"]);
     }
 }

@@ -42,8 +42,7 @@ fn everything() -> DeadLetterSelection {
 
 /// Pending, retrying and dead-lettered events, and a process that has none of them in memory.
 async fn prepared() -> World {
-    let mut world = World::on_disk();
-    world.broker("ns", "default");
+    let mut world = World::on_disk_with_broker();
     world.trigger("paused", "p", paused(true));
     world.trigger("retried", "r", retrying(100, &json!({})));
     world.trigger("redriven", "v", retrying(3, &json!({})));
@@ -189,8 +188,7 @@ async fn while_the_log_cannot_be_read_everything_waits_and_says_why() {
 async fn a_connection_that_cannot_be_opened_for_want_of_something_costs_no_attempt() {
     // No descriptors for the process, for the machine, and no memory.
     for number in [24, 23, 12] {
-        let mut world = World::on_disk();
-        world.broker("ns", "default");
+        let mut world = World::on_disk_with_broker();
         world.trigger("t", "a", retrying(0, &json!({})));
         world.manner("a", Manner::Exhausted(number));
         world.route().await;
@@ -200,8 +198,6 @@ async fn a_connection_that_cannot_be_opened_for_want_of_something_costs_no_attem
         let ended = (account.pending, account.dead_lettered);
         assert_eq!(ended, (1, 0), "{number}: {account:#?}");
         world.manner("a", Manner::Accept);
-        world
-            .until("delivered", |world| world.account("t").delivered == 1)
-            .await;
+        world.until_delivered("t", 1).await;
     }
 }

@@ -287,8 +287,17 @@ impl World {
         *subscribers.tasks.lock() = Some(tasks.clone());
         let retention = Retention::default();
         let quota = Quota::default();
-        let keeping = (retention, quota);
-        let mesh = open(&clock, &chance, &tasks, &log, &subscribers, keeping, None);
+        let mesh = open(Around {
+            clock: &clock,
+            chance: &chance,
+            tasks: &tasks,
+            log: &log,
+            subscribers: &subscribers,
+            retention,
+            quota,
+            watcher: None,
+        })
+        .unwrap();
         Self {
             watcher: None,
             clock,
@@ -313,6 +322,16 @@ impl World {
     /// In memory.
     pub(crate) async fn in_memory() -> Self {
         Self::in_memory_that_refuses().0
+    }
+
+    /// In memory, with a Broker `ns/default`.
+    pub(crate) fn with_broker() -> Self {
+        Self::in_memory_that_refuses().0.and_broker()
+    }
+
+    fn and_broker(mut self) -> Self {
+        self.broker("ns", "default");
+        self
     }
 
     /// In memory, with the handle that makes the log refuse.
@@ -343,6 +362,11 @@ impl World {
         Self::new(clock, log, Some(disk))
     }
 
+    /// The same, with a Broker `ns/default`.
+    pub(crate) fn on_disk_with_broker() -> Self {
+        Self::on_disk().and_broker()
+    }
+
     /// On a simulated disk of this size, of which events leave some free.
     pub(crate) fn on_small_disk(bytes: u64, reserve: Reserve) -> Self {
         let (clock, disk) = (Self::clock(), MemoryVfs::new());
@@ -357,6 +381,11 @@ impl World {
     /// One world of each kind, for whatever must survive a restart.
     pub(crate) fn each() -> [Self; 2] {
         [Self::in_memory_that_refuses().0, Self::on_disk()]
+    }
+
+    /// The same, with a Broker `ns/default`.
+    pub(crate) fn each_with_broker() -> [Self; 2] {
+        Self::each().map(Self::and_broker)
     }
 
     /// The process dies without a word and takes the power with it; a new one takes over the log. Lines not yet safe are
@@ -383,15 +412,19 @@ impl World {
         let tasks = Tasks::new("test");
         let subscribers = Arc::new(Subscribers::default());
         *subscribers.tasks.lock() = Some(tasks.clone());
-        let keeping = (self.retention, self.quota);
         let mut repaired = false;
         loop {
             let options = log_options(&self.clock, &disk, self.reserve);
             let opened = EmbeddedLog::open(options.clone()).map_err(|error| error.to_string());
             let opened = opened.and_then(|log| {
                 let log: Arc<dyn Log> = Arc::new(log);
-                let (clock, chance) = (&self.clock, &self.chance);
-                let mesh = try_open(clock, chance, &tasks, &log, &subscribers, keeping, None)?;
+                let mesh = open(Around {
+                    tasks: &tasks,
+                    log: &log,
+                    subscribers: &subscribers,
+                    watcher: None,
+                    ..self.around()
+                })?;
                 Ok((log, mesh))
             });
             match opened {
@@ -449,15 +482,20 @@ impl World {
         if let Some(disk) = &self.disk {
             self.log = open_log(&self.clock, disk, self.reserve);
         }
-        self.mesh = open(
-            &self.clock,
-            &self.chance,
-            &self.tasks,
-            &self.log,
-            &self.subscribers,
-            (self.retention, self.quota),
-            self.watcher.clone(),
-        );
+        self.mesh = open(self.around()).unwrap();
+    }
+
+    fn around(&self) -> Around<'_> {
+        Around {
+            clock: &self.clock,
+            chance: &self.chance,
+            tasks: &self.tasks,
+            log: &self.log,
+            subscribers: &self.subscribers,
+            retention: self.retention,
+            quota: self.quota,
+            watcher: self.watcher.clone(),
+        }
     }
 
     pub(crate) fn manner(&self, host: &str, manner: Manner) {
@@ -527,6 +565,28 @@ impl World {
         self.trigger("t", "a", json!({"spec": {"broker": "other"}}));
     }
 
+    /// A trigger `asks` whose subscriber `a` replies to what was created, and one, `hears`, that wants those replies for `b`.
+    pub(crate) fn asks_and_hears(&mut self) {
+        let of_type = |type_: &str| json!({"spec": {"filter": {"attributes": {"type": type_}}}});
+        self.trigger("asks", "a", of_type("order.created"));
+        self.trigger("hears", "b", of_type("order.checked"));
+        self.manner("a", Manner::Reply("order.checked"));
+    }
+
+    /// Both of them; publishes event `1`, lets the first attempt at its reply fail, crashes, and waits until it is delivered.
+    pub(crate) async fn deliver_a_reply_over_a_crash(&mut self) {
+        self.asks_and_hears();
+        self.manner("b", Manner::Answer(503));
+        self.route().await;
+        self.publish("1", &[]).await;
+        self.until_retrying("hears", 1).await;
+        self.mesh.settled().await;
+        self.crash().await;
+        self.manner("b", Manner::Accept);
+        self.route().await;
+        self.until_delivered("hears", 1).await;
+    }
+
     pub(crate) fn remove_trigger(&mut self, name: &str) {
         self.resources
             .triggers
@@ -562,13 +622,9 @@ impl World {
         attributes: &[(&str, &str)],
         headers: &[(&str, &str)],
     ) -> u16 {
-        let mut request = Request::post(path)
-            .header("ce-specversion", "1.0")
-            .header("ce-id", id)
-            .header("ce-source", "/test");
-        if !attributes.iter().any(|(name, _)| *name == "type") {
-            request = request.header("ce-type", "order.created");
-        }
+        let type_ = attributes.iter().find(|(name, _)| *name == "type");
+        let mut request = request(path, id, type_.map_or("order.created", |(_, type_)| type_));
+        let attributes = attributes.iter().filter(|(name, _)| *name != "type");
         for (name, value) in attributes {
             request = request.header(format!("ce-{name}"), *value);
         }
@@ -586,11 +642,7 @@ impl World {
 
     /// Publishes an event with so many bytes of data to `ns/default`; gives the status.
     pub(crate) async fn publish_large(&self, id: &str, bytes: usize) -> u16 {
-        let request = Request::post("/broker/ns/default")
-            .header("ce-specversion", "1.0")
-            .header("ce-id", id)
-            .header("ce-source", "/test")
-            .header("ce-type", "order.created")
+        let request = request("/broker/ns/default", id, "order.created")
             .header("content-type", "text/plain")
             .body(Full::from(vec![b'x'; bytes]))
             .unwrap();
@@ -599,11 +651,7 @@ impl World {
 
     /// Posts one small event to a path; gives the status, the header `Retry-After` and the body as JSON.
     pub(crate) async fn post(&self, path: &str) -> (u16, Option<String>, Value) {
-        let request = Request::post(path)
-            .header("ce-specversion", "1.0")
-            .header("ce-id", "posted")
-            .header("ce-source", "/test")
-            .header("ce-type", "order.created")
+        let request = request(path, "posted", "order.created")
             .body(Full::<Bytes>::default())
             .unwrap();
         self.ask(request).await
@@ -646,6 +694,33 @@ impl World {
             "never happened: {what}; accounts {:#?}",
             self.mesh.accounts(true).consumers
         );
+    }
+
+    /// Waits until so many events of a trigger in `ns` are delivered.
+    pub(crate) async fn until_delivered(&self, trigger: &str, count: u64) {
+        self.until_account("delivered", trigger, |account| account.delivered == count)
+            .await;
+    }
+
+    /// The same for those that were tried in vain and will be again.
+    pub(crate) async fn until_retrying(&self, trigger: &str, count: u64) {
+        self.until_account("retrying", trigger, |account| account.retrying == count)
+            .await;
+    }
+
+    /// The same for those that have not ended.
+    pub(crate) async fn until_pending(&self, trigger: &str, count: u64) {
+        self.until_account("pending", trigger, |account| account.pending == count)
+            .await;
+    }
+
+    pub(crate) async fn until_dead_lettered(&self, trigger: &str, count: u64) {
+        self.until_account("dead", trigger, |account| account.dead_lettered == count)
+            .await;
+    }
+
+    async fn until_account(&self, what: &str, trigger: &str, is: impl Fn(&Account) -> bool) {
+        self.until(what, |world| is(&world.account(trigger))).await;
     }
 
     /// What a host received, in order.
@@ -698,6 +773,15 @@ impl World {
     }
 }
 
+/// The head of a request that publishes an event.
+fn request(path: &str, id: &str, type_: &str) -> http::request::Builder {
+    Request::post(path)
+        .header("ce-specversion", "1.0")
+        .header("ce-id", id)
+        .header("ce-source", "/test")
+        .header("ce-type", type_)
+}
+
 /// Where log and journal are on a simulated disk.
 pub(crate) const EVENTS_DIR: &str = "/mesh";
 
@@ -717,36 +801,29 @@ pub(crate) fn log_options(clock: &Clock, disk: &MemoryVfs, reserve: Reserve) -> 
     }
 }
 
-fn open(
-    clock: &Clock,
-    chance: &Chance,
-    tasks: &Tasks,
-    log: &Arc<dyn Log>,
-    subscribers: &Arc<Subscribers>,
-    (retention, quota): (Retention, Quota),
+/// What a mesh is opened with.
+struct Around<'a> {
+    clock: &'a Clock,
+    chance: &'a Chance,
+    tasks: &'a Tasks,
+    log: &'a Arc<dyn Log>,
+    subscribers: &'a Arc<Subscribers>,
+    retention: Retention,
+    quota: Quota,
     watcher: Option<Arc<Watcher>>,
-) -> Mesh {
-    try_open(
+}
+
+fn open(around: Around<'_>) -> Result<Mesh, String> {
+    let Around {
         clock,
         chance,
         tasks,
         log,
         subscribers,
-        (retention, quota),
+        retention,
+        quota,
         watcher,
-    )
-    .unwrap()
-}
-
-fn try_open(
-    clock: &Clock,
-    chance: &Chance,
-    tasks: &Tasks,
-    log: &Arc<dyn Log>,
-    subscribers: &Arc<Subscribers>,
-    (retention, quota): (Retention, Quota),
-    watcher: Option<Arc<Watcher>>,
-) -> Result<Mesh, String> {
+    } = around;
     let limits = heddle_mesh::event::http::Limits::default();
     let courier = Courier::new(CourierOptions {
         tasks: tasks.child("connections"),
