@@ -5,8 +5,9 @@
 //! stranger can hold: connections (`connections`), header bytes, streams, windows, and the time
 //! until the first request, between requests, and for which answers wait to be read (`progress`). Who is at the other end ([`Peer`]) and on whose
 //! account a body is received ([`receive`]) travels in the request's extensions; what they may do
-//! is decided elsewhere. Going out to somebody else's door is left to [`dial`].
+//! is decided elsewhere. Going out to somebody else's door is left to [`dial`] and [`client`].
 
+pub mod client;
 mod connections;
 pub mod dial;
 pub mod egress;

@@ -7,8 +7,9 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use heddle_rt::Tasks;
+use heddle_rt::net::client::{self, Http2};
 use heddle_rt::net::dial::{Connect, Place, Protocol, Stream};
-use heddle_rt::{OnError, Tasks};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -16,7 +17,6 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::task::TaskTracker;
 
 /// Requests open at once to one server: enough to be quick, too few to be a nuisance.
 pub(super) const OPEN_MAX: usize = 8;
@@ -95,33 +95,18 @@ impl Pool {
             .max_buf_size(HEAD_BYTES_MAX)
             .handshake(TokioIo::new(stream))
             .await?;
-        self.run(connection);
+        client::run(&self.tasks, &self.place, connection);
         Ok(Line::Single(sender, Age::Fresh))
     }
 
     async fn speak_http2(&self, stream: Box<dyn Stream>) -> hyper::Result<Line> {
-        let streams = Streams::default();
-        let (sender, connection) = http2::Builder::new(streams.clone())
-            .max_header_list_size(HEAD_BYTES_MAX as u32)
-            .handshake(TokioIo::new(stream))
-            .await?;
-        self.run(async move {
-            let ended = connection.await;
-            streams.tracker.close();
-            streams.tracker.wait().await;
-            ended
-        });
+        let http = Http2 {
+            head_bytes_max: HEAD_BYTES_MAX,
+            ping: None,
+        };
+        let sender = http.begin(&self.tasks, &self.place, stream, ()).await?;
         *self.shared.lock() = Some(sender.clone());
         Ok(Line::Shared(sender, Age::Fresh))
-    }
-
-    fn run(&self, connection: impl Future<Output = hyper::Result<()>> + Send + 'static) {
-        let name = format!("connection to {}:{}", self.place.host, self.place.port);
-        self.tasks.spawn(&name, OnError::Report, async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "connection ended early");
-            }
-        });
     }
 
     /// Takes a connection back whose answer was read to the end.
@@ -148,17 +133,5 @@ impl Line {
             Self::Single(sender, _) => sender.send_request(request).await,
             Self::Shared(sender, _) => sender.send_request(request).await,
         }
-    }
-}
-
-/// Runs the streams of one HTTP/2 connection. They end with the connection, which waits for them.
-#[derive(Clone, Debug, Default)]
-struct Streams {
-    tracker: TaskTracker,
-}
-
-impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Streams {
-    fn execute(&self, stream: F) {
-        self.tracker.spawn(stream);
     }
 }

@@ -16,16 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use heddle_rt::net::dial::{Connect, Place, Protocol, Stream};
-use heddle_rt::{Clock, OnError, Tasks};
+use heddle_rt::net::client::{Http2, Ping};
+use heddle_rt::net::dial::{Connect, Place, Protocol};
+use heddle_rt::{Clock, Tasks};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http2;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
-use tokio_util::task::TaskTracker;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 pub(super) use self::outgoing::Outgoing;
 pub(super) use self::single::{Broken, Single};
@@ -33,8 +32,10 @@ use super::sending::Account;
 
 /// How often a busy HTTP/2 connection is asked whether it lives, and how long it may think about it. Without it, a peer
 /// that vanished without a word would swallow deliveries until TCP gives up.
-const PING_INTERVAL: Duration = Duration::from_secs(20);
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
+const PING: Ping = Ping {
+    interval: Duration::from_secs(20),
+    timeout: Duration::from_secs(10),
+};
 
 /// A request over HTTP/2: the data of an event is a slice of its bytes.
 pub(super) type Sent = Request<Full<Bytes>>;
@@ -221,8 +222,14 @@ impl Pool {
                 Connection::Single(single.at(place))
             }
             Protocol::Http2 => {
-                let line = self.speak_http2(stream, place).await;
-                line.map_err(io::Error::other)?
+                let http = Http2 {
+                    head_bytes_max: self.deps.limits.head_bytes_max,
+                    ping: Some(PING),
+                };
+                let line = http
+                    .begin(&self.deps.tasks, &self.place, stream, place)
+                    .await;
+                Connection::Shared(line.map_err(io::Error::other)?)
             }
         };
         let mut state = self.state.lock();
@@ -234,40 +241,6 @@ impl Pool {
         drop(state);
         drop(alone);
         Ok(line)
-    }
-
-    async fn speak_http2(
-        &self,
-        stream: Box<dyn Stream>,
-        place: OwnedSemaphorePermit,
-    ) -> hyper::Result<Connection> {
-        let head_bytes = u32::try_from(self.deps.limits.head_bytes_max).unwrap_or(u32::MAX);
-        let streams = Streams::default();
-        let (sender, connection) = http2::Builder::new(streams.clone())
-            .timer(TokioTimer::new())
-            .max_header_list_size(head_bytes)
-            .keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_TIMEOUT)
-            .handshake(TokioIo::new(stream))
-            .await?;
-        self.run(async move {
-            let ended = connection.await;
-            streams.tracker.close();
-            streams.tracker.wait().await;
-            drop(place);
-            ended
-        });
-        Ok(Connection::Shared(sender))
-    }
-
-    /// A connection lives until either side lets go of it. How it ended is told to whoever waits for an answer.
-    fn run(&self, connection: impl Future<Output = hyper::Result<()>> + Send + 'static) {
-        let name = format!("connection to {}:{}", self.place.host, self.place.port);
-        self.deps.tasks.spawn(&name, OnError::Report, async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "connection ended early");
-            }
-        });
     }
 
     /// Takes a connection back whose answer was read to the end.
@@ -415,17 +388,5 @@ impl Body {
                 }
             },
         }
-    }
-}
-
-/// Runs the streams of one HTTP/2 connection. They end with the connection, which waits for them.
-#[derive(Clone, Debug, Default)]
-struct Streams {
-    tracker: TaskTracker,
-}
-
-impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for Streams {
-    fn execute(&self, stream: F) {
-        self.tracker.spawn(stream);
     }
 }

@@ -1,0 +1,88 @@
+//! Speaking HTTP on a connection that [`dial`](super::dial) made, for those who keep their connections themselves.
+//!
+//! A connection is a task of whoever opened it and ends with it, and so do its streams. Which connections are kept, how
+//! many, for how long, and what an HTTP/1 connection is made of is left to the caller: a delivery to a subscriber and a
+//! reading of a registry have nothing in common there.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio_util::task::TaskTracker;
+
+use super::dial::{Place, Stream};
+use crate::{OnError, Tasks};
+
+/// How an HTTP/2 connection is spoken.
+#[derive(Clone, Copy, Debug)]
+pub struct Http2 {
+    /// The head of an answer.
+    pub head_bytes_max: usize,
+    /// Asks a busy connection now and then whether it lives.
+    pub ping: Option<Ping>,
+}
+
+/// How often, and how long the other side may think about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Ping {
+    pub interval: Duration,
+    pub timeout: Duration,
+}
+
+impl Http2 {
+    /// Begins a connection to `place`. It holds `held` until it and all of its streams have ended.
+    pub async fn begin(
+        self,
+        tasks: &Tasks,
+        place: &Place,
+        stream: Box<dyn Stream>,
+        held: impl Send + 'static,
+    ) -> hyper::Result<http2::SendRequest<Full<Bytes>>> {
+        let streams = ClientStreams::default();
+        let mut http = http2::Builder::new(streams.clone());
+        let head_bytes = u32::try_from(self.head_bytes_max).unwrap_or(u32::MAX);
+        http.max_header_list_size(head_bytes);
+        if let Some(ping) = self.ping {
+            http.timer(TokioTimer::new())
+                .keep_alive_interval(ping.interval)
+                .keep_alive_timeout(ping.timeout);
+        }
+        let (sender, connection) = http.handshake(TokioIo::new(stream)).await?;
+        run(tasks, place, async move {
+            let ended = connection.await;
+            streams.tracker.close();
+            streams.tracker.wait().await;
+            drop(held);
+            ended
+        });
+        Ok(sender)
+    }
+}
+
+/// Runs a connection until either side lets go of it. How it ended is told to whoever waits for an answer.
+pub fn run(
+    tasks: &Tasks,
+    place: &Place,
+    connection: impl Future<Output = hyper::Result<()>> + Send + 'static,
+) {
+    let name = format!("connection to {}:{}", place.host, place.port);
+    tasks.spawn(&name, OnError::Report, async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "connection ended early");
+        }
+    });
+}
+
+/// Runs the streams of one HTTP/2 connection. They end with the connection, which waits for them.
+#[derive(Clone, Debug, Default)]
+struct ClientStreams {
+    tracker: TaskTracker,
+}
+
+impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for ClientStreams {
+    fn execute(&self, stream: F) {
+        self.tracker.spawn(stream);
+    }
+}
