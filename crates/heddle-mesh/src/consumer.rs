@@ -62,8 +62,8 @@ use waiting::WaitingJobs;
 use window::SendWindow;
 
 pub(crate) use cursor::ReadMode;
-pub(crate) use give_up::{Found, Way};
-pub(crate) use routing::{Revision, is_own};
+pub(crate) use give_up::{UnfinishedEvents, Way};
+pub(crate) use routing::{CompiledRevision, is_own};
 
 /// Events that wait in memory for one consumer; more stay in the log until there is room.
 const QUEUE_MAX: usize = 4096;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use heddle_api::dataplane::{Fate, GivenUp};
 
-use crate::consumer::{Consumer, Found, Way};
+use crate::consumer::{Consumer, UnfinishedEvents, Way};
 use crate::envelope;
 use crate::log::{Offset, Record, Unavailable};
 use crate::mesh::Mesh;
@@ -101,7 +101,7 @@ impl Mesh {
                 continue;
             };
             let counted = self.walk(backlog, |records| {
-                let Found { waiting, flying } = consumer.count_unfinished(way, records);
+                let UnfinishedEvents { waiting, flying } = consumer.count_unfinished(way, records);
                 pending += waiting + flying;
             });
             if counted.is_err() {
@@ -189,15 +189,15 @@ async fn give_up_of(
         // Before looking: what lands after that is heard of.
         landing.as_mut().enable();
         match walk_once(shared, consumer, way, ending, &mut count).await? {
-            Walked::Through => return Ok(count),
-            Walked::PastFlying => landing.await,
-            Walked::Astray => {}
+            WalkEnd::Through => return Ok(count),
+            WalkEnd::PastFlying => landing.await,
+            WalkEnd::Astray => {}
         }
     }
 }
 
 /// How a walk ended.
-enum Walked {
+enum WalkEnd {
     Through,
     /// Attempts were under way.
     PastFlying,
@@ -211,7 +211,7 @@ async fn walk_once(
     way: Way<'_>,
     ending: &Ending<'_>,
     count: &mut u64,
-) -> Result<Walked, GiveUpError> {
+) -> Result<WalkEnd, GiveUpError> {
     let mut flying = 0;
     let redriven = consumer.redriven(shared, way)?;
     if !redriven.is_empty() && shared.sends() {
@@ -229,7 +229,7 @@ async fn walk_once(
         let batch = shared.log.read(next, READ_BYTES)?;
         let records = below(&batch.records, backlog.end);
         let Ok(found) = consumer.give_up(shared, way, ending, records, next) else {
-            return Ok(Walked::Astray);
+            return Ok(WalkEnd::Astray);
         };
         *count += found.waiting;
         flying += found.flying;
@@ -243,8 +243,8 @@ async fn walk_once(
         next = batch.next;
     }
     Ok(match flying {
-        0 => Walked::Through,
-        _ => Walked::PastFlying,
+        0 => WalkEnd::Through,
+        _ => WalkEnd::PastFlying,
     })
 }
 

@@ -210,8 +210,8 @@ impl Event {
         builder.build(self.data().as_deref())
     }
 
-    fn fields(&self) -> Fields<'_> {
-        Fields {
+    fn fields(&self) -> AttributeFields<'_> {
+        AttributeFields {
             rest: &self.bytes[HEAD_BYTES..self.data_at()],
         }
     }
@@ -268,20 +268,20 @@ pub fn key_of(source: &str, id: &str) -> u64 {
     hash.max(1)
 }
 
-struct Field<'a> {
+struct AttributeField<'a> {
     kind: u8,
     name: &'a str,
     text: &'a str,
 }
 
-struct Fields<'a> {
+struct AttributeFields<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Field<'a>;
+impl<'a> Iterator for AttributeFields<'a> {
+    type Item = AttributeField<'a>;
 
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<AttributeField<'a>> {
         let (head, rest) = self.rest.split_at_checked(ATTRIBUTE_HEAD_BYTES)?;
         let (name, rest) = rest.split_at(usize::from(head[1]));
         let (text, rest) = rest.split_at(usize::from(u16::from_le_bytes([head[2], head[3]])));
@@ -289,7 +289,7 @@ impl<'a> Iterator for Fields<'a> {
         let utf8 = |bytes: &'a [u8]| {
             std::str::from_utf8(bytes).expect("checked when the event was decoded")
         };
-        Some(Field {
+        Some(AttributeField {
             kind: head[0],
             name: utf8(name),
             text: utf8(text),
@@ -396,7 +396,7 @@ impl Builder {
     /// Whether an attribute of this name was added.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        let fields = Fields {
+        let fields = AttributeFields {
             rest: &self.bytes[HEAD_BYTES..],
         };
         let mut fields = fields;

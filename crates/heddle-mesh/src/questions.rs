@@ -50,7 +50,7 @@ pub fn router(mesh: Mesh) -> Router {
 }
 
 async fn trace(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response {
-    let query = Query::of(query);
+    let query = QuestionQuery::of(query);
     let Some(id) = query.text("id") else {
         return refuse(&Error::Invalid(
             "say which event: ?id=…, and &source=… if you know it".to_owned(),
@@ -65,7 +65,7 @@ async fn trace(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response 
 }
 
 async fn list(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response {
-    let query = Query::of(query);
+    let query = QuestionQuery::of(query);
     let selection = DeadLetterSelection {
         consumer: query.text("consumer"),
         namespace: query.text("namespace"),
@@ -116,16 +116,16 @@ async fn explain(State(mesh): State<Mesh>, body: Bytes) -> Response {
 }
 
 async fn accounts(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response {
-    let verify = Query::of(query)
+    let verify = QuestionQuery::of(query)
         .text("verify")
         .is_some_and(|verify| verify == "true");
     json(StatusCode::OK, &mesh.accounts(verify))
 }
 
 /// What follows the question mark.
-struct Query(String);
+struct QuestionQuery(String);
 
-impl Query {
+impl QuestionQuery {
     fn of(query: Option<String>) -> Self {
         Self(query.unwrap_or_default())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::consumer::{Consumer, ReadMode, Revision};
+use crate::consumer::{CompiledRevision, Consumer, ReadMode};
 use crate::journal::positions::{Position, Positions};
 use crate::journal::{self, JournalRecord, Snapshot, SnapshotError};
 use crate::log::{Journal, Offset, Unavailable};
@@ -163,7 +163,7 @@ pub(crate) fn consumer(
     Arc::new(consumer)
 }
 
-fn revision(revision: &journal::positions::Revision) -> Revision {
+fn revision(revision: &journal::positions::Revision) -> CompiledRevision {
     let filters: Option<FilterSource> = serde_json::from_str(&revision.filters).ok();
     let predicate = filters.and_then(|filters| Predicate::compile(&filters).ok());
     if predicate.is_none() {
@@ -172,7 +172,7 @@ fn revision(revision: &journal::positions::Revision) -> Revision {
             "a filter can no longer be read; every event passes it"
         );
     }
-    Revision {
+    CompiledRevision {
         from: revision.from,
         until: revision.until,
         uid: revision.uid.clone(),

@@ -13,7 +13,7 @@ use heddle_api::dataplane::Fate;
 use jiff::Timestamp;
 use tokio::sync::futures::Notified;
 
-use super::{Consumer, Job, Revision, State, note};
+use super::{CompiledRevision, Consumer, Job, State, note};
 use crate::draining::Ending;
 use crate::envelope;
 use crate::journal::{Attempted, Dead, JournalRecord};
@@ -30,7 +30,7 @@ pub(crate) struct Way<'a> {
 
 /// What a look at one batch found, or did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct UnfinishedEvents {
     /// Not under way.
     pub(crate) waiting: u64,
     /// Under way at this moment.
@@ -39,7 +39,7 @@ pub(crate) struct Found {
 
 /// The consumer began to count from an earlier place than where the walk is.
 #[derive(Debug)]
-pub(crate) struct Moved;
+pub(crate) struct CursorMoved;
 
 /// Where an unfinished event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ enum Whereabouts {
 }
 
 /// An event that is about to end.
-struct Doomed {
+struct GivenUpEvent {
     offset: Offset,
     attempts: u32,
     /// The dead letter it was before.
@@ -60,7 +60,7 @@ struct Doomed {
 
 impl Way<'_> {
     /// Whether events came this way while the revision decided.
-    fn is_in(&self, revision: &Revision) -> bool {
+    fn is_in(&self, revision: &CompiledRevision) -> bool {
         let feeds = || revision.feeds.iter();
         feeds().any(|(entry, via)| entry == self.broker && via.is_empty())
             && feeds().any(|(entry, _)| entry == self.channel)
@@ -96,10 +96,10 @@ impl Consumer {
     }
 
     /// Counts what is unfinished among these records.
-    pub(crate) fn count_unfinished(&self, way: Way<'_>, records: &[Record]) -> Found {
+    pub(crate) fn count_unfinished(&self, way: Way<'_>, records: &[Record]) -> UnfinishedEvents {
         let state = self.lock();
         let waiting = state.waiting_offsets();
-        let mut found = Found::default();
+        let mut found = UnfinishedEvents::default();
         for record in records {
             match state.whereabouts(way, record, &waiting) {
                 Some(Whereabouts::Flying) => found.flying += 1,
@@ -118,14 +118,14 @@ impl Consumer {
         ending: &Ending<'_>,
         records: &[Record],
         from: Offset,
-    ) -> Result<Found, Moved> {
+    ) -> Result<UnfinishedEvents, CursorMoved> {
         let mut state = self.lock();
         if state
             .cursor
             .counted_to
             .is_some_and(|counted| counted < from)
         {
-            return Err(Moved);
+            return Err(CursorMoved);
         }
         let waiting = state.waiting_offsets();
         let mut flying = 0;
@@ -139,7 +139,7 @@ impl Consumer {
                 Some(Whereabouts::Flying) => flying += 1,
                 Some(Whereabouts::Waiting) => {
                     let retry = state.retries.on_record.get(&record.offset);
-                    let one = Doomed {
+                    let one = GivenUpEvent {
                         offset: record.offset,
                         attempts: retry.map_or(0, |retry| retry.attempts),
                         redriven: None,
@@ -152,7 +152,7 @@ impl Consumer {
             }
         }
         let waiting = self.end_all(shared, &mut state, ending, doomed);
-        Ok(Found { waiting, flying })
+        Ok(UnfinishedEvents { waiting, flying })
     }
 
     /// The dead letters that are on their way again and came by that way in the first place.
@@ -184,7 +184,7 @@ impl Consumer {
         shared: &Arc<Shared>,
         ending: &Ending<'_>,
         redriven: Vec<(u64, Arc<Dead>)>,
-    ) -> Found {
+    ) -> UnfinishedEvents {
         let mut state = self.lock();
         let mut flying = 0;
         let mut doomed = BTreeMap::new();
@@ -200,7 +200,7 @@ impl Consumer {
                 flying += 1;
                 continue;
             }
-            let one = Doomed {
+            let one = GivenUpEvent {
                 offset,
                 attempts: retry.attempts,
                 redriven: Some(name),
@@ -210,7 +210,7 @@ impl Consumer {
             doomed.insert(offset, one);
         }
         let waiting = self.end_all(shared, &mut state, ending, doomed);
-        Found { waiting, flying }
+        UnfinishedEvents { waiting, flying }
     }
 
     fn end_all(
@@ -218,7 +218,7 @@ impl Consumer {
         shared: &Arc<Shared>,
         state: &mut State,
         ending: &Ending<'_>,
-        doomed: BTreeMap<Offset, Doomed>,
+        doomed: BTreeMap<Offset, GivenUpEvent>,
     ) -> u64 {
         if !doomed.is_empty() {
             state.take_out(shared, |offset| doomed.contains_key(&offset));
@@ -248,7 +248,7 @@ impl Consumer {
         self.ask(shared, state);
     }
 
-    fn end(&self, shared: &Shared, state: &mut State, ending: &Ending<'_>, one: Doomed) {
+    fn end(&self, shared: &Shared, state: &mut State, ending: &Ending<'_>, one: GivenUpEvent) {
         let at = shared.clock.now();
         let redrives = one.redriven.map(|name| {
             let mut letters = shared.dead.lock();
@@ -346,7 +346,7 @@ impl State {
     }
 }
 
-impl Revision {
+impl CompiledRevision {
     /// The first offset that it no longer decides about, if there is one.
     fn until_of(&self, all: &[Self]) -> Option<Offset> {
         let next = all

@@ -17,14 +17,14 @@ pub(crate) struct Routing {
     pub(crate) spec: Option<Arc<routes::ConsumerSpec>>,
     pub(crate) plan: Arc<DeliveryPlan>,
     /// In order of their offsets.
-    pub(crate) revisions: Vec<Revision>,
+    pub(crate) revisions: Vec<CompiledRevision>,
     /// Since when it takes no part.
     pub(crate) unrouted: Option<(Offset, Timestamp)>,
 }
 
 /// Which events are the consumer's own, from an offset on.
 #[derive(Clone, Debug)]
-pub(crate) struct Revision {
+pub(crate) struct CompiledRevision {
     pub(crate) from: Offset,
     pub(crate) until: Option<Offset>,
     pub(crate) uid: String,
@@ -58,13 +58,13 @@ impl Routing {
         is_own(&self.revisions, record)
     }
 
-    pub(crate) fn revision_at(&self, offset: Offset) -> Option<&Revision> {
+    pub(crate) fn revision_at(&self, offset: Offset) -> Option<&CompiledRevision> {
         revision_at(&self.revisions, offset)
     }
 }
 
 /// Whether an event belongs to whoever has these revisions.
-pub(crate) fn is_own(revisions: &[Revision], record: &Record) -> bool {
+pub(crate) fn is_own(revisions: &[CompiledRevision], record: &Record) -> bool {
     let Some(revision) = revision_at(revisions, record.offset) else {
         return false;
     };
@@ -74,7 +74,7 @@ pub(crate) fn is_own(revisions: &[Revision], record: &Record) -> bool {
     revision.feeds.iter().any(|(feed, _)| feed == entry) && revision.predicate.matches(&event)
 }
 
-fn revision_at(revisions: &[Revision], offset: Offset) -> Option<&Revision> {
+fn revision_at(revisions: &[CompiledRevision], offset: Offset) -> Option<&CompiledRevision> {
     let mut newest = revisions.iter().rev();
     let found = newest.find(|revision| revision.from <= offset)?;
     found

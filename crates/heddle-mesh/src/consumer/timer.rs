@@ -36,13 +36,13 @@ pub(crate) enum TimerTask {
 /// Everything that waits for its time.
 #[derive(Debug, Default)]
 pub(crate) struct Timer {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<TimerQueue>,
     /// The next time is another one.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct TimerQueue {
     by_time: BTreeSet<TimerEntry>,
     times: HashMap<(ConsumerId, TimerTask), Duration>,
 }

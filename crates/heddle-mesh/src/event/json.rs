@@ -108,7 +108,7 @@ fn refuse(fault: Fault) -> Refused {
 }
 
 /// A member of the document. Names are borrowed unless they were escaped.
-struct Member<'a> {
+struct JsonMember<'a> {
     name: Cow<'a, str>,
     value: Found,
 }
@@ -116,7 +116,7 @@ struct Member<'a> {
 /// Reads the object that comes next. `members` is room that a batch uses again for each of its events.
 fn read_event<'a>(
     scanner: &mut Scanner<'a>,
-    members: &mut Vec<Member<'a>>,
+    members: &mut Vec<JsonMember<'a>>,
     limits: &Limits,
 ) -> Result<Event, Refused> {
     read_members(scanner, members, limits)?;
@@ -154,7 +154,7 @@ fn read_event<'a>(
 
 fn read_members<'a>(
     scanner: &mut Scanner<'a>,
-    members: &mut Vec<Member<'a>>,
+    members: &mut Vec<JsonMember<'a>>,
     limits: &Limits,
 ) -> Result<(), Refused> {
     members.clear();
@@ -173,7 +173,7 @@ fn read_members<'a>(
             attributes += 1;
         }
         let value = scanner.value().map_err(refuse)?;
-        members.push(Member { name, value });
+        members.push(JsonMember { name, value });
         // Both, so that data given a million times is not collected either.
         limits.check_attributes(attributes.max(members.len().saturating_sub(DATA.len())))?;
         if scanner.eat(b'}') {
@@ -185,7 +185,7 @@ fn read_members<'a>(
     }
 }
 
-fn refuse_duplicates(members: &[Member<'_>]) -> Result<(), Refused> {
+fn refuse_duplicates(members: &[JsonMember<'_>]) -> Result<(), Refused> {
     let twice = if members.len() <= FEW_NAMES {
         let mut rest = members.iter();
         std::iter::from_fn(|| rest.next().map(|member| (member, rest.as_slice())))
@@ -210,7 +210,7 @@ fn refuse_duplicates(members: &[Member<'_>]) -> Result<(), Refused> {
 fn push(
     builder: &mut Builder,
     scanner: &Scanner<'_>,
-    member: &Member<'_>,
+    member: &JsonMember<'_>,
 ) -> Result<bool, Refused> {
     let name = &*member.name;
     let text;
@@ -236,7 +236,7 @@ fn push(
 fn read_data<'a>(
     scanner: &Scanner<'a>,
     builder: &mut Builder,
-    members: &[Member<'a>],
+    members: &[JsonMember<'a>],
 ) -> Result<Option<Cow<'a, [u8]>>, Refused> {
     let find = |name: &str| {
         let member = members.iter().find(|member| member.name == name);

@@ -11,7 +11,7 @@ use heddle_store::Health;
 use jiff::Timestamp;
 
 use super::trace::held;
-use crate::consumer::{Consumer, ReadMode, Revision, State, is_own};
+use crate::consumer::{CompiledRevision, Consumer, ReadMode, State, is_own};
 use crate::journal::record::ConsumerId;
 use crate::log::{Offset, SegmentInfo};
 use crate::mesh::Mesh;
@@ -35,7 +35,7 @@ enum Depth {
 struct Unread {
     from: Offset,
     scanned: Offset,
-    revisions: Vec<Revision>,
+    revisions: Vec<CompiledRevision>,
     /// Ended or on record.
     known: BTreeSet<Offset>,
 }

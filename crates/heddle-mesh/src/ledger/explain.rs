@@ -33,7 +33,7 @@ impl Mesh {
             predicate,
             entries,
             left: request.last,
-            chunk: Chunk::default(),
+            chunk: ExplainedChunk::default(),
             explanation: Explanation::default(),
         };
         if request.last > 0 {
@@ -52,13 +52,13 @@ struct Trial {
     entries: Vec<Arc<str>>,
     /// How many events are still to be examined.
     left: u64,
-    chunk: Chunk,
+    chunk: ExplainedChunk,
     explanation: Explanation,
 }
 
 /// What was found in a chunk, oldest first. Only the newest of it may count.
 #[derive(Default)]
-struct Chunk {
+struct ExplainedChunk {
     examined: VecDeque<(Offset, bool)>,
     matches: VecDeque<ExplainedEvent>,
     misses: VecDeque<ExplainedEvent>,

@@ -20,7 +20,7 @@ const NAMED_MAX: usize = 10;
 const READ_BYTES: usize = 1;
 
 /// What somebody asks for.
-pub(super) struct Asked<'a> {
+pub(super) struct AskedEvent<'a> {
     pub(super) id: &'a str,
     pub(super) source: Option<&'a str>,
     /// Where the index has it, and its bytes are damaged.
@@ -32,7 +32,7 @@ impl Mesh {
     pub(super) fn losses(
         &self,
         found: &[TracedEvent],
-        asked: &Asked<'_>,
+        asked: &AskedEvent<'_>,
     ) -> Result<Vec<String>, Error> {
         let mut told = Vec::new();
         if !asked.damaged.is_empty() {
@@ -95,7 +95,7 @@ impl Mesh {
     }
 
     /// A dead letter keeps its event when the log no longer has it.
-    fn resting_in_words(&self, asked: &Asked<'_>) -> Option<String> {
+    fn resting_in_words(&self, asked: &AskedEvent<'_>) -> Option<String> {
         let (id, source) = (short(asked.id), asked.source.map(short));
         let letters = self.shared.dead.lock();
         let same = letters.resting().filter(|(_, rest)| {

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::Error;
 use super::look_back::{LOOK_BYTES_MAX, Look};
-use super::losses::Asked;
-use crate::consumer::{Consumer, Revision, State};
+use super::losses::AskedEvent;
+use crate::consumer::{CompiledRevision, Consumer, State};
 use crate::envelope::{self, Envelope};
 use crate::event::{Event, key_of};
 use crate::journal::record::ConsumerId;
@@ -30,7 +30,7 @@ impl Mesh {
         // Different names may share a key.
         let is_it = |event: &Event| event.id() == id && event.source() == source;
         let (events, damaged) = self.traced_all(offsets, is_it)?;
-        let asked = Asked {
+        let asked = AskedEvent {
             id,
             source: Some(source),
             damaged,
@@ -45,11 +45,11 @@ impl Mesh {
     /// The newest retained events with this id, whatever their source. Without a source there is no index to ask, so the
     /// events in a range of the log are looked through: as many as one look may, and the answer says how far that was.
     pub async fn trace_by_id(&self, id: &str, range: Range<Offset>) -> Result<Trace, Error> {
-        let mut search = Search::new(id);
+        let mut search = IdSearch::new(id);
         let end = self.shared.log.bounds().end;
         let stopped = self.look_back(range, LOOK_BYTES_MAX, &mut search).await?;
         let (events, damaged) = self.traced_all(search.found, |event| event.id() == id)?;
-        let asked = Asked {
+        let asked = AskedEvent {
             id,
             source: None,
             damaged,
@@ -160,7 +160,7 @@ impl Mesh {
 }
 
 /// A search for events by their id alone.
-struct Search<'a> {
+struct IdSearch<'a> {
     id: &'a str,
     /// The newest so far, oldest first. No event is held: each may be as long as an event may be.
     found: VecDeque<Offset>,
@@ -169,7 +169,7 @@ struct Search<'a> {
     cut: Option<Offset>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> IdSearch<'a> {
     fn new(id: &'a str) -> Self {
         Self {
             id,
@@ -180,7 +180,7 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Look for Search<'_> {
+impl Look for IdSearch<'_> {
     fn record(&mut self, record: Record) {
         let Ok((_, event)) = envelope::entry_and_event(&record.payload) else {
             return;
@@ -207,7 +207,7 @@ impl Look for Search<'_> {
 fn verdict(
     consumer: &Consumer,
     state: &State,
-    revision: &Revision,
+    revision: &CompiledRevision,
     via: &[String],
     record: &Record,
     envelope: &Envelope,

@@ -23,7 +23,7 @@ use heddle_store::{Health, Mode};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::room::Gate;
+use super::room::RoomGate;
 pub use export::{Content, Exported};
 pub(crate) use journal::EmbeddedJournal;
 pub use open::{Mismatch, OpenError};
@@ -60,7 +60,7 @@ pub struct EmbeddedLog {
     astray: AtomicBool,
     events: EventLog,
     journal: EmbeddedJournal,
-    gate: Gate,
+    gate: RoomGate,
 }
 
 /// What is said of a directory that went away under the server.

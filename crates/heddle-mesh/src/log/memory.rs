@@ -28,18 +28,18 @@ const STRETCH_RECORDS: u64 = 16;
 #[derive(Clone, Debug)]
 pub struct MemoryLog {
     clock: Clock,
-    events: Arc<Records>,
-    journal: Arc<Records>,
-    snapshots: Arc<Mutex<Snapshots>>,
+    events: Arc<MemoryRecords>,
+    journal: Arc<MemoryRecords>,
+    snapshots: Arc<Mutex<SnapshotList>>,
     refuse_reads: Arc<AtomicBool>,
     room: Arc<watch::Sender<Room>>,
 }
 
 /// Oldest first.
-type Snapshots = Vec<(Offset, Vec<u8>)>;
+type SnapshotList = Vec<(Offset, Vec<u8>)>;
 
 #[derive(Debug)]
-struct Records {
+struct MemoryRecords {
     inner: Mutex<Kept>,
     committed: watch::Sender<Offset>,
 }
@@ -56,8 +56,8 @@ impl MemoryLog {
     pub fn new(clock: Clock) -> Self {
         Self {
             clock,
-            events: Arc::new(Records::new()),
-            journal: Arc::new(Records::new()),
+            events: Arc::new(MemoryRecords::new()),
+            journal: Arc::new(MemoryRecords::new()),
             snapshots: Arc::default(),
             refuse_reads: Arc::default(),
             room: Arc::default(),
@@ -87,7 +87,7 @@ impl MemoryLog {
     }
 }
 
-impl Records {
+impl MemoryRecords {
     fn new() -> Self {
         let kept = Kept {
             next: 1,

@@ -113,7 +113,7 @@ pub(crate) fn mebibytes(bytes: u64) -> String {
 
 /// Looks after the room of one directory.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct RoomGate {
     clock: Clock,
     dir: PathBuf,
     reserve: Reserve,
@@ -124,7 +124,7 @@ pub(super) struct Gate {
     looked_at: Mutex<Duration>,
 }
 
-impl Gate {
+impl RoomGate {
     pub(super) fn new(vfs: &dyn Vfs, dir: PathBuf, clock: Clock, reserve: Reserve) -> Self {
         let gate = Self {
             room: watch::Sender::default(),

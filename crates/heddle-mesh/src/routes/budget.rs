@@ -40,12 +40,12 @@ pub(super) struct Budgets<'a> {
 struct Budget<'a> {
     /// What any event may cost, whatever its attributes are.
     always: u32,
-    by_attribute: HashMap<&'a str, Values<'a>>,
+    by_attribute: HashMap<&'a str, CostByValue<'a>>,
 }
 
 /// What events cost by the value of one attribute.
 #[derive(Default)]
-struct Values<'a> {
+struct CostByValue<'a> {
     costs: HashMap<&'a str, u32>,
     most: u32,
 }
@@ -106,7 +106,7 @@ impl<'a> Budget<'a> {
     }
 }
 
-impl Values<'_> {
+impl CostByValue<'_> {
     /// What a value costs, and what the costliest does.
     fn of(&self, value: &str) -> (u32, u32) {
         (self.costs.get(value).copied().unwrap_or(0), self.most)

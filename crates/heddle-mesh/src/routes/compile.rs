@@ -33,7 +33,7 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
     let places = 0..u32::try_from(topology.names().len()).expect("places are counted in 32 bits");
     let reached: Vec<_> = places.map(|place| topology.reached_from(place)).collect();
     let feeds = topology.feeds(&reached);
-    let mut compiler = Compiler {
+    let mut compiler = TableCompiler {
         brokers: resources
             .brokers
             .iter()
@@ -82,7 +82,7 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
     table
 }
 
-struct Compiler<'a> {
+struct TableCompiler<'a> {
     topology: &'a Topology,
     grants: &'a Grants,
     /// Per place.
@@ -99,7 +99,7 @@ struct Compiler<'a> {
     faults: Vec<Rejected>,
 }
 
-impl Compiler<'_> {
+impl TableCompiler<'_> {
     fn trigger(&mut self, trigger: &Trigger) {
         let key: Arc<str> = name_of(trigger).into();
         let filters = FilterSource::from(&trigger.spec);

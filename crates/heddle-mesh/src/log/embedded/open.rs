@@ -18,7 +18,7 @@ use super::journal::EmbeddedJournal;
 use super::mirror::{self, CopyError, Mirrored};
 use super::snapshots::Snapshots;
 use super::{EmbeddedLog, Offset, Options};
-use crate::log::room::Gate;
+use crate::log::room::RoomGate;
 
 pub(super) const EVENTS_DIR: &str = "log";
 pub(super) const JOURNAL_DIR: &str = "journal";
@@ -123,7 +123,7 @@ impl EmbeddedLog {
         let installation = installation.unwrap_or_else(|| number(&events, &journal));
         let signed = sign(&options, installation)?.then_some(installation);
         journal.keep_copying(options.clock.clone(), &options.tasks);
-        let gate = Gate::new(
+        let gate = RoomGate::new(
             &*options.vfs,
             options.dir.clone(),
             options.clock,

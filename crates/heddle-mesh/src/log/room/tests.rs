@@ -37,9 +37,9 @@ impl Disk {
         file.unwrap().set_len(bytes).unwrap();
     }
 
-    fn gate(&self, clock: &Clock, reserve: u64) -> Gate {
+    fn gate(&self, clock: &Clock, reserve: u64) -> RoomGate {
         let reserve = Reserve::Bytes(reserve);
-        Gate::new(&self.0, "/data".into(), clock.clone(), reserve)
+        RoomGate::new(&self.0, "/data".into(), clock.clone(), reserve)
     }
 }
 

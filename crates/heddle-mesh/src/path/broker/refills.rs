@@ -11,12 +11,12 @@ use crate::journal::record::ConsumerId;
 
 #[derive(Debug, Default)]
 pub(crate) struct Refills {
-    queue: Mutex<Queue>,
+    queue: Mutex<RefillQueue>,
     asked: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct RefillQueue {
     order: VecDeque<ConsumerId>,
     waiting: HashSet<ConsumerId>,
 }

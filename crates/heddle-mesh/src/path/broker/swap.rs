@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{READ_AGAIN, Scanner};
-use crate::consumer::{Consumer, Revision, State, note};
+use crate::consumer::{CompiledRevision, Consumer, State, note};
 use crate::journal::{JournalRecord, Routed};
 use crate::log::{Offset, Unavailable};
 use crate::path::delivery::plan::DeliveryPlan;
@@ -228,7 +228,7 @@ fn revise(
     if let Some(last) = state.routing.revisions.last_mut() {
         last.until = last.until.filter(|until| *until < from);
     }
-    state.routing.revisions.push(Revision {
+    state.routing.revisions.push(CompiledRevision {
         from,
         until: None,
         uid: spec.uid.clone(),

@@ -8,7 +8,7 @@ use heddle_rt::net::trust::{BadRoots, Roots};
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 
-use super::pool::Pool;
+use super::pool::OriginPool;
 use super::sending::Account;
 
 /// The longest URL that is taken; longer ones are refused by many servers anyway.
@@ -21,7 +21,7 @@ pub struct Address {
     pub(super) opening: Box<[u8]>,
     /// What HTTP/2 wants: all of it.
     pub(super) whole: Uri,
-    pub(super) pool: Arc<Pool>,
+    pub(super) pool: Arc<OriginPool>,
     /// On whose account its replies are read.
     pub(super) holder: Holder,
 }
@@ -96,7 +96,7 @@ impl Parsed {
         })
     }
 
-    pub(super) fn with(self, pool: Arc<Pool>) -> Address {
+    pub(super) fn with(self, pool: Arc<OriginPool>) -> Address {
         Address {
             holder: Holder::Destination(format!("{}:{}", self.place.host, self.place.port).into()),
             opening: self.opening().into_bytes().into(),

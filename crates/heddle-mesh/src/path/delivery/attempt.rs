@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use super::courier::{Extra, Outcome, Reply};
 use super::job::{Job, JobKind};
 use super::plan::{DeliveryPlan, Target};
-use super::sending::Room;
+use super::sending::SendingRoom;
 use crate::envelope::{Cause, Envelope, TraceContext};
 use crate::event::Event;
 use crate::journal::{BadReply, Dead};
@@ -117,7 +117,7 @@ pub(crate) struct FinishedAttempt<'a> {
     pub(crate) latency: Duration,
     pub(crate) at: Timestamp,
     /// Held until what came of the attempt is settled.
-    pub(crate) room: Room<'a>,
+    pub(crate) room: SendingRoom<'a>,
 }
 
 /// Attempts a job of the consumer with that key. When the event cannot be read for now, nothing was attempted.
@@ -146,7 +146,7 @@ pub(crate) async fn run<'a>(
     shared.metrics.attempted(latency);
     let (payload, accepted_at, room) = match found.found() {
         Some(loaded) => (loaded.payload, loaded.accepted_at, loaded.room),
-        None => (Bytes::new(), at, Room::Unneeded),
+        None => (Bytes::new(), at, SendingRoom::Unneeded),
     };
     Ok(FinishedAttempt {
         result,

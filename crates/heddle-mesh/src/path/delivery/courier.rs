@@ -33,7 +33,7 @@ use super::address::Parsed;
 pub use super::address::{Address, BadAddress};
 use super::answer::{ANSWER_BYTES_MAX, DRAIN_TIME_MAX, DeliveryOutcome, End, Reader, verdict};
 use super::pool::{
-    self, Body, Connection, HttpResponse, Limits, Outgoing, Pool, PoolDeps, Unanswered,
+    self, Body, HttpResponse, Limits, OriginConnection, OriginPool, Outgoing, PoolDeps, Unanswered,
 };
 use super::retry_after::retry_after;
 use super::sending::Sending;
@@ -310,11 +310,13 @@ async fn ask<'a>(to: &'a Address, say: Say<'_>, extra: &Extra<'_>) -> Result<Hea
     // A new connection is never stale, so this ends.
     loop {
         let answered = match line {
-            Connection::Single(mut single) => {
+            OriginConnection::Single(mut single) => {
                 let body = write(to, say, extra, single.output());
                 single.send(&body).await
             }
-            Connection::Shared(sender) => pool::send_shared(sender, request(to, say, extra)).await,
+            OriginConnection::Shared(sender) => {
+                pool::send_shared(sender, request(to, say, extra)).await
+            }
         };
         match answered {
             Ok(answer) => {
@@ -546,8 +548,8 @@ impl Inner {
         retry_after(answer.headers.get(RETRY_AFTER)?, self.deps.clock.now())
     }
 
-    fn pool(&self, place: &Place) -> Arc<Pool> {
-        let make = || Pool::new(self.deps.clone(), place.clone());
+    fn pool(&self, place: &Place) -> Arc<OriginPool> {
+        let make = || OriginPool::new(self.deps.clone(), place.clone());
         self.deps.outgoing.pool(place, make)
     }
 }

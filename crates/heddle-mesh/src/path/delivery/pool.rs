@@ -79,7 +79,7 @@ pub(super) struct PoolDeps {
 
 /// The connections to one origin.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct OriginPool {
     deps: PoolDeps,
     place: Place,
     state: Mutex<State>,
@@ -93,7 +93,7 @@ pub(super) struct Pool {
 #[derive(Debug, Default)]
 struct State {
     /// Oldest first.
-    idle: Vec<Resting>,
+    idle: Vec<IdleConnection>,
     shared: Option<http2::SendRequest<Full<Bytes>>>,
     shared_used: Duration,
     /// What the origin spoke when it was last connected to.
@@ -101,14 +101,14 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Resting {
+struct IdleConnection {
     single: Single,
     since: Duration,
 }
 
 /// A connection that is ready for one delivery.
 #[derive(Debug)]
-pub(super) enum Connection {
+pub(super) enum OriginConnection {
     Single(Single),
     Shared(http2::SendRequest<Full<Bytes>>),
 }
@@ -136,7 +136,7 @@ pub(super) enum Unanswered {
     Failed(Broken),
 }
 
-impl Pool {
+impl OriginPool {
     pub(super) fn new(deps: PoolDeps, place: Place) -> Self {
         Self {
             open: Semaphore::new(deps.limits.open_max),
@@ -160,7 +160,7 @@ impl Pool {
     }
 
     /// A connection that rests, or else a new one.
-    pub(super) async fn line(&self) -> io::Result<Connection> {
+    pub(super) async fn line(&self) -> io::Result<OriginConnection> {
         match self.rested() {
             Some(line) => Ok(line),
             None => self.open().await,
@@ -168,36 +168,36 @@ impl Pool {
     }
 
     /// A new connection, because the one that rested was stale.
-    pub(super) async fn fresh(&self) -> io::Result<Connection> {
+    pub(super) async fn fresh(&self) -> io::Result<OriginConnection> {
         self.state.lock().shared = None;
         self.open().await
     }
 
-    fn rested(&self) -> Option<Connection> {
+    fn rested(&self) -> Option<OriginConnection> {
         let now = self.deps.clock.monotonic();
         let mut state = self.state.lock();
         if let Some(shared) = state.live() {
             state.shared_used = now;
-            return Some(Connection::Shared(shared));
+            return Some(OriginConnection::Shared(shared));
         }
-        while let Some(Resting { mut single, since }) = state.idle.pop() {
+        while let Some(IdleConnection { mut single, since }) = state.idle.pop() {
             if now.saturating_sub(since) >= self.deps.limits.idle_timeout {
                 // The others have rested even longer.
-                state.idle.push(Resting { single, since });
+                state.idle.push(IdleConnection { single, since });
                 let old = std::mem::take(&mut state.idle);
                 drop(state);
                 close_all(old);
                 return None;
             }
             if single.is_quiet() {
-                return Some(Connection::Single(single));
+                return Some(OriginConnection::Single(single));
             }
         }
         None
     }
 
     /// Opens a connection. While it is open whether one will do for all, only one is opened at a time.
-    async fn open(&self) -> io::Result<Connection> {
+    async fn open(&self) -> io::Result<OriginConnection> {
         let undecided = {
             let speaks = self.state.lock().speaks;
             speaks == Some(Protocol::Http2) || (speaks.is_none() && self.place.tls.is_some())
@@ -207,7 +207,7 @@ impl Pool {
             alone = Some(self.opening.lock().await);
             let mut state = self.state.lock();
             if let Some(shared) = state.live() {
-                return Ok(Connection::Shared(shared));
+                return Ok(OriginConnection::Shared(shared));
             }
             if state.speaks == Some(Protocol::Http1) {
                 alone = None;
@@ -219,7 +219,7 @@ impl Pool {
         let line = match protocol {
             Protocol::Http1 => {
                 let single = Single::new(stream, self.deps.limits.head_bytes_max);
-                Connection::Single(single.at(place))
+                OriginConnection::Single(single.at(place))
             }
             Protocol::Http2 => {
                 let http = Http2 {
@@ -229,12 +229,12 @@ impl Pool {
                 let line = http
                     .begin(&self.deps.tasks, &self.place, stream, place)
                     .await;
-                Connection::Shared(line.map_err(io::Error::other)?)
+                OriginConnection::Shared(line.map_err(io::Error::other)?)
             }
         };
         let mut state = self.state.lock();
         state.speaks = Some(protocol);
-        if let Connection::Shared(sender) = &line {
+        if let OriginConnection::Shared(sender) = &line {
             state.shared = Some(sender.clone());
             state.shared_used = self.deps.clock.monotonic();
         }
@@ -254,7 +254,7 @@ impl Pool {
         let since = self.deps.clock.monotonic();
         let mut state = self.state.lock();
         if state.idle.len() < self.deps.limits.idle_max {
-            state.idle.push(Resting { single, since });
+            state.idle.push(IdleConnection { single, since });
         }
         drop(state);
         if self.deps.outgoing.is_wanted() {
@@ -292,7 +292,7 @@ impl Pool {
         let now = self.deps.clock.monotonic();
         let old = |since: Duration| now.saturating_sub(since) >= self.deps.limits.idle_timeout;
         let mut state = self.state.lock();
-        let ended = |rest: &mut Resting| old(rest.since) || !rest.single.is_quiet();
+        let ended = |rest: &mut IdleConnection| old(rest.since) || !rest.single.is_quiet();
         let ended = state.idle.extract_if(.., ended).collect();
         // An open delivery has its own hold on the connection.
         if old(state.shared_used) {
@@ -303,13 +303,13 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for OriginPool {
     fn drop(&mut self) {
         close_all(std::mem::take(&mut self.state.get_mut().idle));
     }
 }
 
-fn close_all(resting: Vec<Resting>) {
+fn close_all(resting: Vec<IdleConnection>) {
     for rest in resting {
         rest.single.close();
     }

@@ -59,7 +59,7 @@ pub(crate) struct Body {
 
 /// What an event takes while it is sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Need<'a> {
+pub(crate) struct SendingNeed<'a> {
     pub(crate) key: Key,
     pub(crate) bytes: usize,
     /// How often it is written anew for this destination alone.
@@ -73,17 +73,17 @@ pub(crate) struct Account(Semaphore);
 
 /// The right to hold an event until it is sent.
 #[derive(Debug)]
-pub(crate) enum Room<'a> {
+pub(crate) enum SendingRoom<'a> {
     /// It leaves this process not at all, or takes nothing.
     Unneeded,
     Small {
-        _counted: Counted<'a>,
+        _counted: CountedBytes<'a>,
     },
     Large(Large<'a>),
 }
 
 #[derive(Debug)]
-pub(crate) struct Counted<'a> {
+pub(crate) struct CountedBytes<'a> {
     counter: &'a AtomicUsize,
     bytes: usize,
 }
@@ -108,7 +108,7 @@ impl Default for Account {
     }
 }
 
-impl Need<'_> {
+impl SendingNeed<'_> {
     fn all_bytes(&self) -> usize {
         self.bytes * (1 + self.copies)
     }
@@ -129,31 +129,31 @@ impl Sending {
     }
 
     /// Room for a small event, as long as there are not too many of them.
-    pub(crate) fn small(&self, bytes: usize) -> Option<Room<'_>> {
+    pub(crate) fn small(&self, bytes: usize) -> Option<SendingRoom<'_>> {
         if bytes > SMALL_BYTES_MAX {
             return None;
         }
         let bytes = 2 * bytes;
-        let counted = Counted {
+        let counted = CountedBytes {
             counter: &self.small_bytes,
             bytes,
         };
         let before = self.small_bytes.fetch_add(bytes, Ordering::Relaxed);
-        (before + bytes <= SMALL_ALL_BYTES_MAX).then_some(Room::Small { _counted: counted })
+        (before + bytes <= SMALL_ALL_BYTES_MAX).then_some(SendingRoom::Small { _counted: counted })
     }
 
     /// Room for a large event, if there is some right now.
     pub(crate) fn large_now<'a>(
         &self,
-        need: &Need<'a>,
+        need: &SendingNeed<'a>,
         payload: &Bytes,
-    ) -> Result<Room<'a>, NoRoom> {
+    ) -> Result<SendingRoom<'a>, NoRoom> {
         let share = need.account.0.try_acquire_many(need.share());
         let share = share.map_err(|_| NoRoom)?;
         let known = self.bodies.lock().get(&need.key).and_then(Weak::upgrade);
         if let Some(body) = known {
             let copies = self.budget.deliver_now(need.bytes * need.copies)?;
-            return Ok(Room::Large(Large {
+            return Ok(SendingRoom::Large(Large {
                 _share: share,
                 _copies: copies,
                 body,
@@ -164,7 +164,7 @@ impl Sending {
     }
 
     /// Waits for room. Whoever does holds nothing of the event.
-    pub(crate) async fn reserve<'a>(&self, need: &Need<'a>) -> Reserved<'a> {
+    pub(crate) async fn reserve<'a>(&self, need: &SendingNeed<'a>) -> Reserved<'a> {
         let share = need.account.0.acquire_many(need.share()).await;
         let share = share.expect("the semaphore is never closed");
         let lease = self.budget.deliver(need.all_bytes()).await;
@@ -174,10 +174,10 @@ impl Sending {
     /// Uses room that was reserved. If somebody else sends the same event by now, their bytes do.
     pub(crate) fn fill<'a>(
         &self,
-        need: &Need<'a>,
+        need: &SendingNeed<'a>,
         reserved: Reserved<'a>,
         payload: &Bytes,
-    ) -> Room<'a> {
+    ) -> SendingRoom<'a> {
         let Reserved { share, mut lease } = reserved;
         let copies = lease.split(need.bytes * need.copies);
         let mut bodies = self.bodies.lock();
@@ -193,7 +193,7 @@ impl Sending {
             body
         });
         drop(bodies);
-        Room::Large(Large {
+        SendingRoom::Large(Large {
             _share: share,
             _copies: copies,
             body,
@@ -201,7 +201,7 @@ impl Sending {
     }
 }
 
-impl Room<'_> {
+impl SendingRoom<'_> {
     /// The bytes to send: those that are shared, if these are a copy of them.
     pub(crate) fn payload(&self, read: Bytes) -> Bytes {
         match self {
@@ -211,7 +211,7 @@ impl Room<'_> {
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedBytes<'_> {
     fn drop(&mut self) {
         self.counter.fetch_sub(self.bytes, Ordering::Relaxed);
     }

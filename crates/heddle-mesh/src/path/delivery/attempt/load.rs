@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::super::courier::Address;
 use super::super::job::{Job, JobKind};
 use super::super::plan::{DeliveryPlan, Target};
-use super::super::sending::{Key, Need, Room};
+use super::super::sending::{Key, SendingNeed, SendingRoom};
 use crate::envelope::Envelope;
 use crate::event::Form;
 use crate::log::{Lookup, Unavailable};
@@ -27,11 +27,11 @@ pub(super) struct Loaded<'a> {
     pub(super) payload: Bytes,
     pub(super) accepted_at: Timestamp,
     /// Held until what came of the attempt is settled.
-    pub(super) room: Room<'a>,
+    pub(super) room: SendingRoom<'a>,
 }
 
 impl<'a> Loaded<'a> {
-    fn new(read: Bytes, accepted_at: Timestamp, room: Room<'a>) -> Self {
+    fn new(read: Bytes, accepted_at: Timestamp, room: SendingRoom<'a>) -> Self {
         Self {
             payload: room.payload(read),
             accepted_at,
@@ -60,7 +60,11 @@ pub(super) async fn load<'a>(
     };
     let sending = shared.courier.sending();
     let Some(to) = destination(plan, job) else {
-        return Ok(Lookup::Found(Loaded::new(payload, at, Room::Unneeded)));
+        return Ok(Lookup::Found(Loaded::new(
+            payload,
+            at,
+            SendingRoom::Unneeded,
+        )));
     };
     if let Some(room) = sending.small(payload.len()) {
         return Ok(Lookup::Found(Loaded::new(payload, at, room)));
@@ -92,7 +96,7 @@ fn destination<'a>(plan: &'a DeliveryPlan, job: &Job) -> Option<&'a Address> {
     }
 }
 
-fn need<'a>(to: &'a Address, plan: &DeliveryPlan, job: &Job, payload: &Bytes) -> Need<'a> {
+fn need<'a>(to: &'a Address, plan: &DeliveryPlan, job: &Job, payload: &Bytes) -> SendingNeed<'a> {
     let is_structured = match plan.format {
         Some(format) => format == DeliveryFormat::Json,
         None => {
@@ -100,7 +104,7 @@ fn need<'a>(to: &'a Address, plan: &DeliveryPlan, job: &Job, payload: &Bytes) ->
             envelope.is_ok_and(|envelope| envelope.event.form() == Form::Structured)
         }
     };
-    Need {
+    SendingNeed {
         key: match job.kind {
             JobKind::Event => Key::Log(job.offset),
             JobKind::Redriven(name) | JobKind::Sink(name) => Key::DeadLetter(name),

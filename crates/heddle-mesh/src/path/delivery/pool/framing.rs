@@ -31,7 +31,7 @@ pub(super) enum Chunk {
 
 /// What could be taken from what has come.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum BodyPart {
     Piece(Bytes),
     /// More has to come first.
     Nothing,
@@ -56,30 +56,30 @@ impl Framing {
     }
 
     /// Takes the next piece of the body off what has come.
-    pub(super) fn take(&mut self, input: &mut BytesMut) -> Result<Taken, Broken> {
+    pub(super) fn take(&mut self, input: &mut BytesMut) -> Result<BodyPart, Broken> {
         match self {
             Self::Length(left) => Ok(counted(left, input)),
-            Self::UntilClosed if input.is_empty() => Ok(Taken::Nothing),
-            Self::UntilClosed => Ok(Taken::Piece(input.split().freeze())),
+            Self::UntilClosed if input.is_empty() => Ok(BodyPart::Nothing),
+            Self::UntilClosed => Ok(BodyPart::Piece(input.split().freeze())),
             Self::Chunked(chunk) => chunk.take(input),
         }
     }
 }
 
-fn counted(left: &mut u64, input: &mut BytesMut) -> Taken {
+fn counted(left: &mut u64, input: &mut BytesMut) -> BodyPart {
     if *left == 0 {
-        return Taken::End;
+        return BodyPart::End;
     }
     if input.is_empty() {
-        return Taken::Nothing;
+        return BodyPart::Nothing;
     }
     let here = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
     *left -= here as u64;
-    Taken::Piece(input.split_to(here).freeze())
+    BodyPart::Piece(input.split_to(here).freeze())
 }
 
 impl Chunk {
-    fn take(&mut self, input: &mut BytesMut) -> Result<Taken, Broken> {
+    fn take(&mut self, input: &mut BytesMut) -> Result<BodyPart, Broken> {
         loop {
             match self {
                 Self::Size => {
@@ -95,7 +95,7 @@ impl Chunk {
                     };
                 }
                 Self::Data(left) => match counted(left, input) {
-                    Taken::End => *self = Self::Break,
+                    BodyPart::End => *self = Self::Break,
                     taken => return Ok(taken),
                 },
                 Self::Break => match input.get(..2) {
@@ -104,7 +104,7 @@ impl Chunk {
                         *self = Self::Size;
                     }
                     Some(_) => return Err(Broken::Chunk),
-                    None => return Ok(Taken::Nothing),
+                    None => return Ok(BodyPart::Nothing),
                 },
                 Self::Trailers => {
                     let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
@@ -115,17 +115,17 @@ impl Chunk {
                         *self = Self::Done;
                     }
                 }
-                Self::Done => return Ok(Taken::End),
+                Self::Done => return Ok(BodyPart::End),
             }
         }
     }
 }
 
-fn within_a_line(input: &BytesMut) -> Result<Taken, Broken> {
+fn within_a_line(input: &BytesMut) -> Result<BodyPart, Broken> {
     if input.len() > LINE_BYTES_MAX {
         return Err(Broken::Chunk);
     }
-    Ok(Taken::Nothing)
+    Ok(BodyPart::Nothing)
 }
 
 #[cfg(test)]
@@ -139,9 +139,9 @@ mod tests {
         let mut body = Vec::new();
         loop {
             match framing.take(&mut input)? {
-                Taken::Piece(bytes) => body.extend_from_slice(&bytes),
-                Taken::End => break,
-                Taken::Nothing => match pieces.next() {
+                BodyPart::Piece(bytes) => body.extend_from_slice(&bytes),
+                BodyPart::End => break,
+                BodyPart::Nothing => match pieces.next() {
                     Some(more) => input.extend_from_slice(more),
                     None if framing == Framing::UntilClosed => break,
                     None => return Err(Broken::Closed),

@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 
-use super::framing::{Framing, Taken};
+use super::framing::{BodyPart, Framing};
 use super::head;
 
 /// No longer than a line may be: only whoever hears a longer one piece by piece notices that it is too long.
@@ -29,9 +29,9 @@ fn body(mut framing: Framing, bytes: &[u8], piece: usize) -> (Vec<u8>, bool) {
     let (mut input, mut body) = (BytesMut::new(), Vec::new());
     loop {
         match framing.take(&mut input) {
-            Ok(Taken::Piece(bytes)) => body.extend_from_slice(&bytes),
-            Ok(Taken::End) => return (body, true),
-            Ok(Taken::Nothing) => match pieces.next() {
+            Ok(BodyPart::Piece(bytes)) => body.extend_from_slice(&bytes),
+            Ok(BodyPart::End) => return (body, true),
+            Ok(BodyPart::Nothing) => match pieces.next() {
                 Some(more) => input.extend_from_slice(more),
                 None => return (body, false),
             },

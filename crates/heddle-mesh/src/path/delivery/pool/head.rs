@@ -41,10 +41,10 @@ pub(super) fn read(input: &[u8]) -> Result<Option<(Head, usize)>, Broken> {
         .code
         .and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or(httparse::Error::Status)?;
-    let mut said = Said {
+    let mut said = MessageHeaders {
         // Version 1.0 closes unless it says otherwise, and who still speaks it may close.
         stays_open: response.version == Some(1) && status != StatusCode::SWITCHING_PROTOCOLS,
-        ..Said::default()
+        ..MessageHeaders::default()
     };
     let mut headers = HeaderMap::new();
     for field in response.headers.iter() {
@@ -82,14 +82,14 @@ fn matters(name: &str) -> bool {
 
 /// What the headers say about the message itself.
 #[derive(Debug, Default)]
-struct Said {
+struct MessageHeaders {
     length: Option<u64>,
     /// Whether there is a transfer coding, and whether the last of them checkpoints the end.
     coding: Option<bool>,
     stays_open: bool,
 }
 
-impl Said {
+impl MessageHeaders {
     fn hear(&mut self, field: &httparse::Header<'_>) -> Result<(), Broken> {
         if field.name.eq_ignore_ascii_case("content-length") {
             for text in tokens(field.value) {

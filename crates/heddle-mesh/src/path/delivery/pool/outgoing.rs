@@ -12,7 +12,7 @@ use heddle_rt::net::dial::Place;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Pool;
+use super::OriginPool;
 
 /// What the pools of a courier have in common.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(in super::super) struct Outgoing {
     /// How many wait for a place.
     waiting: AtomicUsize,
     /// One for each origin that somebody has an address of.
-    pools: Mutex<HashMap<Place, Weak<Pool>>>,
+    pools: Mutex<HashMap<Place, Weak<OriginPool>>>,
 }
 
 impl Outgoing {
@@ -34,7 +34,11 @@ impl Outgoing {
     }
 
     /// The pool of an origin.
-    pub(in super::super) fn pool(&self, place: &Place, make: impl FnOnce() -> Pool) -> Arc<Pool> {
+    pub(in super::super) fn pool(
+        &self,
+        place: &Place,
+        make: impl FnOnce() -> OriginPool,
+    ) -> Arc<OriginPool> {
         let mut pools = self.pools.lock();
         if let Some(pool) = pools.get(place).and_then(Weak::upgrade) {
             return pool;
@@ -83,7 +87,7 @@ impl Outgoing {
 
     /// All pools. The map has another order in each process, and a simulation must close connections in the same one every
     /// time.
-    fn all(&self) -> Vec<Arc<Pool>> {
+    fn all(&self) -> Vec<Arc<OriginPool>> {
         let mut all = Vec::new();
         self.pools.lock().retain(|_, pool| {
             all.extend(pool.upgrade());

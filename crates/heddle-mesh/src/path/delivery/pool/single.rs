@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWrite as _, AsyncWriteEx
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::framing::{Framing, Taken};
+use super::framing::{BodyPart, Framing};
 use super::head::{self, Head};
 
 /// Room for a common answer. More is made when it is needed, and not kept for ever.
@@ -194,9 +194,9 @@ impl Single {
     pub(super) async fn piece(&mut self) -> Option<Result<Bytes, Broken>> {
         loop {
             match self.framing.take(&mut self.input) {
-                Ok(Taken::Piece(bytes)) => return Some(Ok(bytes)),
-                Ok(Taken::End) => return None,
-                Ok(Taken::Nothing) => {}
+                Ok(BodyPart::Piece(bytes)) => return Some(Ok(bytes)),
+                Ok(BodyPart::End) => return None,
+                Ok(BodyPart::Nothing) => {}
                 Err(error) => return Some(Err(error)),
             }
             match self.fill().await {

@@ -13,8 +13,8 @@ fn sending(mebibytes: usize) -> Sending {
     }))
 }
 
-fn need(account: &Account, number: u64) -> Need<'_> {
-    Need {
+fn need(account: &Account, number: u64) -> SendingNeed<'_> {
+    SendingNeed {
         key: Key::Log(number),
         bytes: MIB,
         copies: 0,
@@ -64,7 +64,7 @@ fn an_event_to_many_is_held_and_counted_once() {
 fn what_is_written_anew_is_counted_with_its_event() {
     let sending = sending(3);
     let (one, other) = (Account::default(), Account::default());
-    let structured = |account| Need {
+    let structured = |account| SendingNeed {
         copies: 1,
         ..need(account, 7)
     };
@@ -110,7 +110,7 @@ async fn whoever_waited_shares_what_somebody_sends_by_then() {
     let reserved = sending.reserve(&waits).await;
     let first = sending.large_now(&sends, &event()).unwrap();
     let second = sending.fill(&waits, reserved, &event());
-    let pointer = |room: &Room<'_>| room.payload(Bytes::new()).as_ptr();
+    let pointer = |room: &SendingRoom<'_>| room.payload(Bytes::new()).as_ptr();
     assert_eq!(pointer(&first), pointer(&second));
     // Counted once: there is room for another event.
     assert!(sending.large_now(&need(&one, 8), &event()).is_ok());
@@ -134,7 +134,7 @@ fn small_events_are_counted_and_bounded_as_well() {
 async fn an_event_larger_than_a_share_is_sent_alone() {
     let sending = sending(4);
     let account = Account::default();
-    let huge = Need {
+    let huge = SendingNeed {
         bytes: 40 * MIB,
         copies: 3,
         ..need(&account, 7)
