@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use heddle_api::{Application, Broker, Channel, Subscription, Trigger};
 use heddle_api::dataplane::Held;
+use heddle_api::{Application, Broker, Channel, Subscription, Trigger};
 use heddle_sim::plane::BASE_URL;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Resource, ResourceExt as _};
