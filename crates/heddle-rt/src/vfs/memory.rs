@@ -14,6 +14,7 @@
 //! Invariant: nothing reaches the surviving truth except by a successful sync or by power loss.
 
 mod change;
+mod fault;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,50 +25,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use change::{Change, NameChange};
+pub use fault::Fault;
 
 use super::{Create, Lock, Open, Space, Vfs, VfsFile, parent};
 use crate::Chance;
-
-/// What goes wrong with one operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The device fails. A failed sync also forgets what it should have made safe, as Linux does:
-    /// the next sync succeeds and says nothing about it.
-    Eio,
-    /// The device fails after it did the work, as one that is unplugged before it could answer. Only a sync tells it from
-    /// [`Fault::Eio`]: what it should have made safe is.
-    EioAfter,
-    /// No room.
-    Enospc,
-    /// No room within a quota.
-    Edquot,
-    /// No descriptors left to this process. Only what needs one fails.
-    Emfile,
-    /// No descriptors left on the machine. Only what needs one fails.
-    Enfile,
-    Enomem,
-    Eintr,
-}
-
-impl Fault {
-    fn is_of_descriptors(self) -> bool {
-        matches!(self, Self::Emfile | Self::Enfile)
-    }
-
-    fn error(self) -> io::Error {
-        use rustix::io::Errno;
-        let number = match self {
-            Self::Eio | Self::EioAfter => Errno::IO,
-            Self::Enospc => Errno::NOSPC,
-            Self::Edquot => Errno::DQUOT,
-            Self::Emfile => Errno::MFILE,
-            Self::Enfile => Errno::NFILE,
-            Self::Enomem => Errno::NOMEM,
-            Self::Eintr => Errno::INTR,
-        };
-        io::Error::from_raw_os_error(number.raw_os_error())
-    }
-}
 
 /// What an operation cannot do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,7 +34,7 @@ async fn the_first_block_can_be_typed() {
     let printed = terminal.interrupted().await;
     assert!(printed.contains("heddle is ready at http://127.0.0.1:"));
     assert!(
-        printed.contains("cargo xtask check") && printed.contains("--test kubectl"),
+        printed.contains("xtask check --features") && printed.contains("heddle/kubectl-tests"),
         "make test tests nothing:\n{printed}"
     );
 }
