@@ -73,7 +73,9 @@ async fn nothing_is_acknowledged_after(fault: Fault) {
                 }
                 if log.health() != Health::Serving {
                     poisoned += 1;
-                    let refused = one(&log, "later").await.unwrap_err();
+                    let refused = one(&log, "later")
+                        .await
+                        .expect_err("a poisoned log takes nothing");
                     assert!(matches!(refused, AppendError::Poisoned(_)), "{context}");
                 }
                 promises.hold(&log, format_args!("{context}, serving"));
@@ -84,7 +86,7 @@ async fn nothing_is_acknowledged_after(fault: Fault) {
             }
             let restarted = open(&vfs.kill());
             promises.hold(&restarted, format_args!("{context}, restarted"));
-            one(&restarted, "again").await.unwrap();
+            one(&restarted, "again").await.expect("a restart heals it");
         }
     }
     assert!(poisoned > 50, "only {poisoned} failures were noticed");

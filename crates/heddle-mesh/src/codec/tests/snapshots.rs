@@ -31,7 +31,7 @@ fn snapshot(layout: usize) -> Snapshot {
             consumer_last: 1,
             strays: 1,
             lost_records: if layout >= 4 { 1 } else { 0 },
-            losses: if layout >= 4 { vec![5..6] } else { Vec::new() },
+            losses: Vec::from_iter((layout >= 4).then_some(5..6)),
             unknown_from: (layout >= 4).then_some(3),
             log_lost_below: if layout >= 6 { 7 } else { 0 },
         },
