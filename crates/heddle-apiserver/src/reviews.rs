@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use axum::body::Body;
-use bytes::Bytes;
+use heddle_rt::net::receive::RequestBody;
 use http::{Method, Response, StatusCode, request};
 use serde_json::{Value, json};
 
@@ -64,17 +64,13 @@ impl Review {
     }
 
     /// Reads the question and answers it.
-    pub(crate) async fn ask<B>(
+    pub(crate) async fn ask<B: RequestBody + 'static>(
         self,
         registry: &Registry,
         identity: &Identity,
         parts: &request::Parts,
         body: B,
-    ) -> Result<Response<Body>>
-    where
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: std::fmt::Display,
-    {
+    ) -> Result<Response<Body>> {
         if parts.method != Method::POST {
             return Err(StatusError::method_not_allowed());
         }

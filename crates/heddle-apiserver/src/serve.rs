@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
+use heddle_rt::net::receive::RequestBody;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request};
 use serde_json::Value;
 
@@ -65,11 +66,7 @@ impl InProcess {
     }
 }
 
-impl<B> tower::Service<Request<B>> for Remote
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+impl<B: RequestBody + 'static> tower::Service<Request<B>> for Remote {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = ResponseFuture;
@@ -87,11 +84,7 @@ where
     }
 }
 
-impl<B> tower::Service<Request<B>> for InProcess
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+impl<B: RequestBody + 'static> tower::Service<Request<B>> for InProcess {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = ResponseFuture;
@@ -146,15 +139,11 @@ impl Call {
     }
 }
 
-async fn answer<B>(
+async fn answer<B: RequestBody + 'static>(
     inner: Arc<Inner>,
     identity: Result<Identity>,
     request: Request<B>,
-) -> Response<Body>
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let started = inner.clock.monotonic();
     let label = Label::of(&inner.registry, &parts);
@@ -202,16 +191,12 @@ impl Label {
     }
 }
 
-async fn route<B>(
+async fn route<B: RequestBody + 'static>(
     inner: &Arc<Inner>,
     identity: Identity,
     parts: request::Parts,
     body: B,
-) -> Result<Response<Body>>
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+) -> Result<Response<Body>> {
     let registry = &inner.registry;
     let path = parts.uri.path().to_owned();
     let found = |value: Option<Value>| {
@@ -253,17 +238,13 @@ where
     }
 }
 
-async fn object<B>(
+async fn object<B: RequestBody + 'static>(
     inner: &Arc<Inner>,
     identity: Identity,
     target: Target<'_>,
     parts: request::Parts,
     body: B,
-) -> Result<Response<Body>>
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+) -> Result<Response<Body>> {
     if let Some(review) = reviews::of(&target) {
         return review.ask(&inner.registry, &identity, &parts, body).await;
     }
@@ -326,11 +307,12 @@ where
         .unwrap_or_else(|_| Err(StatusError::timeout()))
 }
 
-async fn handle<B>(inner: &Arc<Inner>, call: &Call, verb: &str, body: B) -> Result<Response<Body>>
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+async fn handle<B: RequestBody + 'static>(
+    inner: &Arc<Inner>,
+    call: &Call,
+    verb: &str,
+    body: B,
+) -> Result<Response<Body>> {
     let response = match verb {
         "get" => return read::get(inner, call),
         "list" => return read::list(inner, call),

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use heddle_rt::net::receive::RequestBody;
 use heddle_rt::{Chance, Clock, OnError, Tasks};
 use http::request::Parts;
 use http::{HeaderName, Request, Response};
@@ -128,11 +129,7 @@ impl Front {
     }
 
     /// Answers one request, with its path from the root.
-    pub async fn handle<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
-    where
-        B: hyper::body::Body<Data = Bytes> + Send,
-        B::Error: std::fmt::Display,
-    {
+    pub async fn handle<B: RequestBody>(&self, request: Request<B>) -> Response<Full<Bytes>> {
         let started = self.deps.clock.monotonic();
         let (parts, body) = request.into_parts();
         let identity = parts.headers.get(REQUEST_IDENTITY).cloned();
@@ -157,15 +154,11 @@ impl Front {
     }
 
     /// What was asked, in which version, and what came of it.
-    async fn hear<B>(
+    async fn hear<B: RequestBody>(
         &self,
         parts: &Parts,
         body: B,
-    ) -> (&'static str, Version, Result<OsbResponse, OsbError>)
-    where
-        B: hyper::body::Body<Data = Bytes> + Send,
-        B::Error: std::fmt::Display,
-    {
+    ) -> (&'static str, Version, Result<OsbResponse, OsbError>) {
         const NOTHING: &str = "none";
         if !self.credentials.admits(&parts.headers) {
             return (NOTHING, Version::OLDEST, Err(OsbError::Unauthorized));
@@ -206,18 +199,14 @@ impl Front {
         (verb.name(), version, result.instrument(span).await)
     }
 
-    async fn answer<B>(
+    async fn answer<B: RequestBody>(
         &self,
         parts: &Parts,
         body: B,
         route: Route,
         verb: OsbVerb,
         version: Version,
-    ) -> Result<OsbResponse, OsbError>
-    where
-        B: hyper::body::Body<Data = Bytes> + Send,
-        B::Error: std::fmt::Display,
-    {
+    ) -> Result<OsbResponse, OsbError> {
         let call = Call {
             scope: route.scope,
             version,
@@ -265,11 +254,7 @@ impl Front {
     }
 }
 
-impl<B> tower::Service<Request<B>> for Front
-where
-    B: hyper::body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+impl<B: RequestBody + 'static> tower::Service<Request<B>> for Front {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;

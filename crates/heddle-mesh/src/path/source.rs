@@ -21,10 +21,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use heddle_rt::net::hear_out::hear_out_short;
-use heddle_rt::net::receive::{Account, Intake, receive};
+use heddle_rt::net::receive::{Account, Intake, RequestBody, receive};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body::Body;
 use http_body_util::Full;
 
 use crate::envelope::{Envelope, HOPS_MAX, TraceContext};
@@ -60,11 +59,11 @@ impl Source {
 
     /// Takes a request of somebody and answers it. What is refused is heard out first if it is short: whoever is answered in
     /// the middle of a sentence finds the connection closed, and may never read why.
-    pub async fn handle<B>(&self, who: &Who, request: Request<B>) -> Response<Full<Bytes>>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: std::fmt::Display,
-    {
+    pub async fn handle<B: RequestBody>(
+        &self,
+        who: &Who,
+        request: Request<B>,
+    ) -> Response<Full<Bytes>> {
         let (parts, body) = request.into_parts();
         let mut body = std::pin::pin!(body);
         let response = self.answer(who, &parts, body.as_mut()).await;
@@ -74,11 +73,12 @@ impl Source {
         response
     }
 
-    async fn answer<B>(&self, who: &Who, parts: &Parts, body: B) -> Response<Full<Bytes>>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: std::fmt::Display,
-    {
+    async fn answer<B: RequestBody>(
+        &self,
+        who: &Who,
+        parts: &Parts,
+        body: B,
+    ) -> Response<Full<Bytes>> {
         let begun = self.shared.clock.monotonic();
         let door = match path(parts.uri.path()) {
             Some(door) => door,
@@ -110,18 +110,14 @@ impl Source {
         response
     }
 
-    async fn accept<B>(
+    async fn accept<B: RequestBody>(
         &self,
         who: &Who,
         entry: &Arc<str>,
         parts: &Parts,
         body: B,
         begun: Duration,
-    ) -> Result<u64, PublishError>
-    where
-        B: Body<Data = Bytes> + Send,
-        B::Error: std::fmt::Display,
-    {
+    ) -> Result<u64, PublishError> {
         let headers = &parts.headers;
         let mode = crate::event::http::mode(headers)?;
         let account = account(who, parts);

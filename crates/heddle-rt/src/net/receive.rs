@@ -36,6 +36,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long a body waits for room.
 pub const ROOM_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// The body of a request, whatever carries it.
+pub trait RequestBody: Body<Data = Bytes, Error: Display> + Send {}
+
+impl<B: Body<Data = Bytes, Error: Display> + Send> RequestBody for B {}
+
 /// What the bodies of one connection are received with; part of its [`Peer`].
 #[derive(Debug)]
 pub struct Intake {

@@ -5,16 +5,16 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use heddle_apiserver::{ApiServer, InProcess};
 use heddle_rt::Clock;
+use heddle_rt::net::receive::RequestBody;
 use heddle_store::{Listing, ResourceVersion};
 use http::{Method, Request, Response, StatusCode};
 use parking_lot::Mutex;
@@ -146,22 +146,26 @@ impl Chaos {
     }
 
     fn strikes_write(&self) -> Option<WriteFault> {
-        let mut seen = self.seen.lock();
-        seen.writes += 1;
+        let passing = next_number(&mut self.seen.lock().writes);
         match self.fault {
-            Some(Fault::Write { number, fault }) if number == seen.writes - 1 => Some(fault),
+            Some(Fault::Write { number, fault }) if number == passing => Some(fault),
             _ => None,
         }
     }
 
     fn strikes_event(&self) -> Option<EventFault> {
-        let mut seen = self.seen.lock();
-        seen.events += 1;
+        let passing = next_number(&mut self.seen.lock().events);
         match self.fault {
-            Some(Fault::Event { number, fault }) if number == seen.events - 1 => Some(fault),
+            Some(Fault::Event { number, fault }) if number == passing => Some(fault),
             _ => None,
         }
     }
+}
+
+/// Counts one more, and says which it is.
+fn next_number(count: &mut usize) -> usize {
+    *count += 1;
+    *count - 1
 }
 
 /// The service handed to the controllers' client.
@@ -171,22 +175,16 @@ pub(super) struct Layer {
     pub chaos: Arc<Chaos>,
 }
 
-type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
-impl<B> tower::Service<Request<B>> for Layer
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+impl<B: RequestBody + 'static> tower::Service<Request<B>> for Layer {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = ResponseFuture;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> ResponseFuture {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         let mut inner = self.inner.clone();
         let chaos = Arc::clone(&self.chaos);
         Box::pin(async move {
@@ -210,15 +208,11 @@ where
     }
 }
 
-async fn write<B>(
+async fn write<B: RequestBody + 'static>(
     chaos: &Chaos,
     inner: &mut InProcess,
     request: Request<B>,
-) -> Result<Response<Body>, Infallible>
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+) -> Result<Response<Body>, Infallible> {
     match chaos.strikes_write() {
         None => {
             let response = tower::Service::call(inner, request).await;
@@ -309,15 +303,11 @@ fn collection(path: &str) -> Option<Collection<'_>> {
 }
 
 /// Lets a watch through line by line, so that single events can be struck.
-async fn watch<B>(
+async fn watch<B: RequestBody + 'static>(
     chaos: &Arc<Chaos>,
     inner: &mut InProcess,
     request: Request<B>,
-) -> Result<Response<Body>, Infallible>
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::fmt::Display,
-{
+) -> Result<Response<Body>, Infallible> {
     while chaos.seen.lock().frozen.is_some() {
         chaos.clock.sleep(std::time::Duration::from_secs(1)).await;
     }
