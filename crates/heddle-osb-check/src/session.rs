@@ -268,12 +268,10 @@ impl CheckSession {
 
     /// Removes a binding and waits for it.
     async fn release(&self, id: &str, binding: &str, plan: &Plan) -> Result<()> {
-        let got = self.unbind(id, binding, plan).patient().send().await?;
-        let got = got.is(&[200, 202, 404, 410])?;
+        let call = self.unbind(id, binding, plan).patient();
+        let got = call.gets(&[200, 202, 404, 410]).await?;
         if got.status == 202 {
-            let path = format!("{}/last_operation", bound(id, binding));
-            self.ends(|| self.broker.call("GET", &path), &["succeeded"])
-                .await?;
+            self.binding_succeeded(id, binding).await?;
         }
         Ok(())
     }
@@ -281,12 +279,7 @@ impl CheckSession {
     /// An instance that is ready.
     pub(crate) async fn made(&self, about: &str, plan: &Plan) -> Result<String> {
         let id = self.fresh(about);
-        let got = self
-            .put(&id, plan)
-            .patient()
-            .send()
-            .await?
-            .is(&[200, 201, 202])?;
+        let got = self.put(&id, plan).patient().gets(&[200, 201, 202]).await?;
         self.succeeded(&id, &got)
             .await
             .with_context(|| format!("cannot provision {id}"))?;
@@ -299,16 +292,13 @@ impl CheckSession {
         let got = self
             .bind(id, &binding, plan)
             .patient()
-            .send()
-            .await?
-            .is(&[200, 201, 202])?;
+            .gets(&[200, 201, 202])
+            .await?;
         if got.status != 202 {
             return Ok((binding, got.body));
         }
-        let path = format!("{}/last_operation", bound(id, &binding));
-        self.ends(|| self.broker.call("GET", &path), &["succeeded"])
-            .await?;
-        let got = self.binding(id, &binding).send().await?.is(&[200])?;
+        self.binding_succeeded(id, &binding).await?;
+        let got = self.binding(id, &binding).gets(&[200]).await?;
         Ok((binding, got.body))
     }
 
@@ -317,9 +307,8 @@ impl CheckSession {
         let got = self
             .delete(id, plan)
             .patient()
-            .send()
-            .await?
-            .is(&[200, 202, 410])?;
+            .gets(&[200, 202, 410])
+            .await?;
         if got.status == 202 {
             self.ends(|| self.poll(id), &["succeeded"])
                 .await
@@ -337,7 +326,7 @@ impl CheckSession {
             call().query(service.0, service.1),
             call().query(id.0, id.1),
         ] {
-            call.send().await?.is(&[400])?;
+            call.gets(&[400]).await?;
         }
         Ok(())
     }
@@ -350,6 +339,13 @@ impl CheckSession {
         Ok(())
     }
 
+    /// Waits for the operation of a binding.
+    pub(crate) async fn binding_succeeded(&self, id: &str, binding: &str) -> Result<()> {
+        let path = format!("{}/last_operation", bound(id, binding));
+        self.ends(|| self.broker.call("GET", &path), &["succeeded"])
+            .await
+    }
+
     /// Asks until an operation has ended, and how; 410 is a removal's way to say that it has.
     pub(crate) async fn ends<'a>(
         &'a self,
@@ -358,7 +354,7 @@ impl CheckSession {
     ) -> Result<()> {
         let started = self.clock.monotonic();
         loop {
-            let got = ask().send().await?.is(&[200, 410])?;
+            let got = ask().gets(&[200, 410]).await?;
             let state = if got.status == 410 {
                 "succeeded"
             } else {

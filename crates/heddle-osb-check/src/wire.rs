@@ -148,6 +148,11 @@ impl BrokerRequest<'_> {
         }
     }
 
+    /// Sends it, and fails unless the answer has one of these states; see [`BrokerResponse::is`].
+    pub(crate) async fn gets(self, expected: &[u16]) -> Result<BrokerResponse> {
+        self.send().await?.is(expected)
+    }
+
     pub(crate) async fn send(self) -> Result<BrokerResponse> {
         let mut target = format!("/v2{}", self.path);
         for (index, (name, value)) in self.query.iter().enumerate() {
@@ -205,6 +210,15 @@ impl BrokerResponse {
             self.shown()
         );
         Ok(self)
+    }
+
+    /// An answer to the same request again: where both were accepted, it is the same operation.
+    pub(crate) fn is_operation_of(&self, first: &Self) -> Result<()> {
+        if first.status == 202 && self.status == 202 {
+            let (first, again) = (first.text("operation"), self.text("operation"));
+            ensure!(first == again, "the operation {first} became {again}");
+        }
+        Ok(())
     }
 
     /// The answer is a refusal with one of the words that the specification reserves.

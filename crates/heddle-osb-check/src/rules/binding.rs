@@ -55,17 +55,17 @@ async fn required_members_are_required(session: &CheckSession) -> Result<()> {
                 Some(value) => members.insert(field.to_owned(), value.clone()),
             };
             let call = session.broker.call("PUT", &bound(&id, &binding)).patient();
-            call.json(&body).send().await?.is(&[400])?;
+            call.json(&body).gets(&[400]).await?;
         }
     }
-    session.binding(&id, &binding).send().await?.is(&[404])?;
+    session.binding(&id, &binding).gets(&[404]).await?;
     session.remove(&id, plan).await
 }
 
 async fn the_instance_must_exist(session: &CheckSession) -> Result<()> {
     let plan = session.any_plan()?;
     let call = session.bind(&session.fresh("never"), &session.fresh("binding"), plan);
-    call.patient().send().await?.is(&[404])?;
+    call.patient().gets(&[404]).await?;
     Ok(())
 }
 
@@ -75,9 +75,8 @@ async fn some_plans_cannot_be_bound(session: &CheckSession) -> Result<()> {
     session
         .bind(&id, &session.fresh("binding"), plan)
         .patient()
-        .send()
-        .await?
-        .is(&[400])?;
+        .gets(&[400])
+        .await?;
     session.remove(&id, plan).await
 }
 
@@ -86,16 +85,15 @@ async fn credentials_are_given_and_read(session: &CheckSession) -> Result<()> {
     let id = session.made("bind", plan).await?;
     session
         .binding(&id, &session.fresh("never"))
-        .send()
-        .await?
-        .is(&[404])?;
+        .gets(&[404])
+        .await?;
     let (binding, body) = session.bound(&id, plan).await?;
     ensure!(
         body["credentials"].is_object(),
         "there are no credentials in {:?}",
         keys(&body)
     );
-    let read = session.binding(&id, &binding).send().await?.is(&[200])?;
+    let read = session.binding(&id, &binding).gets(&[200]).await?;
     ensure!(
         read.body["credentials"] == body["credentials"],
         "other credentials are read than were given"
@@ -110,16 +108,21 @@ fn keys(body: &Value) -> Vec<&String> {
         .unwrap_or_default()
 }
 
-async fn a_repeat_is_the_same(session: &CheckSession) -> Result<()> {
+/// An instance of a bindable plan and a binding of it: plan, both ids, and the binding's body.
+async fn first_binding(session: &CheckSession) -> Result<(&Plan, String, String, Value)> {
     let plan = session.plan(is_bindable)?;
     let id = session.made("bind", plan).await?;
     let (binding, body) = session.bound(&id, plan).await?;
+    Ok((plan, id, binding, body))
+}
+
+async fn a_repeat_is_the_same(session: &CheckSession) -> Result<()> {
+    let (plan, id, binding, body) = first_binding(session).await?;
     let again = session
         .bind(&id, &binding, plan)
         .patient()
-        .send()
-        .await?
-        .is(&[200])?;
+        .gets(&[200])
+        .await?;
     ensure!(
         again.body["credentials"] == body["credentials"],
         "the credentials are others"
@@ -128,9 +131,7 @@ async fn a_repeat_is_the_same(session: &CheckSession) -> Result<()> {
 }
 
 async fn another_request_is_a_conflict(session: &CheckSession) -> Result<()> {
-    let plan = session.plan(is_bindable)?;
-    let id = session.made("bind", plan).await?;
-    let (binding, _) = session.bound(&id, plan).await?;
+    let (plan, id, binding, _) = first_binding(session).await?;
     let changes: [fn(&mut Value); 3] = [
         |body| body["plan_id"] = json!("another"),
         |body| body["parameters"] = json!({"another": true}),
@@ -140,7 +141,7 @@ async fn another_request_is_a_conflict(session: &CheckSession) -> Result<()> {
         let mut body = session.bind_body(plan);
         change(&mut body);
         let call = session.broker.call("PUT", &bound(&id, &binding)).patient();
-        call.json(&body).send().await?.is(&[409])?;
+        call.json(&body).gets(&[409]).await?;
     }
     session.remove(&id, plan).await
 }
@@ -149,26 +150,20 @@ async fn unbound(session: &CheckSession, id: &str, binding: &str, plan: &Plan) -
     let got = session
         .unbind(id, binding, plan)
         .patient()
-        .send()
-        .await?
-        .is(&[200, 202])?;
+        .gets(&[200, 202])
+        .await?;
     if got.status == 202 {
-        let path = format!("{}/last_operation", bound(id, binding));
-        session
-            .ends(|| session.broker.call("GET", &path), &["succeeded"])
-            .await?;
+        session.binding_succeeded(id, binding).await?;
     }
     Ok(())
 }
 
 async fn one_goes_the_other_stays(session: &CheckSession) -> Result<()> {
-    let plan = session.plan(is_bindable)?;
-    let id = session.made("bind", plan).await?;
-    let (one, _) = session.bound(&id, plan).await?;
+    let (plan, id, one, _) = first_binding(session).await?;
     let (other, body) = session.bound(&id, plan).await?;
     unbound(session, &id, &one, plan).await?;
-    session.binding(&id, &one).send().await?.is(&[404])?;
-    let read = session.binding(&id, &other).send().await?.is(&[200])?;
+    session.binding(&id, &one).gets(&[404]).await?;
+    let read = session.binding(&id, &other).gets(&[200]).await?;
     ensure!(
         read.body["credentials"] == body["credentials"],
         "the other's credentials changed"
@@ -177,44 +172,36 @@ async fn one_goes_the_other_stays(session: &CheckSession) -> Result<()> {
 }
 
 async fn a_second_unbinding_finds_nothing(session: &CheckSession) -> Result<()> {
-    let plan = session.plan(is_bindable)?;
-    let id = session.made("bind", plan).await?;
-    let (binding, _) = session.bound(&id, plan).await?;
+    let (plan, id, binding, _) = first_binding(session).await?;
     unbound(session, &id, &binding, plan).await?;
     session
         .unbind(&id, &binding, plan)
         .patient()
-        .send()
-        .await?
-        .is(&[410])?;
+        .gets(&[410])
+        .await?;
     let call = session
         .broker
         .call("DELETE", &bound(&id, &session.fresh("never")));
-    call.patient().send().await?.is(&[410])?;
+    call.patient().gets(&[410]).await?;
     session.remove(&id, plan).await
 }
 
 async fn an_existing_binding_needs_its_ids(session: &CheckSession) -> Result<()> {
-    let plan = session.plan(is_bindable)?;
-    let id = session.made("bind", plan).await?;
-    let (binding, _) = session.bound(&id, plan).await?;
+    let (plan, id, binding, _) = first_binding(session).await?;
     session.needs_both_ids(&bound(&id, &binding), plan).await?;
-    session.binding(&id, &binding).send().await?.is(&[200])?;
+    session.binding(&id, &binding).gets(&[200]).await?;
     session.remove(&id, plan).await
 }
 
 async fn an_instance_takes_its_bindings_along(session: &CheckSession) -> Result<()> {
-    let plan = session.plan(is_bindable)?;
-    let id = session.made("bind", plan).await?;
-    let (binding, _) = session.bound(&id, plan).await?;
+    let (plan, id, binding, _) = first_binding(session).await?;
     session.remove(&id, plan).await?;
-    session.binding(&id, &binding).send().await?.is(&[404])?;
+    session.binding(&id, &binding).gets(&[404]).await?;
     session
         .unbind(&id, &binding, plan)
         .patient()
-        .send()
-        .await?
-        .is(&[410])?;
+        .gets(&[410])
+        .await?;
     Ok(())
 }
 
@@ -228,12 +215,7 @@ async fn rotate(
     let mut body = session.bind_body(plan);
     body["predecessor_binding_id"] = json!(old);
     let call = session.broker.call("PUT", &bound(id, binding)).patient();
-    Ok(call
-        .json(&body)
-        .send()
-        .await?
-        .is(&[200, 201, 202, 400])?
-        .status)
+    Ok(call.json(&body).gets(&[200, 201, 202, 400]).await?.status)
 }
 
 async fn only_rotatable_plans_rotate(session: &CheckSession) -> Result<()> {
@@ -261,16 +243,13 @@ async fn rotation_gives_a_successor(session: &CheckSession) -> Result<()> {
     let new = session.fresh("successor");
     let status = rotate(session, &id, &new, plan, &old).await?;
     ensure!(matches!(status, 201 | 202), "it answered {status}");
-    let path = format!("{}/last_operation", bound(&id, &new));
-    session
-        .ends(|| session.broker.call("GET", &path), &["succeeded"])
-        .await?;
+    session.binding_succeeded(&id, &new).await?;
     ensure!(
         rotate(session, &id, &new, plan, &old).await? == 200,
         "the repeat is not the same"
     );
     for binding in [&old, &new] {
-        session.binding(&id, binding).send().await?.is(&[200])?;
+        session.binding(&id, binding).gets(&[200]).await?;
     }
     session.remove(&id, plan).await
 }

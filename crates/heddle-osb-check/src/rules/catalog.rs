@@ -27,9 +27,8 @@ async fn services(session: &CheckSession, version: &str) -> Result<Vec<Value>> {
         .broker
         .call("GET", "/catalog")
         .version(version)
-        .send()
-        .await?
-        .is(&[200])?;
+        .gets(&[200])
+        .await?;
     let services = got.body["services"].as_array().cloned();
     services.context("the catalog has no services")
 }
@@ -185,18 +184,8 @@ async fn old_platforms_see_old_fields(session: &CheckSession) -> Result<()> {
 }
 
 async fn it_is_stable(session: &CheckSession) -> Result<()> {
-    let first = session
-        .broker
-        .call("GET", "/catalog")
-        .send()
-        .await?
-        .is(&[200])?;
-    let again = session
-        .broker
-        .call("GET", "/catalog")
-        .send()
-        .await?
-        .is(&[200])?;
+    let first = session.broker.call("GET", "/catalog").gets(&[200]).await?;
+    let again = session.broker.call("GET", "/catalog").gets(&[200]).await?;
     ensure!(first.raw == again.raw, "two answers differ");
     let tag = first.header("etag");
     ensure!(!tag.is_empty(), "there is no ETag");
@@ -204,7 +193,7 @@ async fn it_is_stable(session: &CheckSession) -> Result<()> {
         .broker
         .call("GET", "/catalog")
         .header("If-None-Match", tag);
-    call.send().await?.is(&[304])?;
+    call.gets(&[304]).await?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use futures::future::join_all;
 
 use super::promises;
-use crate::session::{CheckSession, bound};
+use crate::session::CheckSession;
 
 promises! { "crowd":
     Plan equal_requests_make_one_instance "fifty equal requests at once make one instance and one operation"
@@ -47,7 +47,7 @@ async fn many_bindings_at_once(session: &CheckSession) -> Result<()> {
     let made = join_all((0..MANY).map(|_| session.bound(&id, plan))).await;
     for binding in made {
         let (binding, _) = binding?;
-        session.binding(&id, &binding).send().await?.is(&[200])?;
+        session.binding(&id, &binding).gets(&[200]).await?;
     }
     session.remove(&id, plan).await
 }
@@ -56,20 +56,10 @@ async fn impatient_removals_leave_nothing(session: &CheckSession) -> Result<()> 
     let plan = session.any_plan()?;
     for _ in 0..TIMES {
         let id = session.fresh("impatient");
-        session
-            .put(&id, plan)
-            .patient()
-            .send()
-            .await?
-            .is(&[201, 202])?;
+        session.put(&id, plan).patient().gets(&[201, 202]).await?;
         session.remove(&id, plan).await?;
-        session.get(&id).send().await?.is(&[404])?;
-        session
-            .put(&id, plan)
-            .patient()
-            .send()
-            .await?
-            .is(&[201, 202])?;
+        session.get(&id).gets(&[404]).await?;
+        session.put(&id, plan).patient().gets(&[201, 202]).await?;
         session.remove(&id, plan).await?;
     }
     Ok(())
@@ -82,9 +72,8 @@ async fn a_stutter_changes_nothing(session: &CheckSession) -> Result<()> {
             session
                 .put(&id, plan)
                 .patient()
-                .send()
-                .await?
-                .is(&[200, 201, 202])?;
+                .gets(&[200, 201, 202])
+                .await?;
         }
         session.ends(|| session.poll(&id), &["succeeded"]).await?;
         if plan.says("bindable") {
@@ -93,33 +82,27 @@ async fn a_stutter_changes_nothing(session: &CheckSession) -> Result<()> {
                 session
                     .bind(&id, &binding, plan)
                     .patient()
-                    .send()
-                    .await?
-                    .is(&[200, 201, 202])?;
+                    .gets(&[200, 201, 202])
+                    .await?;
             }
-            let path = format!("{}/last_operation", bound(&id, &binding));
-            session
-                .ends(|| session.broker.call("GET", &path), &["succeeded"])
-                .await?;
+            session.binding_succeeded(&id, &binding).await?;
             for _ in 0..3 {
                 session
                     .unbind(&id, &binding, plan)
                     .patient()
-                    .send()
-                    .await?
-                    .is(&[200, 202, 410])?;
+                    .gets(&[200, 202, 410])
+                    .await?;
             }
         }
         for _ in 0..3 {
             session
                 .delete(&id, plan)
                 .patient()
-                .send()
-                .await?
-                .is(&[200, 202, 410])?;
+                .gets(&[200, 202, 410])
+                .await?;
         }
         session.ends(|| session.poll(&id), &["succeeded"]).await?;
-        session.get(&id).send().await?.is(&[404])?;
+        session.get(&id).gets(&[404]).await?;
     }
     Ok(())
 }

@@ -48,10 +48,10 @@ async fn required_members_are_required(session: &CheckSession) -> Result<()> {
                 Some(value) => members.insert(field.to_owned(), value.clone()),
             };
             let put = session.broker.call("PUT", &instance(&id)).patient();
-            put.json(&body).send().await?.is(&[400])?;
+            put.json(&body).gets(&[400]).await?;
         }
     }
-    session.poll(&id).send().await?.is(&[404])?;
+    session.poll(&id).gets(&[404]).await?;
     Ok(())
 }
 
@@ -60,8 +60,8 @@ async fn refused_with(session: &CheckSession, change: impl Fn(&mut Value)) -> Re
     let mut body = session.provision_body(session.any_plan()?);
     change(&mut body);
     let put = session.broker.call("PUT", &instance(&id)).patient();
-    put.json(&body).send().await?.is(&[400])?;
-    session.poll(&id).send().await?.is(&[404])?;
+    put.json(&body).gets(&[400]).await?;
+    session.poll(&id).gets(&[404]).await?;
     Ok(())
 }
 
@@ -98,7 +98,7 @@ async fn parameters_follow_the_schema(session: &CheckSession) -> Result<()> {
         .broker
         .call("PUT", &instance(&session.fresh("schema")))
         .patient();
-    put.json(&body).send().await?.is(&[400])?;
+    put.json(&body).gets(&[400]).await?;
     Ok(())
 }
 
@@ -113,19 +113,14 @@ async fn maintenance_must_agree(session: &CheckSession) -> Result<()> {
             .send()
             .await?
             .refuses("MaintenanceInfoConflict")?;
-        session
-            .delete(&id, plan)
-            .patient()
-            .send()
-            .await?
-            .is(&[410])?;
+        session.delete(&id, plan).patient().gets(&[410]).await?;
     }
     let plan = session.any_plan()?;
     let id = session.fresh("maintenance");
     let mut body = session.provision_body(plan);
     body["maintenance_info"] = json!({});
     let put = session.broker.call("PUT", &instance(&id)).patient();
-    let got = put.json(&body).send().await?.is(&[200, 201, 202])?;
+    let got = put.json(&body).gets(&[200, 201, 202]).await?;
     session.succeeded(&id, &got).await?;
     session.remove(&id, plan).await
 }
@@ -142,8 +137,8 @@ async fn patience_is_required(session: &CheckSession) -> Result<()> {
 async fn a_repeat_is_the_same(session: &CheckSession) -> Result<()> {
     for plan in &session.plans {
         let id = session.made("repeat", plan).await?;
-        let first = session.put(&id, plan).patient().send().await?.is(&[200])?;
-        let again = session.put(&id, plan).patient().send().await?.is(&[200])?;
+        let first = session.put(&id, plan).patient().gets(&[200]).await?;
+        let again = session.put(&id, plan).patient().gets(&[200]).await?;
         ensure!(
             first.body == again.body,
             "{} became {}",
@@ -158,22 +153,9 @@ async fn a_repeat_is_the_same(session: &CheckSession) -> Result<()> {
 async fn a_repeat_meanwhile_is_the_same_operation(session: &CheckSession) -> Result<()> {
     let plan = session.plan(|plan| plan.is_patient)?;
     let id = session.fresh("meanwhile");
-    let first = session
-        .put(&id, plan)
-        .patient()
-        .send()
-        .await?
-        .is(&[201, 202])?;
-    let again = session
-        .put(&id, plan)
-        .patient()
-        .send()
-        .await?
-        .is(&[200, 202])?;
-    if first.status == 202 && again.status == 202 {
-        let (first, again) = (first.text("operation"), again.text("operation"));
-        ensure!(first == again, "the operation {first} became {again}");
-    }
+    let first = session.put(&id, plan).patient().gets(&[201, 202]).await?;
+    let again = session.put(&id, plan).patient().gets(&[200, 202]).await?;
+    again.is_operation_of(&first)?;
     session.succeeded(&id, &first).await?;
     session.remove(&id, plan).await
 }
@@ -186,12 +168,7 @@ async fn another_request_is_a_conflict(session: &CheckSession) -> Result<()> {
         |body| body["space_guid"] = json!("another"),
         |body| body["parameters"] = json!({"another": true}),
     ];
-    let got = session
-        .put(&id, plan)
-        .patient()
-        .send()
-        .await?
-        .is(&[201, 202])?;
+    let got = session.put(&id, plan).patient().gets(&[201, 202]).await?;
     for when in ["while it is made", "when it is made"] {
         for change in changes {
             let mut body = session.provision_body(plan);
@@ -234,19 +211,14 @@ async fn only_attributes_count(session: &CheckSession) -> Result<()> {
     same["context"]["instance_name"] = json!("renamed");
     same["x-unknown"] = json!(1);
     let call = put().header(IDENTITY_HEADER, "cloudfoundry eyJ1c2VyX2lkIjoiYW5uIn0=");
-    call.json(&same).send().await?.is(&[200])?;
+    call.json(&same).gets(&[200]).await?;
     session.remove(&id, plan).await
 }
 
 async fn operations_travel_unencoded(session: &CheckSession) -> Result<()> {
     for plan in &session.plans {
         let id = session.fresh("operation");
-        let got = session
-            .put(&id, plan)
-            .patient()
-            .send()
-            .await?
-            .is(&[201, 202])?;
+        let got = session.put(&id, plan).patient().gets(&[201, 202]).await?;
         if let Some(operation) = got.body.get("operation") {
             let text = operation.as_str().unwrap_or_default();
             let fits = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
@@ -264,13 +236,9 @@ async fn operations_travel_unencoded(session: &CheckSession) -> Result<()> {
 
 async fn what_is_made_can_be_read(session: &CheckSession) -> Result<()> {
     for plan in &session.plans {
-        session
-            .get(&session.fresh("unknown"))
-            .send()
-            .await?
-            .is(&[404])?;
+        session.get(&session.fresh("unknown")).gets(&[404]).await?;
         let id = session.made("read", plan).await?;
-        let got = session.get(&id).send().await?.is(&[200])?;
+        let got = session.get(&id).gets(&[200]).await?;
         ensure!(
             got.body["service_id"] == plan.service,
             "it says {}",
@@ -281,9 +249,9 @@ async fn what_is_made_can_be_read(session: &CheckSession) -> Result<()> {
             .get(&id)
             .query("service_id", "other")
             .query("plan_id", "other");
-        hints.send().await?.is(&[200])?;
+        hints.gets(&[200]).await?;
         session.remove(&id, plan).await?;
-        session.get(&id).send().await?.is(&[404])?;
+        session.get(&id).gets(&[404]).await?;
     }
     Ok(())
 }

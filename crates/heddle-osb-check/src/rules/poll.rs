@@ -18,22 +18,17 @@ promises! { "poll":
 
 async fn the_unknown_is_not_found(session: &CheckSession) -> Result<()> {
     let id = session.fresh("never");
-    session.poll(&id).send().await?.is(&[404])?;
+    session.poll(&id).gets(&[404]).await?;
     let path = format!("{}/last_operation", bound(&id, "never"));
-    session.broker.call("GET", &path).send().await?.is(&[404])?;
+    session.broker.call("GET", &path).gets(&[404]).await?;
     Ok(())
 }
 
 async fn it_answers_at_once(session: &CheckSession) -> Result<()> {
     for plan in &session.plans {
         let id = session.fresh("at-once");
-        let got = session
-            .put(&id, plan)
-            .patient()
-            .send()
-            .await?
-            .is(&[201, 202])?;
-        let polled = session.poll(&id).send().await?.is(&[200])?;
+        let got = session.put(&id, plan).patient().gets(&[201, 202]).await?;
+        let polled = session.poll(&id).gets(&[200]).await?;
         ensure!(
             polled.text("state") != "failed",
             "it failed at once: {}",
@@ -75,12 +70,12 @@ async fn the_end_is_remembered(session: &CheckSession) -> Result<()> {
     let plan = session.any_plan()?;
     let id = session.made("remembered", plan).await?;
     for _ in 0..3 {
-        let got = session.poll(&id).send().await?.is(&[200])?;
+        let got = session.poll(&id).gets(&[200]).await?;
         ensure!(got.text("state") == "succeeded", "it says {}", got.body);
     }
     session.remove(&id, plan).await?;
     for _ in 0..3 {
-        let got = session.poll(&id).send().await?.is(&[200, 410])?;
+        let got = session.poll(&id).gets(&[200, 410]).await?;
         let state = got.text("state");
         ensure!(
             got.status == 410 || state == "succeeded",

@@ -56,7 +56,7 @@ async fn credentials_come_first(session: &CheckSession) -> Result<()> {
                 "" => call.without("Authorization"),
                 text => call.header("Authorization", text),
             };
-            let got = call.send().await?.is(&[401])?;
+            let got = call.gets(&[401]).await?;
             ensure!(
                 !got.header("www-authenticate").is_empty(),
                 "{method} {path}: no WWW-Authenticate"
@@ -73,7 +73,7 @@ async fn a_version_is_wanted(session: &CheckSession) -> Result<()> {
             .call(method, path)
             .without(VERSION_HEADER)
             .json(&json!({}));
-        call.send().await?.is(&[session.missing_version])?;
+        call.gets(&[session.missing_version]).await?;
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ async fn versions_are_numbers(session: &CheckSession) -> Result<()> {
         ("2.99", 200),
     ] {
         let call = session.broker.call("GET", "/catalog").version(version);
-        call.send().await?.is(&[status])?;
+        call.gets(&[status]).await?;
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ async fn wrong_routes_are_told_apart(session: &CheckSession) -> Result<()> {
         "/service_instances/x/y",
         "/catalog/x",
     ] {
-        session.broker.call("GET", path).send().await?.is(&[404])?;
+        session.broker.call("GET", path).gets(&[404]).await?;
     }
     for (method, path, allowed) in [
         ("POST", "/catalog", "GET"),
@@ -118,9 +118,8 @@ async fn wrong_routes_are_told_apart(session: &CheckSession) -> Result<()> {
             .broker
             .call(method, path)
             .json(&json!({}))
-            .send()
-            .await?
-            .is(&[405])?;
+            .gets(&[405])
+            .await?;
         let allow = got.header("allow");
         ensure!(
             allow.contains(allowed),
@@ -168,7 +167,7 @@ async fn identities_are_optional_and_readable(session: &CheckSession) -> Result<
             .broker
             .call("GET", "/catalog")
             .header(IDENTITY_HEADER, identity);
-        call.send().await?.is(&[status])?;
+        call.gets(&[status]).await?;
     }
     Ok(())
 }
@@ -181,13 +180,10 @@ async fn bodies_are_objects(session: &CheckSession) -> Result<()> {
     ] {
         for body in ["{", "[]", "\"x\"", "", "null", "7"] {
             let call = session.broker.call("PUT", &path).patient();
-            call.text("application/json", body)
-                .send()
-                .await?
-                .is(&[400])?;
+            call.text("application/json", body).gets(&[400]).await?;
         }
     }
-    session.poll(&id).send().await?.is(&[404])?;
+    session.poll(&id).gets(&[404]).await?;
     Ok(())
 }
 
@@ -196,8 +192,8 @@ async fn media_types_matter(session: &CheckSession) -> Result<()> {
     let id = session.fresh("media");
     let body = session.provision_body(plan).to_string();
     let put = || session.broker.call("PUT", &instance(&id)).patient();
-    put().text("text/plain", &body).send().await?.is(&[400])?;
-    let got = put().text("", &body).send().await?.is(&[200, 201, 202])?;
+    put().text("text/plain", &body).gets(&[400]).await?;
+    let got = put().text("", &body).gets(&[200, 201, 202]).await?;
     session.succeeded(&id, &got).await?;
     session.remove(&id, plan).await
 }
@@ -210,7 +206,7 @@ async fn strangers_are_ignored(session: &CheckSession) -> Result<()> {
     body["context"]["x-stranger"] = json!({});
     body["previous_values"] = json!({});
     let put = session.broker.call("PUT", &instance(&id)).patient();
-    let got = put.json(&body).send().await?.is(&[200, 201, 202])?;
+    let got = put.json(&body).gets(&[200, 201, 202]).await?;
     session.succeeded(&id, &got).await?;
     session.remove(&id, plan).await
 }
@@ -229,9 +225,8 @@ async fn ids_are_opaque(session: &CheckSession) -> Result<()> {
         let got = session
             .put(&id, plan)
             .patient()
-            .send()
-            .await?
-            .is(&[200, 201, 202])?;
+            .gets(&[200, 201, 202])
+            .await?;
         session.succeeded(&id, &got).await?;
         session.remove(&id, plan).await?;
     }
@@ -249,7 +244,7 @@ async fn only_true_is_true(session: &CheckSession) -> Result<()> {
         }
         call.send().await?.refuses("AsyncRequired")?;
     }
-    let got = session.poll(&id).send().await?.is(&[404])?;
+    let got = session.poll(&id).gets(&[404]).await?;
     ensure!(
         got.body["state"] == Value::Null,
         "a refused request left an operation"

@@ -44,11 +44,7 @@ async fn the_service_is_required(session: &CheckSession) -> Result<()> {
         json!({"service_id": null}),
         json!({"service_id": "other"}),
     ] {
-        patch(session, &id, &body)
-            .patient()
-            .send()
-            .await?
-            .is(&[400])?;
+        patch(session, &id, &body).patient().gets(&[400]).await?;
     }
     session.remove(&id, plan).await
 }
@@ -58,9 +54,8 @@ async fn the_unknown_cannot_be_changed(session: &CheckSession) -> Result<()> {
     let body = json!({"service_id": plan.service, "plan_id": plan.id});
     patch(session, &session.fresh("never"), &body)
         .patient()
-        .send()
-        .await?
-        .is(&[404])?;
+        .gets(&[404])
+        .await?;
     Ok(())
 }
 
@@ -93,7 +88,7 @@ async fn nothing_to_do_is_done(session: &CheckSession) -> Result<()> {
 }
 
 async fn read(session: &CheckSession, id: &str) -> Result<Value> {
-    Ok(session.get(id).send().await?.is(&[200])?.body)
+    Ok(session.get(id).gets(&[200]).await?.body)
 }
 
 async fn hints_are_hints(session: &CheckSession) -> Result<()> {
