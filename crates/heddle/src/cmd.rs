@@ -36,6 +36,7 @@ mod version;
 use anyhow::Context as _;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::client::Remote;
 use crate::failure::EXIT_CODES;
 use crate::terminal::Terminal;
 use crate::wire::World;
@@ -79,16 +80,21 @@ enum Command {
     Unbind(unbind::Args),
     Logs(logs::Args),
     Inventory(inventory::Args),
-    Registry(Box<registry::Args>),
-    Bundle(bundle::Args),
+    #[command(subcommand)]
+    Registry(registry::Command),
+    #[command(subcommand)]
+    Bundle(bundle::Command),
     Publish(Box<publish::Args>),
     Trace(trace::Args),
-    DeadLetters(dead_letters::Args),
-    Explain(explain::Args),
+    #[command(subcommand)]
+    DeadLetters(dead_letters::Command),
+    #[command(subcommand)]
+    Explain(explain::Command),
     Doctor(doctor::Args),
     Backup(backup::Args),
     Restore(restore::Args),
-    Repair(repair::Args),
+    #[command(subcommand)]
+    Repair(repair::Command),
     OsbCheck(osb_check::Args),
     Config(config::Args),
     Crds(crds::Args),
@@ -145,16 +151,16 @@ async fn dispatch(
         Command::Unbind(args) => unbind::run(args, world, terminal).await,
         Command::Logs(args) => logs::run(args, world, terminal).await,
         Command::Inventory(args) => inventory::run(args, world, terminal).await,
-        Command::Registry(args) => Box::pin(registry::run(*args, world, terminal)).await,
-        Command::Bundle(args) => bundle::run(args, world, terminal).await,
+        Command::Registry(command) => Box::pin(command.run(world, terminal)).await,
+        Command::Bundle(command) => command.run(world, terminal).await,
         Command::Publish(args) => Box::pin(publish::run(*args, world, terminal)).await,
         Command::Trace(args) => trace::run(args, world, terminal).await,
-        Command::DeadLetters(args) => dead_letters::run(args, world, terminal).await,
-        Command::Explain(args) => explain::run(args, world, terminal).await,
+        Command::DeadLetters(command) => command.run(world, terminal).await,
+        Command::Explain(command) => command.run(world, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
         Command::Backup(args) => Box::pin(backup::run(args, world, terminal)).await,
         Command::Restore(args) => Box::pin(restore::run(args, world, terminal)).await,
-        Command::Repair(args) => repair::run(args, world, terminal),
+        Command::Repair(command) => command.run(world, terminal),
         Command::OsbCheck(args) => Box::pin(osb_check::run(args, world, terminal)).await,
         Command::Config(args) => config::run(args, innermost(matches), terminal),
         Command::Crds(args) => crds::run(&args, terminal),
@@ -169,6 +175,24 @@ fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
         matches = inner;
     }
     matches
+}
+
+/// What a command works with once it is connected.
+#[derive(Debug)]
+struct CommandContext<'a> {
+    remote: &'a Remote,
+    world: &'a World,
+    terminal: &'a mut Terminal,
+}
+
+impl<'a> CommandContext<'a> {
+    fn new(remote: &'a Remote, world: &'a World, terminal: &'a mut Terminal) -> Self {
+        Self {
+            remote,
+            world,
+            terminal,
+        }
+    }
 }
 
 /// Which namespace a command is about.

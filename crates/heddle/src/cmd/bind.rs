@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::osb::{Awaited, InstanceArgs, ParameterArgs, choice_of, fetch, settle};
 use crate::client::Remote;
 use crate::client::osb::{Osb, Reply};
+use crate::cmd::CommandContext;
 use crate::output::{ReportFormat, harmless};
 use crate::terminal::Terminal;
 use crate::wire::World;
@@ -47,22 +48,17 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let remote = Remote::connect(&args.instance.client).await?;
-    bind(&args, &remote, world, terminal).await
+    bind(&args, CommandContext::new(&remote, world, terminal)).await
 }
 
-async fn bind(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
+async fn bind(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
     let parameters = args.parameters.value()?;
-    let (instance, namespace) = (&args.instance_id, args.instance.namespace(remote)?);
-    let object = fetch(instance, &namespace, remote).await?;
+    let (instance, namespace) = (&args.instance_id, args.instance.namespace(ctx.remote)?);
+    let object = fetch(instance, &namespace, ctx.remote).await?;
     let choice = choice_of(&object)?;
-    let osb = Osb::of_instance(remote, &object, &namespace);
+    let osb = Osb::of_instance(ctx.remote, &object, &namespace);
     let id = args.id.clone();
-    let id = id.unwrap_or_else(|| format!("{instance}-{}", world.chance.suffix(5)));
+    let id = id.unwrap_or_else(|| format!("{instance}-{}", ctx.world.chance.suffix(5)));
     let mut binding = match osb.bind(instance, &id, &choice, &parameters).await? {
         Reply::Done(binding) => binding,
         Reply::Accepted(operation) => {
@@ -72,13 +68,13 @@ async fn bind(
                 operation: operation.as_deref(),
                 limit: Duration::from_secs(args.timeout),
             };
-            settle(&osb, awaited, world, terminal).await?;
+            settle(&osb, awaited, ctx.world, ctx.terminal).await?;
             osb.binding(instance, &id).await?
         }
     };
     binding["binding"] = json!(id);
     let text = args.output.render(&binding, |binding| text(&id, binding));
-    Ok(terminal.print(&text)?)
+    Ok(ctx.terminal.print(&text)?)
 }
 
 fn text(id: &str, binding: &Value) -> String {

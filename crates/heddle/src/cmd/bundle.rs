@@ -10,7 +10,8 @@ mod make;
 mod push;
 mod withdraw;
 
-use crate::client::{ClientArgs, Remote};
+use crate::client::Remote;
+use crate::cmd::CommandContext;
 use crate::terminal::Terminal;
 use crate::wire::World;
 
@@ -29,15 +30,9 @@ A bundle is named by its offering, the offering's id or its first characters, it
 name of its object. `heddle catalog explain` tells all about one.";
 
 /// Make bundles, look at them, and take them out of the catalog
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+#[command(after_help = EXAMPLES)]
+pub(super) enum Command {
     /// List bundles, and whether they are offered
     #[command(visible_alias = "list")]
     Ls(list::Args),
@@ -55,28 +50,29 @@ enum Command {
     Delete(delete::Args),
 }
 
-pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let connect = async |client: &ClientArgs| Remote::connect(client).await;
-    match args.command {
-        Command::Ls(args) => {
-            let remote = connect(&args.client).await?;
-            list::list(&args, &remote, world, terminal).await
-        }
-        Command::Init(args) => make::init(&args, terminal),
-        Command::Lint(args) => make::lint(&args, terminal),
-        Command::Push(args) => push::push(&args, world, terminal).await,
-        Command::Withdraw(args) => {
-            let remote = connect(&args.client).await?;
-            withdraw::withdraw(&args, &remote, terminal).await
-        }
-        Command::Offer(args) => {
-            let remote = connect(&args.client).await?;
-            withdraw::offer(&args, &remote, terminal).await
-        }
-        Command::Delete(args) => {
-            args.check()?;
-            let remote = connect(&args.client).await?;
-            delete::delete(&args, &remote, terminal).await
+impl Command {
+    pub(super) async fn run(self, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+        match self {
+            Self::Init(args) => make::init(&args, terminal),
+            Self::Lint(args) => make::lint(&args, terminal),
+            Self::Push(args) => push::push(&args, world, terminal).await,
+            Self::Ls(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                list::list(&args, CommandContext::new(&remote, world, terminal)).await
+            }
+            Self::Withdraw(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                withdraw::withdraw(&args, CommandContext::new(&remote, world, terminal)).await
+            }
+            Self::Offer(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                withdraw::offer(&args, CommandContext::new(&remote, world, terminal)).await
+            }
+            Self::Delete(args) => {
+                args.check()?;
+                let remote = Remote::connect(&args.client).await?;
+                delete::delete(&args, &remote, terminal).await
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use super::bundle::listing;
 use super::osb::check_namespace;
 use crate::client::osb::Osb;
 use crate::client::{ClientArgs, Remote};
+use crate::cmd::CommandContext;
 use crate::output::{ReportFormat, Table, harmless};
 use crate::terminal::Terminal;
 use crate::wire::World;
@@ -55,7 +56,7 @@ enum Command {
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     if let Some(Command::Explain(args)) = &args.command {
         let remote = Remote::connect(&args.client).await?;
-        return explain::explain(args, &remote, world, terminal).await;
+        return explain::explain(args, CommandContext::new(&remote, world, terminal)).await;
     }
     let remote = Remote::connect(&args.client).await?;
     show(&args, &remote, terminal).await

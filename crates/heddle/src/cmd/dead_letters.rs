@@ -11,6 +11,7 @@ use heddle_api::ledger::{DeadLetterDetail, DeadLetterPage, DeadLetterSelection, 
 use self::selection::{Filters, Selection};
 use crate::client::ledger::{Ledger, PAGE_MAX};
 use crate::client::{ClientArgs, Remote};
+use crate::cmd::CommandContext;
 use crate::failure::Failure;
 use crate::output::{ReportFormat, count};
 use crate::terminal::Terminal;
@@ -29,15 +30,9 @@ Examples:
                                              throw away, for good; your name is kept with it";
 
 /// Look at events that could not be delivered, send them again or discard them
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, visible_alias = "dl", subcommand_required = true, arg_required_else_help = true)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+#[command(after_help = EXAMPLES, visible_alias = "dl")]
+pub(super) enum Command {
     /// List dead letters, oldest first
     List(ListArgs),
     /// Show dead letters with the events themselves
@@ -49,7 +44,7 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct ListArgs {
+pub(super) struct ListArgs {
     #[command(flatten)]
     filters: Filters,
 
@@ -66,7 +61,7 @@ struct ListArgs {
 }
 
 #[derive(Debug, clap::Args)]
-struct ShowArgs {
+pub(super) struct ShowArgs {
     /// Names, as `list` shows them
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
@@ -80,7 +75,7 @@ struct ShowArgs {
 }
 
 #[derive(Debug, clap::Args)]
-struct TakeArgs {
+pub(super) struct TakeArgs {
     #[command(flatten)]
     selection: Selection,
 
@@ -96,55 +91,51 @@ struct TakeArgs {
     client: ClientArgs,
 }
 
-pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let connect = async |client: &ClientArgs| Remote::connect(client).await;
-    match args.command {
-        Command::List(args) => {
-            let remote = connect(&args.client).await?;
-            list(&args, &remote, world, terminal).await
-        }
-        Command::Show(args) => {
-            let remote = connect(&args.client).await?;
-            show(&args, &remote, terminal).await
-        }
-        Command::Redrive(args) => {
-            // A wrong selection is said before anybody is asked.
-            args.selection.request()?;
-            let remote = connect(&args.client).await?;
-            take(&args, Verb::Redrive, &remote, terminal).await
-        }
-        Command::Discard(args) => {
-            args.selection.request()?;
-            let remote = connect(&args.client).await?;
-            take(&args, Verb::Discard, &remote, terminal).await
+impl Command {
+    pub(super) async fn run(self, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+        match self {
+            Self::List(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                list(&args, CommandContext::new(&remote, world, terminal)).await
+            }
+            Self::Show(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                show(&args, &remote, terminal).await
+            }
+            Self::Redrive(args) => {
+                // A wrong selection is said before anybody is asked.
+                args.selection.request()?;
+                let remote = Remote::connect(&args.client).await?;
+                take(&args, Verb::Redrive, &remote, terminal).await
+            }
+            Self::Discard(args) => {
+                args.selection.request()?;
+                let remote = Remote::connect(&args.client).await?;
+                take(&args, Verb::Discard, &remote, terminal).await
+            }
         }
     }
 }
 
-async fn list(
-    args: &ListArgs,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
+async fn list(args: &ListArgs, ctx: CommandContext<'_>) -> anyhow::Result<()> {
     let limit = if args.limit == 0 {
         u64::MAX
     } else {
         args.limit
     };
-    let page = gather(&args.filters, limit, remote).await?;
-    let (now, colour) = (world.clock.now(), terminal.colour_out);
+    let page = gather(&args.filters, limit, ctx.remote).await?;
+    let (now, colour) = (ctx.world.clock.now(), ctx.terminal.colour_out);
     if page.items.is_empty() && args.output == ReportFormat::Table {
-        terminal.note("no dead letters");
+        ctx.terminal.note("no dead letters");
         return Ok(());
     }
     let text = args
         .output
         .render(&page, |page| render::table(page, now, colour));
-    terminal.print(&text)?;
+    ctx.terminal.print(&text)?;
     let shown = page.items.len() as u64;
     if shown < page.total && args.output == ReportFormat::Table {
-        terminal.note(&format!(
+        ctx.terminal.note(&format!(
             "{shown} of {} shown; --limit 0 shows all",
             page.total
         ));

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::osb::{RequestArgs, choice_of, fetch};
 use crate::client::Remote;
 use crate::client::osb::Osb;
+use crate::cmd::CommandContext;
 use crate::terminal::Terminal;
 use crate::wire::World;
 
@@ -29,21 +30,19 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let remote = Remote::connect(&args.request.instance.client).await?;
-    deprovision(&args, &remote, world, terminal).await
+    deprovision(&args, CommandContext::new(&remote, world, terminal)).await
 }
 
-async fn deprovision(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let (id, namespace) = (&args.id, args.request.instance.namespace(remote)?);
-    let object = fetch(id, &namespace, remote).await?;
+async fn deprovision(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let (id, namespace) = (&args.id, args.request.instance.namespace(ctx.remote)?);
+    let object = fetch(id, &namespace, ctx.remote).await?;
     let choice = choice_of(&object)?;
-    let osb = Osb::of_instance(remote, &object, &namespace);
+    let osb = Osb::of_instance(ctx.remote, &object, &namespace);
     let reply = osb.deprovision(id, &choice).await?;
-    let ended = args.request.ended(&osb, id, reply, world, terminal).await?;
+    let ended = args
+        .request
+        .ended(&osb, id, reply, ctx.world, ctx.terminal)
+        .await?;
     let (state, words) = match ended.as_deref() {
         Some("") => ("gone", format!("instance {id} is gone\n")),
         Some(note) => ("gone", format!("instance {id} is gone: {note}\n")),
@@ -52,7 +51,7 @@ async fn deprovision(
     let note = ended.unwrap_or_default();
     let report =
         json!({"instance": id, "namespace": namespace, "state": state, "description": note});
-    args.request.show(&report, words, terminal)
+    args.request.show(&report, words, ctx.terminal)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use self::findings::{Facts, Finding, Level, Unready};
 use self::flows::{Flows, MOMENT};
 use crate::client::ledger::Ledger;
 use crate::client::{ClientArgs, Remote, objects};
+use crate::cmd::CommandContext;
 use crate::failure::{Failure, exit_code};
 use crate::output::{ReportFormat, age, count, harmless};
 use crate::terminal::{Terminal, Tone, paint};
@@ -48,22 +49,17 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     // A server that is not ready says so with 503, which is an answer here.
     let remote = Remote::connect_once(&args.client).await?;
-    examine(args.output, &remote, world, terminal).await
+    examine(args.output, CommandContext::new(&remote, world, terminal)).await
 }
 
-async fn examine(
-    output: ReportFormat,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let now = world.clock.now();
-    let facts = gather(remote, now).await?;
+async fn examine(output: ReportFormat, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let now = ctx.world.clock.now();
+    let facts = gather(ctx.remote, now).await?;
     let findings = findings::of(&facts, now);
     let report = json!({"findings": findings.iter().map(Finding::to_json).collect::<Vec<_>>()});
-    let colour = terminal.colour_out;
+    let colour = ctx.terminal.colour_out;
     let text = output.render(&report, |_| text(&findings, colour));
-    terminal.print(&text)?;
+    ctx.terminal.print(&text)?;
     let bad = findings
         .iter()
         .filter(|finding| finding.level == Level::Bad);

@@ -20,6 +20,7 @@ use self::proposal::{FilterArgs, Proposal};
 use crate::client::ledger::Ledger;
 use crate::client::target::{Qualified, check_name};
 use crate::client::{ClientArgs, Remote};
+use crate::cmd::CommandContext;
 use crate::failure::Failure;
 use crate::manifest;
 use crate::output::ReportFormat;
@@ -38,15 +39,8 @@ Examples:
 Several filters must all hold, as in a trigger's spec.filters.";
 
 /// Say what an instance waits for, or what a filter would match
-#[derive(Debug, clap::Args)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// Explain an existing or a proposed trigger
     #[command(after_help = EXAMPLES)]
     Trigger(Box<TriggerArgs>),
@@ -55,7 +49,7 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct TriggerArgs {
+pub(super) struct TriggerArgs {
     /// An existing trigger: NAMESPACE/NAME, or NAME with -n
     #[arg(value_name = "TRIGGER")]
     name: Option<String>,
@@ -109,15 +103,17 @@ impl Report {
     }
 }
 
-pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    match args.command {
-        Command::Trigger(args) => {
-            let remote = Remote::connect(&args.client).await?;
-            explain(&args, &remote, terminal).await
-        }
-        Command::Instance(args) => {
-            let remote = Remote::connect(&args.instance.client).await?;
-            instance::explain(&args, &remote, world, terminal).await
+impl Command {
+    pub(super) async fn run(self, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+        match self {
+            Self::Trigger(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                explain(&args, &remote, terminal).await
+            }
+            Self::Instance(args) => {
+                let remote = Remote::connect(&args.instance.client).await?;
+                instance::explain(&args, CommandContext::new(&remote, world, terminal)).await
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::NamespaceArgs;
 use crate::client::{ClientArgs, Remote, objects};
+use crate::cmd::CommandContext;
 use crate::output::{ReportFormat, Table, age, harmless, span};
 use crate::terminal::Terminal;
 use crate::wire::World;
@@ -71,32 +72,27 @@ struct Entry {
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let remote = Remote::connect(&args.client).await?;
-    show(&args, &remote, world, terminal).await
+    show(&args, CommandContext::new(&remote, world, terminal)).await
 }
 
-async fn show(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let namespace = args.namespace.chosen(&remote.namespace)?;
-    let instances: Vec<ServiceInstance> = objects::all(remote, namespace).await?;
+async fn show(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let namespace = args.namespace.chosen(&ctx.remote.namespace)?;
+    let instances: Vec<ServiceInstance> = objects::all(ctx.remote, namespace).await?;
     if args.by_version {
-        return by_version::show(&instances, args.output, remote, terminal).await;
+        return by_version::show(&instances, args.output, ctx.remote, ctx.terminal).await;
     }
-    let bindings: Vec<ServiceBinding> = objects::all(remote, namespace).await?;
-    let now = world.clock.now();
+    let bindings: Vec<ServiceBinding> = objects::all(ctx.remote, namespace).await?;
+    let now = ctx.world.clock.now();
     let mut entries = entries(&instances, &bindings, now, args.silent_days);
     if args.suspects {
         entries.retain(|entry| !entry.suspicions.is_empty());
     }
     let report: Vec<Value> = entries.iter().map(Entry::to_json).collect();
-    let colour = terminal.colour_out;
+    let colour = ctx.terminal.colour_out;
     let text = args
         .output
         .render(&report, |_| table(&entries, now, colour));
-    Ok(terminal.print(&text)?)
+    Ok(ctx.terminal.print(&text)?)
 }
 
 fn entries(

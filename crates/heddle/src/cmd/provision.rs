@@ -3,6 +3,7 @@
 use super::osb::{ParameterArgs, RequestArgs, check_namespace};
 use crate::client::Remote;
 use crate::client::osb::{Osb, choose};
+use crate::cmd::CommandContext;
 use crate::terminal::Terminal;
 use crate::wire::World;
 
@@ -37,38 +38,33 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let remote = Remote::connect(&args.request.instance.client).await?;
-    provision(&args, &remote, world, terminal).await
+    provision(&args, CommandContext::new(&remote, world, terminal)).await
 }
 
-async fn provision(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
+async fn provision(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
     let parameters = args.parameters.value()?;
-    let namespace = args.request.instance.namespace(remote)?;
-    let osb = Osb::of_namespace(remote, &namespace);
+    let namespace = args.request.instance.namespace(ctx.remote)?;
+    let osb = Osb::of_namespace(ctx.remote, &namespace);
     let catalog = osb.catalog().await?;
     if catalog.is_empty() {
-        check_namespace(&namespace, remote).await?;
+        check_namespace(&namespace, ctx.remote).await?;
     }
     let choice = choose(&catalog, &args.offering)?;
     let id = args.id.clone().unwrap_or_else(|| {
         let name = args.offering.split('/').next().unwrap_or_default();
-        format!("{name}-{}", world.chance.suffix(5))
+        format!("{name}-{}", ctx.world.chance.suffix(5))
     });
     let reply = osb.provision(&id, &choice, &parameters).await?;
     let ended = args
         .request
-        .ended(&osb, &id, reply, world, terminal)
+        .ended(&osb, &id, reply, ctx.world, ctx.terminal)
         .await?;
     let (what, done) = (
         format!("instance {id}"),
         format!("instance {id} is ready\n"),
     );
     let place = (id.as_str(), namespace.as_str());
-    (args.request).show_instance(place, ended, ("ready", done), &what, terminal)
+    (args.request).show_instance(place, ended, ("ready", done), &what, ctx.terminal)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ mod sync;
 use heddle_api::Registry;
 
 use crate::client::target::check_name;
-use crate::client::{ClientArgs, Remote, objects};
+use crate::client::{Remote, objects};
+use crate::cmd::CommandContext;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 use crate::wire::World;
@@ -25,15 +26,9 @@ Examples:
   heddle delete registry dh                  withdraw its bundles, and let it go when nothing uses them";
 
 /// Look after the registries that bundles come from
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+#[command(after_help = EXAMPLES)]
+pub(super) enum Command {
     /// List registries, and whether they can be read
     #[command(visible_alias = "list")]
     Ls(list::Args),
@@ -45,26 +40,27 @@ enum Command {
     Approve(approve::Args),
 }
 
-pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let connect = async |client: &ClientArgs| Remote::connect(client).await;
-    match args.command {
-        Command::Ls(args) => {
-            let remote = connect(&args.client).await?;
-            list::list(&args, &remote, world, terminal).await
-        }
-        Command::Add(args) => {
-            // A wrong command line is said before anybody is asked.
-            let wanted = args.wanted(crate::files::read_bytes)?;
-            let remote = connect(&args.client).await?;
-            add::add(&args, wanted, &remote, terminal).await
-        }
-        Command::Sync(args) => {
-            let remote = connect(&args.client).await?;
-            sync::sync(&args, &remote, world, terminal).await
-        }
-        Command::Approve(args) => {
-            let remote = connect(&args.client).await?;
-            approve::approve(&args, &remote, terminal).await
+impl Command {
+    pub(super) async fn run(self, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+        match self {
+            Self::Ls(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                list::list(&args, CommandContext::new(&remote, world, terminal)).await
+            }
+            Self::Add(args) => {
+                // A wrong command line is said before anybody is asked.
+                let wanted = args.wanted(crate::files::read_bytes)?;
+                let remote = Remote::connect(&args.client).await?;
+                add::add(&args, wanted, &remote, terminal).await
+            }
+            Self::Sync(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                sync::sync(&args, CommandContext::new(&remote, world, terminal)).await
+            }
+            Self::Approve(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                approve::approve(&args, &remote, terminal).await
+            }
         }
     }
 }

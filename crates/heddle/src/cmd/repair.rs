@@ -21,15 +21,9 @@ Examples:
   heddle repair events --dry-run             what is lost if a part of the log or journal stays away";
 
 /// Keep what is intact of a damaged data directory, and say what is not
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+#[command(after_help = EXAMPLES)]
+pub(super) enum Command {
     /// Repair the store of resources
     Resources(resources::Args),
     /// Make the log of events and its journal fit together again
@@ -48,10 +42,12 @@ struct RepairArgs {
     dry_run: bool,
 }
 
-pub(super) fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    match args.command {
-        Command::Resources(args) => resources::run(&args, world, terminal),
-        Command::Events(args) => events::run(&args, world, terminal),
+impl Command {
+    pub(super) fn run(self, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+        match self {
+            Self::Resources(args) => resources::run(&args, world, terminal),
+            Self::Events(args) => events::run(&args, world, terminal),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use heddle_api::ledger::{Trace, TracedEvent};
 pub(super) use self::render::text as render;
 use crate::client::ledger::Ledger;
 use crate::client::{ClientArgs, Remote};
+use crate::cmd::CommandContext;
 use crate::failure::Failure;
 use crate::output::{ReportFormat, harmless};
 use crate::terminal::Terminal;
@@ -65,33 +66,30 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let remote = Remote::connect(&args.client).await?;
-    show(&args, &remote, world, terminal).await
+    show(&args, CommandContext::new(&remote, world, terminal)).await
 }
 
-async fn show(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
+async fn show(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
     let wanted = Wanted {
         id: &args.id,
         source: args.source.as_deref(),
     };
     let trace = if args.follow {
         let limit = (args.timeout > 0).then(|| Duration::from_secs(args.timeout));
-        follow(wanted, limit, remote, world, terminal).await?
+        follow(wanted, limit, ctx.remote, ctx.world, ctx.terminal).await?
     } else {
-        Ledger::of(remote).trace(wanted.id, wanted.source).await?
+        Ledger::of(ctx.remote)
+            .trace(wanted.id, wanted.source)
+            .await?
     };
     if trace.events.is_empty() {
         return Err(wanted.unknown(&trace.losses).into());
     }
-    let (now, colour) = (world.clock.now(), terminal.colour_out);
+    let (now, colour) = (ctx.world.clock.now(), ctx.terminal.colour_out);
     let text = args
         .output
         .render(&trace, |trace| render(trace, now, colour));
-    Ok(terminal.print(&text)?)
+    Ok(ctx.terminal.print(&text)?)
 }
 
 /// Which event is meant.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::osb::{Awaited, InstanceArgs, choice_of, fetch, settle};
 use crate::client::Remote;
 use crate::client::osb::{Osb, Reply};
+use crate::cmd::CommandContext;
 use crate::terminal::Terminal;
 use crate::wire::World;
 
@@ -32,20 +33,15 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let remote = Remote::connect(&args.instance.client).await?;
-    unbind(&args, &remote, world, terminal).await
+    unbind(&args, CommandContext::new(&remote, world, terminal)).await
 }
 
-async fn unbind(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
+async fn unbind(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
     let (instance, binding) = (&args.instance_id, &args.binding_id);
-    let namespace = args.instance.namespace(remote)?;
-    let object = fetch(instance, &namespace, remote).await?;
+    let namespace = args.instance.namespace(ctx.remote)?;
+    let object = fetch(instance, &namespace, ctx.remote).await?;
     let choice = choice_of(&object)?;
-    let osb = Osb::of_instance(remote, &object, &namespace);
+    let osb = Osb::of_instance(ctx.remote, &object, &namespace);
     if let Reply::Accepted(operation) = osb.unbind(instance, binding, &choice).await? {
         let awaited = Awaited {
             id: instance,
@@ -53,7 +49,7 @@ async fn unbind(
             operation: operation.as_deref(),
             limit: PATIENCE,
         };
-        settle(&osb, awaited, world, terminal).await?;
+        settle(&osb, awaited, ctx.world, ctx.terminal).await?;
     }
-    Ok(terminal.say(&format!("binding {binding} is gone"))?)
+    Ok(ctx.terminal.say(&format!("binding {binding} is gone"))?)
 }

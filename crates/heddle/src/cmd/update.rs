@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::osb::{ParameterArgs, RequestArgs, choice_of, fetch};
 use crate::client::Remote;
 use crate::client::osb::{Change, Choice, Osb, choose, version_of};
+use crate::cmd::CommandContext;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 use crate::wire::World;
@@ -47,30 +48,28 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let remote = Remote::connect(&args.request.instance.client).await?;
-    update(&args, &remote, world, terminal).await
+    update(&args, CommandContext::new(&remote, world, terminal)).await
 }
 
-async fn update(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let namespace = args.request.instance.namespace(remote)?;
+async fn update(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let namespace = args.request.instance.namespace(ctx.remote)?;
     let parameters = args.parameters.given()?;
     if args.plan.is_none() && args.version.is_none() && parameters.is_none() {
         let text = "nothing to change: name a --plan, a --param or a --version";
         return Err(Failure::Usage(text.to_owned()).into());
     }
     let id = args.id.as_str();
-    let object = fetch(id, &namespace, remote).await?;
-    let osb = Osb::of_instance(remote, &object, &namespace);
+    let object = fetch(id, &namespace, ctx.remote).await?;
+    let osb = Osb::of_instance(ctx.remote, &object, &namespace);
     let change = change(args, &osb, choice_of(&object)?, parameters).await?;
     let reply = osb.update(id, &change).await?;
-    let ended = args.request.ended(&osb, id, reply, world, terminal).await?;
+    let ended = args
+        .request
+        .ended(&osb, id, reply, ctx.world, ctx.terminal)
+        .await?;
     let what = format!("the change of instance {id}");
     let done = ("updated", format!("instance {id} is as asked\n"));
-    (args.request).show_instance((id, &namespace), ended, done, &what, terminal)
+    (args.request).show_instance((id, &namespace), ended, done, &what, ctx.terminal)
 }
 
 /// What is asked for, by ids. The catalog is looked at only when a name has to become one.

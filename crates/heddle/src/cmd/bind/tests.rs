@@ -37,9 +37,12 @@ async fn credentials_are_shown_whether_they_came_at_once_or_later() {
         let line = ["heddle", "crm", "-n", "team-a", "--id", "web"];
         let Line { args } = clap::Parser::parse_from(line);
         let screen = Screen::default();
-        bind(&args, &server.remote(), &world(), &mut screen.terminal())
-            .await
-            .unwrap();
+        bind(
+            &args,
+            CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
+        )
+        .await
+        .unwrap();
         assert_eq!(
             screen.out(),
             "binding web\n  GATEWAY_URL http://crm.example\n"

@@ -22,7 +22,7 @@ use crate::terminal::Terminal;
 const ATTEMPTS_MAX: usize = 5;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// The bundle: name or id of its offering, image, or name of its object
     #[arg(value_name = "BUNDLE")]
     word: String,

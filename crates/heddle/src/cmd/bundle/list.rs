@@ -7,13 +7,12 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use super::listing::{BundleList, image, phase, reason, short};
-use crate::client::{ClientArgs, Remote};
+use crate::client::ClientArgs;
+use crate::cmd::CommandContext;
 use crate::output::{ReportFormat, Table, age, harmless, span};
-use crate::terminal::Terminal;
-use crate::wire::World;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Only bundles of this registry
     #[arg(long, value_name = "NAME")]
     registry: Option<String>,
@@ -49,13 +48,8 @@ struct Entry {
     left_out: Option<String>,
 }
 
-pub(super) async fn list(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let shelf = BundleList::fetch(remote).await?;
+pub(super) async fn list(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let shelf = BundleList::fetch(ctx.remote).await?;
     let mut entries: Vec<Entry> = shelf
         .bundles
         .iter()
@@ -70,13 +64,14 @@ pub(super) async fn list(
     });
     entries.sort_by(|a, b| (&a.registry, &a.name, &a.image).cmp(&(&b.registry, &b.name, &b.image)));
     if entries.is_empty() && args.output == ReportFormat::Table {
-        terminal.note("no bundles; `heddle registry ls` says which registries are read");
+        ctx.terminal
+            .note("no bundles; `heddle registry ls` says which registries are read");
         return Ok(());
     }
     let report: Vec<Value> = entries.iter().map(Entry::to_json).collect();
-    let (now, colour) = (world.clock.now(), terminal.colour_out);
+    let (now, colour) = (ctx.world.clock.now(), ctx.terminal.colour_out);
     let text = (args.output).render(&report, |_| table(&entries, now, colour));
-    Ok(terminal.print(&text)?)
+    Ok(ctx.terminal.print(&text)?)
 }
 
 impl Entry {

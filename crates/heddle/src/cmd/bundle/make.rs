@@ -10,7 +10,7 @@ use crate::output::harmless;
 use crate::terminal::Terminal;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct InitArgs {
+pub(in crate::cmd) struct InitArgs {
     /// Directory to make
     directory: PathBuf,
 
@@ -20,7 +20,7 @@ pub(super) struct InitArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct LintArgs {
+pub(in crate::cmd) struct LintArgs {
     /// Directory of the bundle
     directory: PathBuf,
 }

@@ -43,7 +43,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Directory of the bundle
     directory: PathBuf,
 

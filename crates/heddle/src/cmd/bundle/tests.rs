@@ -28,9 +28,15 @@ async fn run(server: &StandIn, line: &str) -> (u8, String, String) {
         Command::Init(args) => make::init(&args, &mut terminal),
         Command::Lint(args) => make::lint(&args, &mut terminal),
         Command::Push(args) => push::push(&args, &world, &mut terminal).await,
-        Command::Ls(args) => list::list(&args, &remote, &world, &mut terminal).await,
-        Command::Withdraw(args) => withdraw::withdraw(&args, &remote, &mut terminal).await,
-        Command::Offer(args) => withdraw::offer(&args, &remote, &mut terminal).await,
+        Command::Ls(args) => {
+            list::list(&args, CommandContext::new(&remote, &world, &mut terminal)).await
+        }
+        Command::Withdraw(args) => {
+            withdraw::withdraw(&args, CommandContext::new(&remote, &world, &mut terminal)).await
+        }
+        Command::Offer(args) => {
+            withdraw::offer(&args, CommandContext::new(&remote, &world, &mut terminal)).await
+        }
         Command::Delete(args) => delete::delete(&args, &remote, &mut terminal).await,
     };
     let (code, error) = match outcome {

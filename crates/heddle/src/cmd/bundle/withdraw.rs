@@ -8,12 +8,13 @@ use serde_json::json;
 
 use super::listing::{BundleList, counted, image, phase, references};
 use crate::client::{ClientArgs, Remote, objects};
+use crate::cmd::CommandContext;
 use crate::failure::Failure;
 use crate::output::{ReportFormat, harmless};
 use crate::terminal::Terminal;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// The bundle: name or id of its offering, image, or name of its object
     #[arg(value_name = "BUNDLE")]
     word: String,
@@ -26,17 +27,13 @@ pub(super) struct Args {
     pub(super) client: ClientArgs,
 }
 
-pub(super) async fn withdraw(
-    args: &Args,
-    remote: &Remote,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let shelf = BundleList::fetch(remote).await?;
-    let bundle = shelf.pick(&args.word, remote).await?;
+pub(super) async fn withdraw(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let shelf = BundleList::fetch(ctx.remote).await?;
+    let bundle = shelf.pick(&args.word, ctx.remote).await?;
     if !is_withdrawn(bundle) {
-        mark(bundle, Some("true"), remote).await?;
+        mark(bundle, Some("true"), ctx.remote).await?;
     }
-    let used = references(&bundle.spec.service_id, remote).await?;
+    let used = references(&bundle.spec.service_id, ctx.remote).await?;
     let text = match used.as_slice() {
         [] => "nothing uses it, so it is swept after a while".to_owned(),
         used => format!(
@@ -45,16 +42,12 @@ pub(super) async fn withdraw(
         ),
     };
     let text = format!("{} is withdrawn; {text}", shown(bundle, &shelf));
-    report(args, bundle, "withdrawn", &text, terminal)
+    report(args, bundle, "withdrawn", &text, ctx.terminal)
 }
 
-pub(super) async fn offer(
-    args: &Args,
-    remote: &Remote,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let shelf = BundleList::fetch(remote).await?;
-    let bundle = shelf.pick(&args.word, remote).await?;
+pub(super) async fn offer(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let shelf = BundleList::fetch(ctx.remote).await?;
+    let bundle = shelf.pick(&args.word, ctx.remote).await?;
     let name = shown(bundle, &shelf);
     let mark_reason = bundle
         .status
@@ -65,7 +58,7 @@ pub(super) async fn offer(
         .filter(|reason| *reason != MarkReason::Admin);
     let by_hand = is_withdrawn(bundle);
     if by_hand {
-        mark(bundle, None, remote).await?;
+        mark(bundle, None, ctx.remote).await?;
     }
     if let Some(reason) = other {
         let what = match by_hand {
@@ -82,7 +75,7 @@ pub(super) async fn offer(
         (false, BundlePhase::Live) => format!("{name} is offered already"),
         _ => format!("{name} is offered again if its registry still has it"),
     };
-    report(args, bundle, "offered", &text, terminal)
+    report(args, bundle, "offered", &text, ctx.terminal)
 }
 
 fn is_withdrawn(bundle: &Bundle) -> bool {

@@ -21,11 +21,10 @@ use self::fate::Fate;
 use super::parameters;
 use crate::client::osb::Osb;
 use crate::client::{ClientArgs, Remote, objects};
+use crate::cmd::CommandContext;
 use crate::cmd::bundle::listing::{self, BundleList, Reference};
 use crate::failure;
 use crate::output::{ReportFormat, harmless};
-use crate::terminal::Terminal;
-use crate::wire::World;
 
 /// So many readings are told.
 const RUNS_MAX: usize = 5;
@@ -80,20 +79,18 @@ struct Evidence {
     message: String,
 }
 
-pub(super) async fn explain(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let shelf = BundleList::fetch(remote).await?;
-    let now = world.clock.now();
-    let colour = terminal.colour_out;
+pub(super) async fn explain(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let shelf = BundleList::fetch(ctx.remote).await?;
+    let now = ctx.world.clock.now();
+    let colour = ctx.terminal.colour_out;
     // Why something is not offered can be told without it.
-    let services = Osb::of_server(remote).catalog().await.unwrap_or_default();
-    let text = match shelf.pick(&args.word, remote).await {
+    let services = Osb::of_server(ctx.remote)
+        .catalog()
+        .await
+        .unwrap_or_default();
+    let text = match shelf.pick(&args.word, ctx.remote).await {
         Ok(bundle) => {
-            let facts = Facts::fetch(bundle, &shelf, remote).await?;
+            let facts = Facts::fetch(bundle, &shelf, ctx.remote).await?;
             let id = bundle.spec.service_id.as_str();
             let service = services.iter().find(|service| service["id"] == id);
             let mut report = facts.to_json(now);
@@ -109,9 +106,9 @@ pub(super) async fn explain(
             let called = |service: &&Value| service["name"] == word || service["id"] == word;
             if let Some(service) = services.iter().find(called) {
                 let text = (args.output).render(service, offering);
-                return Ok(terminal.print(&text)?);
+                return Ok(ctx.terminal.print(&text)?);
             }
-            let Some(tombstone) = buried(&args.word, remote).await? else {
+            let Some(tombstone) = buried(&args.word, ctx.remote).await? else {
                 return Err(error);
             };
             let mut report = json!(tombstone);
@@ -120,7 +117,7 @@ pub(super) async fn explain(
         }
         Err(error) => return Err(error),
     };
-    Ok(terminal.print(&text)?)
+    Ok(ctx.terminal.print(&text)?)
 }
 
 /// An offering that comes from an Application and not from a bundle.

@@ -11,13 +11,13 @@ use crate::failure::exit_code;
 
 #[derive(Debug, clap::Parser)]
 struct Line {
-    #[command(flatten)]
-    args: Args,
+    #[command(subcommand)]
+    command: Command,
 }
 
 fn command(line: &str) -> Result<Command, clap::Error> {
     let words = ["dead-letters"].into_iter().chain(line.split_whitespace());
-    Line::try_parse_from(words).map(|line| line.args.command)
+    Line::try_parse_from(words).map(|line| line.command)
 }
 
 fn taking(line: &str) -> TakeArgs {
@@ -114,9 +114,12 @@ async fn a_list_goes_over_pages_and_says_what_it_left_out() {
     let server = server_with_two_pages().await;
     let screen = Screen::default();
     let args = listing("list --limit 0 --trigger team-a/orders -o json");
-    list(&args, &server.remote(), &world(), &mut screen.terminal())
-        .await
-        .unwrap();
+    list(
+        &args,
+        CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
+    )
+    .await
+    .unwrap();
     let shown: DeadLetterPage = serde_json::from_str(&screen.out()).unwrap();
     assert_eq!(shown.items.len(), 3);
     assert_eq!(
@@ -130,9 +133,7 @@ async fn a_list_goes_over_pages_and_says_what_it_left_out() {
     let (server, screen) = (server_with_two_pages().await, Screen::default());
     list(
         &listing("list --limit 2"),
-        &server.remote(),
-        &world(),
-        &mut screen.terminal(),
+        CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
     )
     .await
     .unwrap();
@@ -142,9 +143,7 @@ async fn a_list_goes_over_pages_and_says_what_it_left_out() {
     let (server, screen) = (server_with_two_pages().await, Screen::default());
     list(
         &listing("list --id 2 -o json"),
-        &server.remote(),
-        &world(),
-        &mut screen.terminal(),
+        CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
     )
     .await
     .unwrap();

@@ -31,9 +31,12 @@ async fn the_instance_itself_says_which_plan_it_has() {
     let line = ["heddle", "orders", "-n", "team-a", "--wait"];
     let Line { args } = clap::Parser::parse_from(line);
     let screen = Screen::default();
-    deprovision(&args, &server.remote(), &world(), &mut screen.terminal())
-        .await
-        .unwrap();
+    deprovision(
+        &args,
+        CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
+    )
+    .await
+    .unwrap();
     assert_eq!(screen.out(), "instance orders is gone: 3 events drained\n");
     let query = "accepts_incomplete=true&service_id=s1&plan_id=p1";
     assert_eq!(server.lines()[1], format!("DELETE {path}?{query}"));
@@ -45,7 +48,11 @@ async fn an_unknown_instance_is_not_found() {
     server.answers("GET /api/v1/namespaces/team-a", 200, &json!({}));
     let Line { args } = clap::Parser::parse_from(["heddle", "orders", "-n", "team-a"]);
     let screen = Screen::default();
-    let outcome = deprovision(&args, &server.remote(), &world(), &mut screen.terminal()).await;
+    let outcome = deprovision(
+        &args,
+        CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
+    )
+    .await;
     let error = outcome.unwrap_err();
     assert_eq!(exit_code(&error), 3, "{error:#}");
     assert!(

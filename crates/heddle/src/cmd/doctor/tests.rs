@@ -310,7 +310,11 @@ fn without_flows(server: &StandIn) {
 /// What a command that examines `server` ends with: nothing, or an exit code.
 async fn examined(server: &StandIn, format: ReportFormat, screen: &Screen) -> Result<(), u8> {
     let (remote, world) = (server.remote(), world());
-    let done = examine(format, &remote, &world, &mut screen.terminal()).await;
+    let done = examine(
+        format,
+        CommandContext::new(&remote, &world, &mut screen.terminal()),
+    )
+    .await;
     done.map_err(|error| exit_code(&error))
 }
 

@@ -16,10 +16,10 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::client::Remote;
+use crate::cmd::CommandContext;
 use crate::cmd::osb::{InstanceArgs, fetch};
 use crate::output::{ReportFormat, age, harmless, moment, span};
-use crate::terminal::{Terminal, Tone, paint};
-use crate::wire::World;
+use crate::terminal::{Tone, paint};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +28,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Id of the instance
     id: String,
 
@@ -52,17 +52,12 @@ struct Wait {
     meaning: &'static str,
 }
 
-pub(super) async fn explain(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let namespace = args.instance.namespace(remote)?;
-    let instance = ServiceInstance::deserialize(fetch(&args.id, &namespace, remote).await?)?;
-    let flow = flow_of(&args.id, &namespace, remote).await?;
+pub(super) async fn explain(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let namespace = args.instance.namespace(ctx.remote)?;
+    let instance = ServiceInstance::deserialize(fetch(&args.id, &namespace, ctx.remote).await?)?;
+    let flow = flow_of(&args.id, &namespace, ctx.remote).await?;
     let waits = waits(&instance, flow.as_ref());
-    let offering = offering_of(&instance, remote).await?;
+    let offering = offering_of(&instance, ctx.remote).await?;
     let status = instance.status.clone().unwrap_or_default();
     let report = json!({
         "instance": args.id,
@@ -74,9 +69,9 @@ pub(super) async fn explain(
         "failsAt": fails_at(&instance).map(|at| at.to_string()),
         "waitsFor": waits.iter().map(Wait::to_json).collect::<Vec<_>>(),
     });
-    let (now, colour) = (world.clock.now(), terminal.colour_out);
+    let (now, colour) = (ctx.world.clock.now(), ctx.terminal.colour_out);
     let text = (args.output).render(&report, |_| text(&instance, &offering, &waits, now, colour));
-    Ok(terminal.print(&text)?)
+    Ok(ctx.terminal.print(&text)?)
 }
 
 /// The flow of an instance, which has its name; an instance without events has none.

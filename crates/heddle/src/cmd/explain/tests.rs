@@ -11,13 +11,13 @@ use crate::failure::exit_code;
 
 #[derive(Debug, clap::Parser)]
 struct Line {
-    #[command(flatten)]
-    args: Args,
+    #[command(subcommand)]
+    command: Command,
 }
 
 fn args(words: &[&str]) -> TriggerArgs {
     let line = Line::parse_from([&["explain", "trigger"], words].concat());
-    match line.args.command {
+    match line.command {
         Command::Trigger(args) => *args,
         Command::Instance(_) => unreachable!("the line says trigger"),
     }

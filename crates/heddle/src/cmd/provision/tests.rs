@@ -29,7 +29,11 @@ async fn run(server: &StandIn, words: &[&str]) -> (u8, String, String) {
     let Line { args } = clap::Parser::parse_from(line);
     let ClientArgs { .. } = &args.request.instance.client;
     let screen = Screen::default();
-    let outcome = provision(&args, &server.remote(), &world(), &mut screen.terminal()).await;
+    let outcome = provision(
+        &args,
+        CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
+    )
+    .await;
     let (code, error) = match outcome {
         Ok(()) => (0, String::new()),
         Err(error) => (exit_code(&error), format!("{error:#}\n")),

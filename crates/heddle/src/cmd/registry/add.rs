@@ -39,7 +39,7 @@ Secret of namespace heddle-system, which stays when the registry is deleted.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Name of the registry; ids of its offerings are made from it
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     name: Option<String>,

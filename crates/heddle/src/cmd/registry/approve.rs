@@ -21,7 +21,7 @@ withdrawn bundle go on, and it comes back when the registry has it again.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Name of the registry
     name: String,
 

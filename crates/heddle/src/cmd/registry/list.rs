@@ -6,13 +6,12 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use crate::client::{ClientArgs, Remote, objects};
+use crate::client::{ClientArgs, objects};
+use crate::cmd::CommandContext;
 use crate::output::{ReportFormat, Table, age, harmless, span};
-use crate::terminal::Terminal;
-use crate::wire::World;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// How to show them
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: ReportFormat,
@@ -35,22 +34,18 @@ struct Entry {
     last_success: Option<Timestamp>,
 }
 
-pub(super) async fn list(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let registries: Vec<Registry> = objects::all(remote, None).await?;
+pub(super) async fn list(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    let registries: Vec<Registry> = objects::all(ctx.remote, None).await?;
     if registries.is_empty() && args.output == ReportFormat::Table {
-        terminal.note("there is no registry; `heddle registry add` makes one");
+        ctx.terminal
+            .note("there is no registry; `heddle registry add` makes one");
         return Ok(());
     }
     let entries: Vec<Entry> = registries.iter().map(Entry::of).collect();
     let report: Vec<Value> = entries.iter().map(Entry::to_json).collect();
-    let (now, colour) = (world.clock.now(), terminal.colour_out);
+    let (now, colour) = (ctx.world.clock.now(), ctx.terminal.colour_out);
     let text = (args.output).render(&report, |_| table(&entries, now, colour));
-    Ok(terminal.print(&text)?)
+    Ok(ctx.terminal.print(&text)?)
 }
 
 impl Entry {

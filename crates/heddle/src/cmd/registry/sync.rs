@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::named;
 use crate::client::{ClientArgs, Remote, objects};
+use crate::cmd::CommandContext;
 use crate::cmd::osb::WaitArgs;
 use crate::failure::Failure;
 use crate::output::{ReportFormat, count, harmless};
@@ -35,7 +36,7 @@ With --wait it ends with 0 when the registry was read, 1 when it could not be re
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     /// Name of the registry
     name: String,
 
@@ -50,32 +51,27 @@ pub(super) struct Args {
     pub(super) client: ClientArgs,
 }
 
-pub(super) async fn sync(
-    args: &Args,
-    remote: &Remote,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<()> {
+pub(super) async fn sync(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
     let name = &args.name;
-    named(name, remote).await?;
-    let request = format!("{}-{}", world.clock.now(), world.chance.suffix(5));
-    let _: Registry = objects::annotate(remote, name, SYNC_ANNOTATION, Some(&request)).await?;
+    named(name, ctx.remote).await?;
+    let request = format!("{}-{}", ctx.world.clock.now(), ctx.world.chance.suffix(5));
+    let _: Registry = objects::annotate(ctx.remote, name, SYNC_ANNOTATION, Some(&request)).await?;
     if !args.wait.wait {
         let report = json!({"registry": name, "state": "requested"});
         let text = args.output.render(&report, |_| {
             format!("a reading of registry {name} is asked for; `heddle registry ls` shows what it comes to\n")
         });
-        return Ok(terminal.print(&text)?);
+        return Ok(ctx.terminal.print(&text)?);
     }
-    let (registry, run) = answered(args, &request, remote, world, terminal).await?;
+    let (registry, run) = answered(args, &request, ctx.remote, ctx.world, ctx.terminal).await?;
     let outcome = Outcome::of(&registry, run.as_ref());
     let text = args
         .output
         .render(&outcome.to_json(name), |_| outcome.text(name));
-    terminal.print(&text)?;
+    ctx.terminal.print(&text)?;
     let status = registry.status.unwrap_or_default();
     if let Some(suspicion) = &status.suspicion {
-        terminal.warn(&format!(
+        ctx.terminal.warn(&format!(
             "{} disappeared at once, which is not believed yet; if it is meant so, `heddle registry approve {name}`",
             count(u64::try_from(suspicion.count).unwrap_or_default(), "bundle")
         ));

@@ -33,12 +33,16 @@ async fn run(server: &StandIn, line: &str, input: &'static str) -> (u8, String, 
         ..world()
     };
     let outcome = match command {
-        Command::Ls(args) => list::list(&args, &remote, &world, &mut terminal).await,
+        Command::Ls(args) => {
+            list::list(&args, CommandContext::new(&remote, &world, &mut terminal)).await
+        }
         Command::Add(args) => match args.wanted(read) {
             Ok(wanted) => add::add(&args, wanted, &remote, &mut terminal).await,
             Err(error) => Err(error),
         },
-        Command::Sync(args) => sync::sync(&args, &remote, &world, &mut terminal).await,
+        Command::Sync(args) => {
+            sync::sync(&args, CommandContext::new(&remote, &world, &mut terminal)).await
+        }
         Command::Approve(args) => approve::approve(&args, &remote, &mut terminal).await,
     };
     let (code, error) = match outcome {

@@ -10,7 +10,7 @@ use crate::wire::World;
 
 /// Accept that a part of the log or the journal is gone, and go on with the rest
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     #[command(flatten)]
     repair: RepairArgs,
 }

@@ -15,7 +15,7 @@ is lost is listed. The damaged file stays, under another name.";
 /// Keep every intact object of a damaged store
 #[derive(Debug, clap::Args)]
 #[command(after_help = DETAILS)]
-pub(super) struct Args {
+pub(in crate::cmd) struct Args {
     #[command(flatten)]
     repair: RepairArgs,
 }

@@ -177,7 +177,11 @@ async fn an_event_that_may_be_among_what_is_lost_is_not_denied_silently() {
 async fn not_found(server: &StandIn) -> (anyhow::Error, Screen) {
     let screen = Screen::default();
     let asked = args(&["x", "--source", "/shop"]);
-    let done = show(&asked, &server.remote(), &world(), &mut screen.terminal()).await;
+    let done = show(
+        &asked,
+        CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
+    )
+    .await;
     let error = done.unwrap_err();
     assert_eq!(exit_code(&error), 3);
     (error, screen)
@@ -233,9 +237,12 @@ async fn following_tells_each_step_once_and_ends_when_the_event_has_ended_everyw
     }
     let screen = Screen::default();
     let asked = args(&["order-17", "--follow", "-o", "json"]);
-    show(&asked, &server.remote(), &world(), &mut screen.terminal())
-        .await
-        .unwrap();
+    show(
+        &asked,
+        CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
+    )
+    .await
+    .unwrap();
     assert_eq!(server.lines().len(), 4);
     let shown: Trace = serde_json::from_str(&screen.out()).unwrap();
     assert_eq!(shown.events[0].verdicts[1].state, EventState::DeadLettered);

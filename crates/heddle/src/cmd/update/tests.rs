@@ -40,7 +40,11 @@ async fn run_at(front: &str, words: &[&str]) -> (anyhow::Result<String>, Option<
     let line = ["heddle", "db", "-n", "team-a"].iter().chain(words);
     let args = Line::try_parse_from(line).unwrap().args;
     let screen = Screen::default();
-    let outcome = update(&args, &server.remote(), &world(), &mut screen.terminal()).await;
+    let outcome = update(
+        &args,
+        CommandContext::new(&server.remote(), &world(), &mut screen.terminal()),
+    )
+    .await;
     let asked = server.asked();
     let patch = asked.iter().find(|asked| asked.line.starts_with("PATCH"));
     let body = patch.map(|asked| asked.json());

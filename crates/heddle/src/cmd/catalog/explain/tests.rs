@@ -4,6 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::client::stand_in::StandIn;
 use crate::cmd::testing::{Screen, world};
+use crate::wire::World;
 
 const API: &str = "/apis/heddle.dev/v1alpha1";
 
@@ -21,7 +22,11 @@ async fn run(server: &StandIn, line: &str) -> (u8, String, String) {
         clock: heddle_rt::Clock::simulated("2026-01-02T00:00:00Z".parse().unwrap()),
         ..world()
     };
-    let outcome = explain(&args, &server.remote(), &world, &mut screen.terminal()).await;
+    let outcome = explain(
+        &args,
+        CommandContext::new(&server.remote(), &world, &mut screen.terminal()),
+    )
+    .await;
     let (code, error) = match outcome {
         Ok(()) => (0, String::new()),
         Err(error) => (failure::exit_code(&error), format!("{error:#}")),

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::client::stand_in::StandIn;
 use crate::cmd::testing::Screen;
+use crate::wire::World;
 
 #[derive(clap::Parser)]
 struct Line {
@@ -66,9 +67,12 @@ async fn run(instance: &Value, flow: Option<&Value>) -> String {
         ..crate::cmd::testing::world()
     };
     let screen = Screen::default();
-    explain(&args, &server.remote(), &world, &mut screen.terminal())
-        .await
-        .unwrap();
+    explain(
+        &args,
+        CommandContext::new(&server.remote(), &world, &mut screen.terminal()),
+    )
+    .await
+    .unwrap();
     screen.out()
 }
 
