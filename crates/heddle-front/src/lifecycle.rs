@@ -95,45 +95,52 @@ fn push(earlier: &mut Vec<OperationProgress>, ended: OperationProgress) {
     earlier.truncate(EARLIER_OPERATIONS_MAX);
 }
 
+/// What both kinds keep in fields of the same names.
+macro_rules! operation_fields {
+    () => {
+        fn requested(&self) -> Option<&OperationRequest> {
+            self.spec.operation.as_ref()
+        }
+        fn told(&self) -> Option<&OperationProgress> {
+            self.status.as_ref()?.operation.as_ref()
+        }
+        fn set_requested(
+            &mut self,
+            operation: OperationRequest,
+            identity: Option<&OriginatingIdentity>,
+        ) {
+            self.spec.operation = Some(operation);
+            self.spec.originating_identity = identity.cloned();
+        }
+        fn earlier(&self) -> &[OperationProgress] {
+            &self.spec.earlier_operations
+        }
+        fn remember(&mut self, ended: OperationProgress) {
+            push(&mut self.spec.earlier_operations, ended);
+        }
+        fn observed(&self) -> Option<(&Conditions, Option<i64>)> {
+            let status = self.status.as_ref()?;
+            Some((&status.conditions, status.observed_generation))
+        }
+    };
+}
+
 impl Provisioned for ServiceInstance {
     const NOUN: &'static str = "instance";
 
     fn id(&self) -> &str {
         &self.spec.instance_id
     }
-    fn requested(&self) -> Option<&OperationRequest> {
-        self.spec.operation.as_ref()
-    }
-    fn told(&self) -> Option<&OperationProgress> {
-        self.status.as_ref()?.operation.as_ref()
-    }
-    fn set_requested(
-        &mut self,
-        operation: OperationRequest,
-        identity: Option<&OriginatingIdentity>,
-    ) {
-        self.spec.operation = Some(operation);
-        self.spec.originating_identity = identity.cloned();
-    }
+    operation_fields!();
     fn is_in_force(&self) -> bool {
         self.status
             .as_ref()
             .is_some_and(|status| status.applied.is_some())
     }
-    fn earlier(&self) -> &[OperationProgress] {
-        &self.spec.earlier_operations
-    }
-    fn remember(&mut self, ended: OperationProgress) {
-        push(&mut self.spec.earlier_operations, ended);
-    }
     fn is_unresolved(&self) -> bool {
         self.spec.application.is_none()
             && self.spec.revision_ref.is_none()
             && matches!(Lifecycle::of(self), Lifecycle::Making)
-    }
-    fn observed(&self) -> Option<(&Conditions, Option<i64>)> {
-        let status = self.status.as_ref()?;
-        Some((&status.conditions, status.observed_generation))
     }
 }
 
@@ -143,36 +150,13 @@ impl Provisioned for ServiceBinding {
     fn id(&self) -> &str {
         &self.spec.binding_id
     }
-    fn requested(&self) -> Option<&OperationRequest> {
-        self.spec.operation.as_ref()
-    }
-    fn told(&self) -> Option<&OperationProgress> {
-        self.status.as_ref()?.operation.as_ref()
-    }
-    fn set_requested(
-        &mut self,
-        operation: OperationRequest,
-        identity: Option<&OriginatingIdentity>,
-    ) {
-        self.spec.operation = Some(operation);
-        self.spec.originating_identity = identity.cloned();
-    }
-    fn earlier(&self) -> &[OperationProgress] {
-        &self.spec.earlier_operations
-    }
-    fn remember(&mut self, ended: OperationProgress) {
-        push(&mut self.spec.earlier_operations, ended);
-    }
+    operation_fields!();
     fn parent(&self) -> Option<&str> {
         Some(&self.spec.instance_ref.name)
     }
     /// Nothing changes a binding, so it was never in force if its making failed.
     fn is_in_force(&self) -> bool {
         false
-    }
-    fn observed(&self) -> Option<(&Conditions, Option<i64>)> {
-        let status = self.status.as_ref()?;
-        Some((&status.conditions, status.observed_generation))
     }
 }
 

@@ -22,6 +22,8 @@ use std::time::Duration;
 use heddle_api::operation::{
     OperationKind, OperationProgress, OperationRequest, OperationState, OriginatingIdentity,
 };
+use heddle_api::service_binding::ServiceBinding;
+use heddle_api::service_instance::ServiceInstance;
 use heddle_rt::{Chance, Clock, Tasks};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -219,6 +221,34 @@ impl Deps {
             Some(_) => None,
             None => Some(self.id_locks.lock(K::NOUN, id).await),
         }
+    }
+
+    /// [`Self::write`] for an instance that may be there, by what its catalog says.
+    pub(crate) async fn write_instance(
+        &self,
+        call: &Call,
+        id: &str,
+        decide: impl Fn(
+            Option<&ServiceInstance>,
+            &CatalogView<'_>,
+            &Fresh,
+        ) -> Result<Decision<ServiceInstance>, OsbError>,
+    ) -> Result<Accepted<ServiceInstance>, OsbError> {
+        let view = self.catalog_view(call);
+        let read = || self.objects.instance(call.scope.as_deref(), id);
+        self.write(read, |live, fresh| decide(live.as_ref(), &view, fresh))
+            .await
+    }
+
+    /// The binding that a request is about, if it is there.
+    pub(crate) async fn binding(
+        &self,
+        call: &Call,
+        instance: &str,
+        id: &str,
+    ) -> Result<Option<ServiceBinding>, OsbError> {
+        let scope = call.scope.as_deref();
+        self.objects.binding(scope, instance, id).await
     }
 
     /// Reads, decides and writes, again while somebody else comes in between.

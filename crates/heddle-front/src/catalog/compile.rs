@@ -91,12 +91,7 @@ fn of_service(kept: &Kept<'_>, rules: Rules) -> Offering {
     if rules.provision_only_once {
         labels.insert(PROVISION_ONLY_ONCE.to_owned(), json!("true"));
     }
-    let mut metadata = Map::new();
-    say(
-        &mut metadata,
-        "displayName",
-        titled(&service.display_name, &service.name),
-    );
+    let mut metadata = named_metadata(service);
     say(
         &mut metadata,
         "providerDisplayName",
@@ -171,14 +166,17 @@ fn of_application<'a>(
     })
 }
 
+/// What is said about a service, beginning with what people call it.
+fn named_metadata(service: &Service) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    let title = titled(&service.display_name, &service.name);
+    say(&mut metadata, "displayName", title);
+    metadata
+}
+
 fn as_plan(kept: &Kept<'_>) -> Plan {
     let service = kept.service;
-    let mut metadata = Map::new();
-    say(
-        &mut metadata,
-        "displayName",
-        titled(&service.display_name, &service.name),
-    );
+    let mut metadata = named_metadata(service);
     say(
         &mut metadata,
         "longDescription",

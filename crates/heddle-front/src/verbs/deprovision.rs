@@ -30,14 +30,10 @@ pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str) -> Result<OsbResp
         query: &call.query,
         identity: call.identity.as_ref(),
     };
-    let view = deps.catalog_view(call);
-    let read = || deps.objects.instance(call.scope.as_deref(), id);
-    let accepted = deps
-        .write(read, |live, fresh| {
-            decide(live.as_ref(), &input, &view, fresh)
-        })
-        .await?;
-    let instance = match accepted {
+    let accepted = deps.write_instance(call, id, |live, view, fresh| {
+        decide(live, &input, view, fresh)
+    });
+    let instance = match accepted.await? {
         Accepted::Done(instance) | Accepted::Pending(instance) | Accepted::Created(instance) => {
             instance
         }

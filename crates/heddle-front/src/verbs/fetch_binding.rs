@@ -18,10 +18,7 @@ pub(crate) async fn answer(
     instance: &str,
     id: &str,
 ) -> Result<OsbResponse, OsbError> {
-    let live = deps
-        .objects
-        .binding(call.scope.as_deref(), instance, id)
-        .await?;
+    let live = deps.binding(call, instance, id).await?;
     let binding = visible(live.as_ref(), id)?;
     let mut body = described(deps, binding, call.version).await?;
     let parameters = parameters(binding, &deps.catalog_view(call));

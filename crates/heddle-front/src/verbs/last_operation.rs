@@ -33,10 +33,7 @@ pub(crate) async fn of_binding(
     instance: &str,
     id: &str,
 ) -> Result<OsbResponse, OsbError> {
-    let live = deps
-        .objects
-        .binding(call.scope.as_deref(), instance, id)
-        .await;
+    let live = deps.binding(call, instance, id).await;
     let about = About::Binding {
         instance: instance.to_owned(),
         binding: id.to_owned(),

@@ -260,6 +260,17 @@ pub(crate) fn instance_of(
     instance
 }
 
+/// The same, broken by the operation that failed.
+pub(crate) fn unusable_instance(plan_id: &str, lifecycle: Lifecycle) -> ServiceInstance {
+    let mut broken = instance(plan_id, lifecycle);
+    let operation = broken
+        .status
+        .as_mut()
+        .and_then(|status| status.operation.as_mut());
+    operation.unwrap().instance_usable = Some(false);
+    broken
+}
+
 /// A binding `b` of the instance `i` of `svc`, made without parameters. Nothing changes a binding.
 pub(crate) fn binding(plan_id: &str, lifecycle: Lifecycle) -> ServiceBinding {
     let (kind, state) = step(lifecycle, OperationKind::Bind, OperationKind::Unbind);
@@ -297,6 +308,18 @@ pub(crate) fn ready() -> Conditions {
     };
     conditions.set(ready, now());
     conditions
+}
+
+/// Checks what is decided about something that is there or not, by the catalog of [`Fixed`].
+pub(crate) fn check_decision<K: Provisioned>(
+    live: Option<&K>,
+    query: &str,
+    expected: &str,
+    decide: impl FnOnce(&CatalogView<'_>, &Fresh) -> Result<Decision<K>, OsbError>,
+) {
+    let decision = with_shelf(&Fixed::default(), |view| decide(view, &fresh()));
+    let lifecycle = live.map(Lifecycle::of);
+    assert_eq!(told(decision), expected, "{lifecycle:?} {query}");
 }
 
 /// A decision in a few words.

@@ -36,8 +36,7 @@ pub(crate) async fn answer(
         identity: call.identity.as_ref(),
     };
     let view = deps.catalog_view(call);
-    let scope = call.scope.as_deref();
-    let read = || deps.objects.binding(scope, instance, id);
+    let read = || deps.binding(call, instance, id);
     let accepted = deps
         .write(read, |live, fresh| {
             decide(live.as_ref(), &input, &view, fresh)

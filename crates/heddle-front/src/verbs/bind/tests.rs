@@ -4,7 +4,8 @@ use super::*;
 use crate::catalog::testing as bundles;
 use crate::parameters::Validators;
 use crate::verbs::testing::{
-    Fixed, STANDINGS, binding, fresh, instance, instance_of, members, now, told, with_shelf,
+    Fixed, STANDINGS, binding, fresh, instance, instance_of, members, now, told, unusable_instance,
+    with_shelf,
 };
 use heddle_api::bundle::BundlePhase;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -100,15 +101,7 @@ fn every_state_of_an_instance_meets_a_new_binding() {
             expected,
         );
     }
-    let mut broken = instance("prompt", Lifecycle::ChangeFailed);
-    broken
-        .status
-        .as_mut()
-        .unwrap()
-        .operation
-        .as_mut()
-        .unwrap()
-        .instance_usable = Some(false);
+    let broken = unusable_instance("prompt", Lifecycle::ChangeFailed);
     check(
         &on(broken),
         &request("prompt"),

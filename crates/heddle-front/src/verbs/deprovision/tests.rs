@@ -1,7 +1,7 @@
 //! The table of `DELETE`, and the order of its checks.
 
 use super::*;
-use crate::verbs::testing::{Fixed, STANDINGS, fresh, instance, now, told, with_shelf};
+use crate::verbs::testing::{STANDINGS, check_decision, instance, now};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 fn check(live: Option<&ServiceInstance>, query: &str, expected: &str) {
@@ -10,15 +10,9 @@ fn check(live: Option<&ServiceInstance>, query: &str, expected: &str) {
         query: &OsbQuery::of(Some(query)),
         identity: None,
     };
-    let decision = with_shelf(&Fixed::default(), |view| {
-        decide(live, &input, view, &fresh())
+    check_decision(live, query, expected, |view, fresh| {
+        decide(live, &input, view, fresh)
     });
-    assert_eq!(
-        told(decision),
-        expected,
-        "{:?} {query}",
-        live.map(Lifecycle::of)
-    );
 }
 
 const IDS: &str = "service_id=svc&plan_id=prompt";

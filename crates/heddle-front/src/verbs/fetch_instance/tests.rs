@@ -1,7 +1,9 @@
 //! What is seen of an instance in every state.
 
 use super::*;
-use crate::verbs::testing::{Fixed, STANDINGS, instance, members, refused, with_shelf};
+use crate::verbs::testing::{
+    Fixed, STANDINGS, instance, members, refused, unusable_instance, with_shelf,
+};
 
 #[test]
 fn an_instance_is_seen_when_it_is_there_and_stands_still() {
@@ -21,15 +23,7 @@ fn an_instance_is_seen_when_it_is_there_and_stands_still() {
             "{lifecycle:?}"
         );
     }
-    let mut broken = instance("prompt", Lifecycle::RemoveFailed);
-    broken
-        .status
-        .as_mut()
-        .unwrap()
-        .operation
-        .as_mut()
-        .unwrap()
-        .instance_usable = Some(false);
+    let broken = unusable_instance("prompt", Lifecycle::RemoveFailed);
     assert_eq!(seen(Some(&broken)), "404 NotFound");
 }
 

@@ -21,12 +21,8 @@ fn request(plan_id: &str) -> Provision {
     }
 }
 
-fn decided(
-    live: Option<&ServiceInstance>,
-    request: &Provision,
-    asynchronous: bool,
-) -> Result<Decision<ServiceInstance>, OsbError> {
-    let input = ProvisionInput {
+fn input(request: &Provision, asynchronous: bool) -> ProvisionInput<'_> {
+    ProvisionInput {
         id: "i",
         scope: None,
         namespace: "team-a",
@@ -34,7 +30,15 @@ fn decided(
         asynchronous,
         identity: None,
         awaiting_max: 2,
-    };
+    }
+}
+
+fn decided(
+    live: Option<&ServiceInstance>,
+    request: &Provision,
+    asynchronous: bool,
+) -> Result<Decision<ServiceInstance>, OsbError> {
+    let input = input(request, asynchronous);
     let live = LiveInstance {
         instance: live.cloned(),
         awaiting: 0,
@@ -100,43 +104,42 @@ fn a_patient_plan_wants_a_platform_that_asks_again_unless_there_is_nothing_to_wa
 #[test]
 fn equal_means_equal_in_what_identifies_a_request() {
     let live = instance("prompt", Lifecycle::Ready);
-    let change = |change: &dyn Fn(&mut Provision)| {
+    let changes: [(fn(&mut Provision), &str); 8] = [
+        (
+            |request| request.parameters = members(json!({"size": 1.0})),
+            "done",
+        ),
+        (
+            |request| request.context = members(json!({"platform": "x", "instance_name": "n"})),
+            "done",
+        ),
+        (
+            |request| request.maintenance_version = Some("9".to_owned()),
+            "done",
+        ),
+        (
+            |request| request.service_id = "other".to_owned(),
+            "409 Conflict",
+        ),
+        (
+            |request| request.plan_id = "patient".to_owned(),
+            "409 Conflict",
+        ),
+        (
+            |request| request.organization_guid = "other".to_owned(),
+            "409 Conflict",
+        ),
+        (
+            |request| request.space_guid = "other".to_owned(),
+            "409 Conflict",
+        ),
+        (|request| request.parameters = Map::new(), "409 Conflict"),
+    ];
+    for (change, expected) in changes {
         let mut request = request("prompt");
         change(&mut request);
-        told(decided(Some(&live), &request, true))
-    };
-    assert_eq!(
-        change(&|request| request.parameters = members(json!({"size": 1.0}))),
-        "done"
-    );
-    assert_eq!(
-        change(&|request| request.context = members(json!({"platform": "x", "instance_name": "n"}))),
-        "done"
-    );
-    assert_eq!(
-        change(&|request| request.maintenance_version = Some("9".to_owned())),
-        "done"
-    );
-    assert_eq!(
-        change(&|request| request.service_id = "other".to_owned()),
-        "409 Conflict"
-    );
-    assert_eq!(
-        change(&|request| request.plan_id = "patient".to_owned()),
-        "409 Conflict"
-    );
-    assert_eq!(
-        change(&|request| request.organization_guid = "other".to_owned()),
-        "409 Conflict"
-    );
-    assert_eq!(
-        change(&|request| request.space_guid = "other".to_owned()),
-        "409 Conflict"
-    );
-    assert_eq!(
-        change(&|request| request.parameters = Map::new()),
-        "409 Conflict"
-    );
+        check(Some(&live), &request, true, expected);
+    }
 }
 
 #[test]
@@ -203,15 +206,7 @@ fn nothing_is_called_unknown_before_the_catalog_was_read() {
         service_id: "nobody".to_owned(),
         ..request("x")
     };
-    let input = ProvisionInput {
-        id: "i",
-        scope: None,
-        namespace: "team-a",
-        request: &request,
-        asynchronous: true,
-        identity: None,
-        awaiting_max: 2,
-    };
+    let input = input(&request, true);
     let live = LiveInstance::default();
     let decision = with_shelf(&offers, |view| decide(&live, &input, view, &fresh()));
     assert_eq!(told(decision), "422 ConcurrencyError");
@@ -266,15 +261,7 @@ fn on_bundle(
     asynchronous: bool,
     awaiting: usize,
 ) -> Result<Decision<ServiceInstance>, OsbError> {
-    let input = ProvisionInput {
-        id: "i",
-        scope: None,
-        namespace: "team-a",
-        request,
-        asynchronous,
-        identity: None,
-        awaiting_max: 2,
-    };
+    let input = input(request, asynchronous);
     let live = LiveInstance {
         instance: None,
         awaiting,
@@ -453,15 +440,7 @@ fn a_repeated_request_is_answered_from_the_instance_whatever_became_of_the_bundl
                 parameters: members(json!({"size": 1})),
                 ..of_service(service, &plan)
             };
-            let input = ProvisionInput {
-                id: "i",
-                scope: None,
-                namespace: "team-a",
-                request: &request,
-                asynchronous: true,
-                identity: None,
-                awaiting_max: 2,
-            };
+            let input = input(&request, true);
             let live = LiveInstance {
                 instance: Some(instance_of(service, &plan, lifecycle)),
                 awaiting: 0,

@@ -1,25 +1,19 @@
 //! The table of `DELETE` of a binding, and the order of its checks.
 
 use super::*;
-use crate::verbs::testing::{Fixed, binding, fresh, told, with_shelf};
+use crate::verbs::testing::{binding, check_decision};
 
 fn check(live: Option<&ServiceBinding>, query: &str, expected: &str) {
-    let query = OsbQuery::of(Some(query));
+    let asked = OsbQuery::of(Some(query));
     let input = UnbindInput {
         id: "b",
-        query: &query,
-        asynchronous: query.accepts_incomplete,
+        query: &asked,
+        asynchronous: asked.accepts_incomplete,
         identity: None,
     };
-    let decision = with_shelf(&Fixed::default(), |view| {
-        decide(live, &input, view, &fresh())
+    check_decision(live, query, expected, |view, fresh| {
+        decide(live, &input, view, fresh)
     });
-    assert_eq!(
-        told(decision),
-        expected,
-        "{:?} {query:?}",
-        live.map(Lifecycle::of)
-    );
 }
 
 #[test]
