@@ -19,10 +19,10 @@ mod words;
 
 use heddle_api::action::{Action, Outcome, Run, RunEnd, RunState};
 use heddle_api::names;
-use heddle_api::operation::{OperationRequest, RunReport, RunResult};
+use heddle_api::operation::{OperationProgress, OperationRequest, RunReport, RunResult};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::operation::{Trouble, removes, whole_seconds};
+use crate::operation::{OperationSubject, Trouble, removes, whole_seconds};
 use crate::reconcile::{Ctx, Error};
 
 pub(crate) use run::{Told, content, variables, without_secrets};
@@ -135,6 +135,30 @@ impl Want {
         Some(format!("{} {ended}", self.action.word()))
     }
 
+    /// The same, unless its operation has failed or its time is over.
+    pub(crate) fn in_time(
+        self,
+        subject: &impl OperationSubject,
+        told: Option<&OperationProgress>,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let request = subject.request();
+        let is_of_operation = request.is_some_and(|request| request.id == self.operation);
+        let accepted = subject.accepted().filter(|_| is_of_operation);
+        let is_over = accepted.is_some_and(|accepted| {
+            accepted.is_late(now) || told.is_some_and(|told| accepted.ended(told))
+        });
+        (!is_over).then_some(self)
+    }
+
+    /// What is said once its operation has no time left. `doing` is what it was doing or waiting for.
+    pub(crate) fn given_up(&self, doing: &str) -> String {
+        format!(
+            "operation {} did not end in time and was given up: {doing}",
+            self.operation
+        )
+    }
+
     /// What follows after an end that is written down.
     fn after(&self, report: &RunReport, now: Timestamp) -> Next {
         let again = Next::Announce {
@@ -157,6 +181,16 @@ impl Want {
             Some(_) => Next::Over,
         }
     }
+}
+
+/// How the wanted action failed for good; see [`Want::failure`].
+pub(crate) fn failure(
+    uid: &str,
+    wanted: Option<&Want>,
+    report: Option<&RunReport>,
+    now: Timestamp,
+) -> Option<String> {
+    wanted?.failure(uid, report?, now)
 }
 
 fn pause(attempt: i32) -> SignedDuration {
@@ -288,20 +322,25 @@ pub(crate) fn hands_out(action: Action, end: &RunEnd) -> bool {
     !action.is_removal() && end.outcome == Outcome::Succeeded
 }
 
-/// Carries an errand out, if there is one; the answer is how the run stands afterwards. What goes wrong is told as trouble.
+/// Carries an errand out, if there is one, and notes how the run stands afterwards. What goes wrong is told as trouble.
 pub(crate) async fn run(
     ctx: &Ctx,
     errand: Option<Errand>,
+    scene: Option<&mut Scene>,
     trouble: &mut Option<Trouble>,
-) -> Result<Option<RunState>, Error> {
+) -> Result<(), Error> {
     let Some(errand) = errand else {
-        return Ok(None);
+        return Ok(());
     };
     let state = go(ctx, errand).await;
     if let Err(error) = &state {
         *trouble = Trouble::new("run", error);
     }
-    state.map(Some)
+    let state = state?;
+    if let Some(scene) = scene {
+        scene.run = Some(state);
+    }
+    Ok(())
 }
 
 async fn go(ctx: &Ctx, errand: Errand) -> Result<RunState, Error> {

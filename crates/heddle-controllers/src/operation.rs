@@ -7,6 +7,8 @@
 //! An end is an end: once told to a platform it is not taken back. It ends the operation, not the work. Controllers go on
 //! making what the spec asks for, and a later operation finds it made.
 
+mod subject;
+
 use std::time::Duration;
 
 use heddle_api::conditions::{
@@ -19,6 +21,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use crate::reconcile::{Error, StepName};
+
+pub(crate) use subject::{OperationSubject, operation_subject};
 
 /// How long something that only people can put right may be wrong before an operation fails for it.
 pub(crate) const GRACE: SignedDuration = SignedDuration::from_secs(GRACE_SECONDS);
@@ -190,20 +194,6 @@ impl<'a> Accepted<'a> {
     }
 }
 
-/// How an operation stands whose action failed. One that was called off because its time was over is told as that.
-pub(crate) fn failed(
-    request: Option<&OperationRequest>,
-    meta: &ObjectMeta,
-    why: String,
-    now: Timestamp,
-) -> Fulfilment {
-    let accepted = request.map(|request| Accepted::new(request, meta));
-    match accepted.is_some_and(|accepted| accepted.is_late(now)) {
-        true => Fulfilment::Waiting(why),
-        false => Fulfilment::Hopeless(why),
-    }
-}
-
 /// Whether the object is to be removed: somebody deleted it, or a platform asked for that.
 pub(crate) fn removes(request: Option<&OperationRequest>) -> bool {
     let kind = request.map(|request| request.kind);
@@ -277,7 +267,7 @@ impl Trouble {
 }
 
 /// `why`, and what went wrong when it was tried.
-pub(crate) fn with_trouble(why: String, trouble: Option<&Trouble>) -> String {
+fn with_trouble(why: String, trouble: Option<&Trouble>) -> String {
     match trouble {
         Some(Trouble {
             step_name,

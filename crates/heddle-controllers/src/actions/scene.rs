@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use heddle_api::action::{Action, Limits, RunState};
+use heddle_api::action::{Action, Limits, Run, RunState};
 use heddle_api::bundle_revision::{condition, reason};
 use heddle_api::conditions::{Condition, Status};
 use heddle_api::description::{Description, PlanDescription};
 use heddle_api::operation::{RevisionReference, RunReport};
 use heddle_api::registry::{ActionImage, ActionPolicy, WhenUnavailable};
 use heddle_api::{Bundle, BundleRevision, Registry, offer};
+use jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Map, Value};
 
-use super::hands_out;
+use super::{Next, Told, Want, hands_out, variables};
 use crate::reconcile::{Ctx, Error};
 
 /// What an action depends on, as it was seen.
@@ -125,6 +126,41 @@ impl Scene {
     /// How the run stands; `Unheard` where nobody could have heard of it.
     pub(crate) fn state(&self) -> &RunState {
         self.run.as_ref().unwrap_or(&RunState::Unheard)
+    }
+
+    /// What comes next for the run of an object with that uid, whose status says `report` of its last run.
+    pub(crate) fn next(
+        &self,
+        want: Option<&Want>,
+        uid: &str,
+        report: Option<&RunReport>,
+        now: Timestamp,
+    ) -> Next {
+        if self.run.is_none() && report.is_some_and(|run| run.result.is_none()) {
+            // Whoever ran it will know; nobody here does.
+            return Next::Await;
+        }
+        super::next(want, uid, report, self.state(), now)
+    }
+
+    /// The run of an action with that image, as it was announced in the status.
+    pub(crate) fn run(
+        &self,
+        action: Action,
+        manifest_digest: String,
+        announced: Option<&RunReport>,
+        told: &Told<'_>,
+        plan: &PlanDescription,
+    ) -> Run {
+        Run {
+            id: announced.map_or_else(String::new, |run| run.id.clone()),
+            action,
+            manifest_digest,
+            instance: told.instance.uid().unwrap_or_default(),
+            variables: variables(told, plan),
+            bundle_version: told.version.map(str::to_owned),
+            limits: self.limits(),
+        }
     }
 
     /// The plan that an id stands for, as the pinned revision describes it.

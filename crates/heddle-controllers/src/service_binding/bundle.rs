@@ -10,7 +10,7 @@ mod tests;
 
 use std::fmt;
 
-use heddle_api::action::{Action, Outcome, Run, RunState};
+use heddle_api::action::{Action, Outcome, Run};
 use heddle_api::description::PlanDescription;
 use heddle_api::operation::{RevisionReference, RunReport, RunResult};
 use heddle_api::service_binding::ServiceBindingStatus;
@@ -23,8 +23,8 @@ use kube::ResourceExt as _;
 use serde_json::{Map, Value};
 
 use super::observe::World;
-use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run, variables};
-use crate::operation::Accepted;
+use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run};
+use crate::operation::OperationSubject as _;
 use crate::reconcile::{Ctx, Error};
 
 pub(super) use status::{again, status};
@@ -119,15 +119,7 @@ fn wanted(world: &World, status: &ServiceBindingStatus) -> Option<Want> {
 
 /// The same, unless its operation has failed or its time is over.
 fn want(world: &World, status: &ServiceBindingStatus, now: Timestamp) -> Option<Want> {
-    wanted(world, status).filter(|want| {
-        let request = world.binding.spec.operation.as_ref();
-        let request = request.filter(|request| request.id == want.operation);
-        !request.is_some_and(|request| {
-            let accepted = Accepted::new(request, &world.binding.metadata);
-            let told = status.operation.as_ref();
-            accepted.is_late(now) || told.is_some_and(|told| accepted.ended(told))
-        })
-    })
+    wanted(world, status)?.in_time(world, status.operation.as_ref(), now)
 }
 
 fn own_secret(world: &World) -> Option<&Secret> {
@@ -163,13 +155,8 @@ fn is_let_go(world: &World) -> bool {
 }
 
 fn next(world: &World, scene: &Scene, status: &ServiceBindingStatus, now: Timestamp) -> Next {
-    if scene.run.is_none() && status.run.as_ref().is_some_and(|run| run.result.is_none()) {
-        // Whoever ran it will know; nobody here does.
-        return Next::Await;
-    }
     let want = want(world, status, now);
-    let uid = world.binding.uid().unwrap_or_default();
-    actions::next(want.as_ref(), &uid, status.run.as_ref(), scene.state(), now)
+    scene.next(want.as_ref(), world.uid(), status.run.as_ref(), now)
 }
 
 /// Whether an action could be started now, and with what; or what it waits for.
@@ -210,15 +197,7 @@ fn prepared(world: &World, bundled: &BundledBinding, want: &Want) -> Result<Run,
         .status
         .as_ref()
         .and_then(|status| status.run.as_ref());
-    Ok(Run {
-        id: run.map_or_else(String::new, |run| run.id.clone()),
-        action,
-        manifest_digest: digest,
-        instance: instance.uid().unwrap_or_default(),
-        variables: variables(&told, &plan),
-        bundle_version: version.map(str::to_owned),
-        limits: scene.limits(),
-    })
+    Ok(scene.run(action, digest, run, &told, &plan))
 }
 
 /// What the binding hands out, once `bind` has ended well and until that is written down.
@@ -267,18 +246,8 @@ pub(super) fn farewell(world: &World) -> String {
 /// Asks for what no API server can do: starts what was announced, calls off what is not wanted, forgets what is over.
 pub(super) async fn run(ctx: &Ctx, world: &mut World) -> Result<(), Error> {
     let errand = errand(world);
-    if let Some(state) = actions::run(ctx, errand, &mut world.trouble).await? {
-        world.hear(state);
-    }
-    Ok(())
-}
-
-impl World {
-    fn hear(&mut self, state: RunState) {
-        if let Some(bundled) = &mut self.bundle {
-            bundled.scene.run = Some(state);
-        }
-    }
+    let scene = world.bundle.as_mut().map(|bundled| &mut bundled.scene);
+    actions::run(ctx, errand, scene, &mut world.trouble).await
 }
 
 fn errand(world: &World) -> Option<Errand> {

@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt as _};
 use super::bundle::{self, BundledBinding};
 use super::credentials::{Sources, secret_names};
 use super::{DELETE, HOLD, RELEASE, SECRET};
-use crate::operation::{Trouble, removes};
+use crate::operation::{OperationSubject as _, Trouble, operation_subject};
 use crate::reconcile::{Ctx, Error, StepName};
 use crate::records;
 
@@ -112,17 +112,9 @@ async fn source(ctx: &Ctx, namespace: &str, name: &str) -> Result<Option<Secret>
     }
 }
 
+operation_subject!(World, binding);
+
 impl World {
-    /// Whether the binding is to go.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.is_deleted() || removes(self.binding.spec.operation.as_ref())
-    }
-
-    /// Whether the binding is on its way out for good.
-    pub(super) fn is_deleted(&self) -> bool {
-        self.binding.metadata.deletion_timestamp.is_some()
-    }
-
     /// An instance that is gone can no longer say its id; its name is the id wherever an id is fit to be a name.
     pub(super) fn about(&self) -> About {
         let spec = &self.binding.spec;

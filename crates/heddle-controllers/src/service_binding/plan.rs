@@ -13,6 +13,7 @@ use super::bundle;
 use super::credentials::credentials;
 use super::observe::World;
 use super::{DELETE, HOLD, RECORD, RELEASE, SECRET, SECRET_RELEASE};
+use crate::operation::OperationSubject as _;
 use crate::operation::{removes, whole_seconds};
 use crate::reconcile::Step;
 use crate::records;

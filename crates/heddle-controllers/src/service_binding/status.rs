@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use heddle_api::conditions::{Condition, Conditions};
-use heddle_api::operation::OperationProgress;
 use heddle_api::service_binding::{
     CONDITIONS, SecretReference, ServiceBindingStatus, condition, reason,
 };
@@ -15,7 +14,7 @@ use super::bundle;
 use super::credentials::{endpoints, secret_names};
 use super::observe::World;
 use crate::operation::{
-    Accepted, FailureReport, Fulfilment, blocking, removes, since, with_trouble,
+    FailureReport, Fulfilment, OperationSubject as _, blocking, removes, since,
 };
 
 const NO_API: &str = "the service has no API, so there are no credentials; remove the binding";
@@ -31,7 +30,13 @@ pub(super) fn status(world: &World, now: Timestamp) -> ServiceBindingStatus {
         conditions: conditions(world, &before.conditions, now),
         ..before
     };
-    status.operation = progress(world, &status, now);
+    let fulfilment = fulfilment(world, &status.conditions);
+    status.operation = world.progress(
+        status.operation.as_ref(),
+        &fulfilment,
+        FailureReport::default(),
+        now,
+    );
     tell_deadline(world, &mut status, now);
     let secret = world.secret.as_ref().filter(|secret| world.owns(secret));
     status.secret_ref = secret.map(|secret| SecretReference {
@@ -55,13 +60,8 @@ pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
         return bundle::again(world, bundled, now);
     }
     let status = status(world, now);
-    let request = world.binding.spec.operation.as_ref()?;
-    let accepted = Accepted::new(request, &world.binding.metadata);
-    accepted.again(
-        status.operation.as_ref(),
-        &fulfilment(world, &status.conditions),
-        now,
-    )
+    let fulfilment = fulfilment(world, &status.conditions);
+    world.verdict_after(status.operation.as_ref(), &fulfilment, now)
 }
 
 fn conditions(world: &World, before: &Conditions, now: Timestamp) -> Conditions {
@@ -153,7 +153,7 @@ fn is_unbindable(world: &World) -> bool {
 }
 
 pub(super) fn told(world: &World, message: &str) -> String {
-    with_trouble(message.to_owned(), world.trouble.as_ref())
+    world.with_trouble(message.to_owned())
 }
 
 fn fulfilment(world: &World, conditions: &Conditions) -> Fulfilment {
@@ -184,34 +184,15 @@ fn fulfilment(world: &World, conditions: &Conditions) -> Fulfilment {
     }
 }
 
-fn progress(
-    world: &World,
-    status: &ServiceBindingStatus,
-    now: Timestamp,
-) -> Option<OperationProgress> {
-    let request = world.binding.spec.operation.as_ref()?;
-    let accepted = Accepted::new(request, &world.binding.metadata);
-    let fulfilment = fulfilment(world, &status.conditions);
-    let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
-    let before = status.operation.as_ref();
-    Some(accepted.progress(before, &fulfilment, FailureReport::default(), attempts, now))
-}
-
-/// After the deadline the condition says so, since that is what the platform was told.
+/// After the deadline the condition says so. Whatever else is wrong with it is more helpful to know.
 fn tell_deadline(world: &World, status: &mut ServiceBindingStatus, now: Timestamp) {
-    let Some(request) = world.binding.spec.operation.as_ref() else {
-        return;
-    };
-    let accepted = Accepted::new(request, &world.binding.metadata);
-    // Whatever else is wrong with it is more helpful to know.
     let waits = |unmet: &&Condition| unmet.reason.as_deref() == Some(reason::IN_PROGRESS.name);
     let unmet = status.conditions.find(condition::BOUND.name).filter(waits);
-    let told = (condition::BOUND, reason::DEADLINE_REACHED);
-    let told = unmet
-        .filter(|_| !world.is_leaving())
-        .and_then(|unmet| accepted.deadline_reached(status.operation.as_ref(), unmet, told, now));
-    if let Some(told) = told {
-        status.conditions.set(told, now);
-        CONDITIONS.conclude(&mut status.conditions, now);
-    }
+    world.tell_deadline(
+        status.operation.as_ref(),
+        unmet.cloned(),
+        (condition::BOUND, reason::DEADLINE_REACHED),
+        (&CONDITIONS, &mut status.conditions),
+        now,
+    );
 }

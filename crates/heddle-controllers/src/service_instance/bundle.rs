@@ -15,7 +15,7 @@ mod tests;
 
 use std::fmt;
 
-use heddle_api::action::{Action, Run, RunState};
+use heddle_api::action::{Action, Run};
 use heddle_api::description::PlanDescription;
 use heddle_api::operation::{OperationState, RevisionReference, RunReport, RunResult};
 use heddle_api::service_binding::{SECRET_KEY, SECRET_TYPE};
@@ -34,8 +34,8 @@ use super::catalog::{self, Offered};
 use super::observe::World;
 use super::offer::OFFER;
 use super::{PIN, SECRET, SECRET_RELEASE, SECRET_REMOVE};
-use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run, variables};
-use crate::operation::{Accepted, removes};
+use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run};
+use crate::operation::{OperationSubject as _, removes};
 use crate::reconcile::{Ctx, Error, Step};
 use crate::references::Target;
 
@@ -154,17 +154,7 @@ fn wanted(world: &World, status: &ServiceInstanceStatus) -> Option<Want> {
 
 /// The same, unless its operation has failed or its time is over.
 fn want(world: &World, status: &ServiceInstanceStatus, now: Timestamp) -> Option<Want> {
-    wanted(world, status).filter(|want| !is_given_up(world, status, want, now))
-}
-
-fn is_given_up(world: &World, status: &ServiceInstanceStatus, want: &Want, now: Timestamp) -> bool {
-    let request = world.instance.spec.operation.as_ref();
-    let request = request.filter(|request| request.id == want.operation);
-    request.is_some_and(|request| {
-        let accepted = Accepted::new(request, &world.instance.metadata);
-        let told = status.operation.as_ref();
-        accepted.is_late(now) || told.is_some_and(|told| accepted.ended(told))
-    })
+    wanted(world, status)?.in_time(world, status.operation.as_ref(), now)
 }
 
 /// Whether there may be something to remove.
@@ -191,13 +181,8 @@ fn differs(applied: &Applied, instance: &ServiceInstance) -> bool {
 }
 
 fn next(world: &World, scene: &Scene, status: &ServiceInstanceStatus, now: Timestamp) -> Next {
-    if scene.run.is_none() && status.run.as_ref().is_some_and(|run| run.result.is_none()) {
-        // Whoever ran it will know; nobody here does.
-        return Next::Await;
-    }
     let want = want(world, status, now);
-    let uid = world.instance.uid().unwrap_or_default();
-    actions::next(want.as_ref(), &uid, status.run.as_ref(), scene.state(), now)
+    scene.next(want.as_ref(), world.uid(), status.run.as_ref(), now)
 }
 
 /// Whether an action could be started now, and with what; or what it waits for.
@@ -235,15 +220,7 @@ fn prepared(
         bind_credentials: None,
     };
     let run = status.and_then(|status| status.run.as_ref());
-    Ok(Run {
-        id: run.map_or_else(String::new, |run| run.id.clone()),
-        action,
-        manifest_digest: digest,
-        instance: instance.uid().unwrap_or_default(),
-        variables: variables(&told, &plan),
-        bundle_version: version.map(str::to_owned),
-        limits: scene.limits(),
-    })
+    Ok(scene.run(action, digest, run, &told, &plan))
 }
 
 /// The plan that an action is told of. One that is to be removed is removed whatever became of its plan.
@@ -410,22 +387,11 @@ pub(super) fn farewell(world: &World) -> Option<String> {
 /// Asks for what no API server can do: starts what was announced, calls off what is not wanted, forgets what is over.
 pub(super) async fn run(ctx: &Ctx, world: &mut World) -> Result<(), Error> {
     let errand = errand(world);
-    if let Some(state) = actions::run(ctx, errand, &mut world.trouble).await? {
-        world.hear(state);
-    }
-    Ok(())
-}
-
-impl World {
-    fn hear(&mut self, state: RunState) {
-        let scene = self
-            .bundle
-            .as_mut()
-            .and_then(|bundled| bundled.scene.as_mut());
-        if let Some(scene) = scene {
-            scene.run = Some(state);
-        }
-    }
+    let scene = world
+        .bundle
+        .as_mut()
+        .and_then(|bundled| bundled.scene.as_mut());
+    actions::run(ctx, errand, scene, &mut world.trouble).await
 }
 
 fn errand(world: &World) -> Option<Errand> {

@@ -11,7 +11,7 @@ use kube::{Api, ResourceExt as _};
 
 use super::bundle::{self, BundledInstance};
 use super::{DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RELEASE, SECRET, offer};
-use crate::operation::{Trouble, removes};
+use crate::operation::{OperationSubject as _, Trouble, operation_subject};
 use crate::reconcile::{Ctx, Error, StepName};
 use crate::records;
 
@@ -115,17 +115,9 @@ async fn bindings(
     Ok(bindings)
 }
 
+operation_subject!(World, instance);
+
 impl World {
-    /// Whether the instance is to go.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.is_deleted() || removes(self.instance.spec.operation.as_ref())
-    }
-
-    /// Whether the instance is on its way out for good.
-    pub(super) fn is_deleted(&self) -> bool {
-        self.instance.metadata.deletion_timestamp.is_some()
-    }
-
     pub(super) fn about(&self) -> About {
         About::Instance(self.instance.spec.instance_id.clone())
     }

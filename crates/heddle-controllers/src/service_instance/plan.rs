@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::bundle;
 use super::observe::{World, is_finished};
 use super::{BINDING, DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RECORD, RELEASE};
+use crate::operation::OperationSubject as _;
 use crate::operation::{removes, whole_seconds};
 use crate::reconcile::Step;
 use crate::records;

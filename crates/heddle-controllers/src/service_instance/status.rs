@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use heddle_api::conditions::{Condition, Conditions, Status};
 use heddle_api::event_flow;
-use heddle_api::operation::{OperationProgress, OperationState};
+use heddle_api::operation::OperationState;
 use heddle_api::service_instance::{
     Applied, CONDITIONS, Phase, ServiceInstanceStatus, condition, reason,
 };
@@ -16,7 +16,7 @@ use super::bundle;
 use super::observe::World;
 use super::plan::fates;
 use crate::operation::{
-    Accepted, FailureReport, Fulfilment, blocking, removes, since, whole_seconds, with_trouble,
+    FailureReport, Fulfilment, OperationSubject as _, blocking, removes, since, whole_seconds,
 };
 use crate::referenced::Readiness;
 
@@ -31,7 +31,8 @@ pub(super) fn status(world: &World, now: Timestamp) -> ServiceInstanceStatus {
         conditions: conditions(world, &before.conditions, now),
         ..before
     };
-    status.operation = progress(world, &status, now);
+    let fulfilment = fulfilment(world, &status.conditions);
+    status.operation = world.progress(status.operation.as_ref(), &fulfilment, damage(world), now);
     tell_deadline(world, &mut status, now);
     if status.conditions.is_ready() {
         status.applied = Some(applied(instance, status.applied.take(), now));
@@ -46,13 +47,8 @@ pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
         return bundle::again(world, bundled, now);
     }
     let status = status(world, now);
-    let request = world.instance.spec.operation.as_ref()?;
-    let accepted = Accepted::new(request, &world.instance.metadata);
-    accepted.again(
-        status.operation.as_ref(),
-        &fulfilment(world, &status.conditions),
-        now,
-    )
+    let fulfilment = fulfilment(world, &status.conditions);
+    world.verdict_after(status.operation.as_ref(), &fulfilment, now)
 }
 
 fn conditions(world: &World, before: &Conditions, now: Timestamp) -> Conditions {
@@ -204,7 +200,7 @@ fn is_as_asked(world: &World, flow: &EventFlow) -> bool {
 }
 
 pub(super) fn told(world: &World, message: String) -> String {
-    with_trouble(message, world.trouble.as_ref())
+    world.with_trouble(message)
 }
 
 /// What a removal waits for.
@@ -272,19 +268,6 @@ fn ended(world: &World) -> Option<event_flow::Ended> {
     world.flow.as_ref()?.status.as_ref()?.ended
 }
 
-fn progress(
-    world: &World,
-    status: &ServiceInstanceStatus,
-    now: Timestamp,
-) -> Option<OperationProgress> {
-    let request = world.instance.spec.operation.as_ref()?;
-    let accepted = Accepted::new(request, &world.instance.metadata);
-    let fulfilment = fulfilment(world, &status.conditions);
-    let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
-    let before = status.operation.as_ref();
-    Some(accepted.progress(before, &fulfilment, damage(world), attempts, now))
-}
-
 /// What is left if the operation fails now.
 fn damage(world: &World) -> FailureReport {
     let works = match (world.service(), &world.flow) {
@@ -300,21 +283,11 @@ fn damage(world: &World) -> FailureReport {
     }
 }
 
-/// After the deadline the condition says so, since that is what the platform was told.
 fn tell_deadline(world: &World, status: &mut ServiceInstanceStatus, now: Timestamp) {
-    let Some(request) = world.instance.spec.operation.as_ref() else {
-        return;
-    };
-    let accepted = Accepted::new(request, &world.instance.metadata);
-    let unmet = status.conditions.find(condition::PROVISIONED.name);
-    let told = (condition::PROVISIONED, reason::DEADLINE_REACHED);
-    let told = unmet
-        .filter(|_| !world.is_leaving())
-        .and_then(|unmet| accepted.deadline_reached(status.operation.as_ref(), unmet, told, now));
-    if let Some(told) = told {
-        status.conditions.set(told, now);
-        CONDITIONS.conclude(&mut status.conditions, now);
-    }
+    let unmet = status.conditions.find(condition::PROVISIONED.name).cloned();
+    let reached = (condition::PROVISIONED, reason::DEADLINE_REACHED);
+    let conditions = (&CONDITIONS, &mut status.conditions);
+    world.tell_deadline(status.operation.as_ref(), unmet, reached, conditions, now);
 }
 
 pub(super) fn applied(

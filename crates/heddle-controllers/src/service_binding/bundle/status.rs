@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use heddle_api::action::Action;
 use heddle_api::conditions::{Condition, Conditions, Reason};
-use heddle_api::operation::{OperationProgress, RunReport, RunResult};
+use heddle_api::operation::{RunReport, RunResult};
 use heddle_api::service_binding::{
     CONDITIONS, SecretReference, ServiceBindingStatus, condition, reason,
 };
-use heddle_api::well_known::FINALIZER;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
@@ -16,9 +15,11 @@ use super::{
     BundledBinding, farewell, handed_out, has_made, is_bound, is_let_go, is_through, is_unbound,
     next, own_secret, prepared, want, wanted,
 };
-use crate::actions::{self, Next, Want, announced, content, taken_in, withdrawn, without_secrets};
+use crate::actions::{
+    self, Next, Want, announced, content, failure, taken_in, withdrawn, without_secrets,
+};
 use crate::operation::{
-    Accepted, FailureReport, Fulfilment, blocking, failed, removes, since, whole_seconds,
+    FailureReport, Fulfilment, OperationSubject as _, blocking, removes, since, whole_seconds,
 };
 use crate::service_binding::observe::World;
 use crate::service_binding::status::{instance_ready, told};
@@ -35,7 +36,9 @@ pub(in crate::service_binding) fn status(
     };
     advance(world, bundled, &mut status, now);
     status.conditions = conditions(world, bundled, &status, now);
-    status.operation = progress(world, bundled, &status, now);
+    let fulfilment = fulfilment(world, bundled, &status, now);
+    let damage = FailureReport::default();
+    status.operation = world.progress(status.operation.as_ref(), &fulfilment, damage, now);
     status.secret_ref = own_secret(world).map(|secret| SecretReference {
         name: secret.name_any(),
     });
@@ -52,23 +55,13 @@ pub(in crate::service_binding) fn again(
     let run = bundled.scene.run.as_ref();
     let run = run.and_then(|_| {
         // Once the last run is forgotten nothing is left but to let go.
-        let is_through = is_held(world) && is_through(world, bundled);
+        let is_through = world.is_held() && is_through(world, bundled);
         let next = next(world, &bundled.scene, &status, now);
         actions::again(&next, &bundled.scene, is_through, now)
     });
-    let request = world.binding.spec.operation.as_ref();
-    let operation = request.and_then(|request| {
-        let accepted = Accepted::new(request, &world.binding.metadata);
-        let fulfilment = fulfilment(world, bundled, &status, now);
-        accepted.again(status.operation.as_ref(), &fulfilment, now)
-    });
+    let fulfilment = fulfilment(world, bundled, &status, now);
+    let operation = world.verdict_after(status.operation.as_ref(), &fulfilment, now);
     [run, operation].into_iter().flatten().min()
-}
-
-/// Whether the binding would go if we let it.
-fn is_held(world: &World) -> bool {
-    let mut held = world.binding.finalizers().iter();
-    world.is_deleted() && !world.released && held.any(|name| name == FINALIZER)
 }
 
 /// Writes down what is next for the run: that it is about to be started, that it never was, how it ended.
@@ -169,7 +162,7 @@ fn bound(
         };
     }
     let wanted = wanted(world, status);
-    if let Some(why) = failure(world, wanted.as_ref(), status, now) {
+    if let Some(why) = failure(world.uid(), wanted.as_ref(), status.run.as_ref(), now) {
         return Condition::unmet(type_, reason::ACTION_FAILED, why);
     }
     let doing = doing(world, bundled, status, wanted.as_ref(), now);
@@ -179,25 +172,10 @@ fn bound(
     }
     match (&wanted, want(world, status, now)) {
         (Some(wanted), None) => {
-            let message = format!(
-                "operation {} did not end in time and was given up: {doing}",
-                wanted.operation
-            );
-            Condition::unmet(type_, reason::DEADLINE_REACHED, message)
+            Condition::unmet(type_, reason::DEADLINE_REACHED, wanted.given_up(&doing))
         }
         _ => unmet(reason::IN_PROGRESS, &doing),
     }
-}
-
-/// How the wanted action failed for good.
-fn failure(
-    world: &World,
-    wanted: Option<&Want>,
-    status: &ServiceBindingStatus,
-    now: Timestamp,
-) -> Option<String> {
-    let uid = world.binding.uid().unwrap_or_default();
-    wanted?.failure(&uid, status.run.as_ref()?, now)
 }
 
 /// What the wanted action is doing or waiting for.
@@ -246,7 +224,7 @@ fn leaving(
 ) -> (Reason, String) {
     let general = "the binding is being removed";
     let wanted = wanted(world, status);
-    if let Some(why) = failure(world, wanted.as_ref(), status, now) {
+    if let Some(why) = failure(world.uid(), wanted.as_ref(), status.run.as_ref(), now) {
         let again = match next(world, &bundled.scene, status, now) {
             Next::Pause { until } => format!("; it is tried again at {}", whole_seconds(until).0),
             _ => String::new(),
@@ -282,19 +260,18 @@ fn fulfilment(
 ) -> Fulfilment {
     let conditions = &status.conditions;
     let wanted = wanted(world, status);
-    let failure = failure(world, wanted.as_ref(), status, now);
+    let failure = failure(world.uid(), wanted.as_ref(), status.run.as_ref(), now);
     let bound = conditions.find(condition::BOUND.name);
     // Only people can bring a revision back.
     let missing =
         bound.filter(|bound| bound.reason.as_deref() == Some(reason::REVISION_MISSING.name));
-    let request = world.binding.spec.operation.as_ref();
-    let failed = |why| failed(request, &world.binding.metadata, why, now);
+    let failed = |why| world.failed(why, now);
     let refused = |since: Option<Timestamp>, why: String| match since {
         Some(since) => Fulfilment::Refused { since, why },
         None => Fulfilment::Waiting(why),
     };
     if world.is_leaving() {
-        let asked = removes(world.binding.spec.operation.as_ref());
+        let asked = removes(world.request());
         let (_, message) = leaving(world, bundled, status, now);
         return match failure {
             _ if !asked => Fulfilment::Hopeless("the binding was deleted".to_owned()),
@@ -317,18 +294,4 @@ fn fulfilment(
     let gone = conditions.find(condition::INSTANCE_READY.name);
     let gone = gone.filter(|_| instance.is_none());
     refused(gone.or(missing).and_then(since), why)
-}
-
-fn progress(
-    world: &World,
-    bundled: &BundledBinding,
-    status: &ServiceBindingStatus,
-    now: Timestamp,
-) -> Option<OperationProgress> {
-    let request = world.binding.spec.operation.as_ref()?;
-    let accepted = Accepted::new(request, &world.binding.metadata);
-    let fulfilment = fulfilment(world, bundled, status, now);
-    let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
-    let before = status.operation.as_ref();
-    Some(accepted.progress(before, &fulfilment, FailureReport::default(), attempts, now))
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use heddle_api::action::RunEnd;
+use heddle_api::action::{RunEnd, RunState};
 use heddle_api::operation::{OperationKind, OperationState};
 use heddle_api::service_binding::{InstanceReference, ServiceBindingSpec};
 use heddle_api::service_instance::{Applied, ServiceInstanceSpec, ServiceInstanceStatus};

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use heddle_api::action::{Action, RunState};
 use heddle_api::conditions::{Condition, Conditions, Status};
-use heddle_api::operation::{OperationProgress, RunReport, RunResult};
+use heddle_api::operation::{RunReport, RunResult};
 use heddle_api::service_instance::{CONDITIONS, ServiceInstanceStatus, condition, reason};
-use heddle_api::well_known::FINALIZER;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
@@ -15,10 +14,10 @@ use super::{
     own_secret, prepared, want, wanted,
 };
 use crate::actions::{
-    self, Next, Scene, Want, announced, content, taken_in, withdrawn, without_secrets,
+    self, Next, Scene, Want, announced, content, failure, taken_in, withdrawn, without_secrets,
 };
 use crate::operation::{
-    Accepted, FailureReport, Fulfilment, blocking, failed, removes, since, whole_seconds,
+    FailureReport, Fulfilment, OperationSubject as _, blocking, removes, since, whole_seconds,
 };
 use crate::service_instance::catalog::{Offered, PATIENCE};
 use crate::service_instance::observe::World;
@@ -38,7 +37,9 @@ pub(in crate::service_instance) fn status(
         advance(world, bundled, scene, &mut status, now);
     }
     status.conditions = conditions(world, bundled, &status, now);
-    status.operation = progress(world, bundled, &status, now);
+    let fulfilment = fulfilment(world, bundled, &status, now);
+    let damage = damage(world, bundled, &status);
+    status.operation = world.progress(status.operation.as_ref(), &fulfilment, damage, now);
     if status.conditions.is_ready() {
         status.applied = Some(applied(instance, status.applied.take(), now));
     }
@@ -56,23 +57,13 @@ pub(in crate::service_instance) fn again(
     let run = bundled.scene.as_ref().filter(|scene| scene.run.is_some());
     let run = run.and_then(|scene| {
         // Once the last run is forgotten nothing is left but to let go.
-        let is_through = is_held(world) && is_through(world, bundled);
+        let is_through = world.is_held() && is_through(world, bundled);
         let next = next(world, scene, &status, now);
         actions::again(&next, scene, is_through, now)
     });
-    let request = world.instance.spec.operation.as_ref();
-    let operation = request.and_then(|request| {
-        let accepted = Accepted::new(request, &world.instance.metadata);
-        let fulfilment = fulfilment(world, bundled, &status, now);
-        accepted.again(status.operation.as_ref(), &fulfilment, now)
-    });
+    let fulfilment = fulfilment(world, bundled, &status, now);
+    let operation = world.verdict_after(status.operation.as_ref(), &fulfilment, now);
     [run, operation].into_iter().flatten().min()
-}
-
-/// Whether the instance would go if we let it.
-fn is_held(world: &World) -> bool {
-    let mut held = world.instance.finalizers().iter();
-    world.is_deleted() && !world.released && held.any(|name| name == FINALIZER)
 }
 
 /// Writes down what is next for the run: that it is about to be started, that it never was, how it ended.
@@ -238,31 +229,16 @@ fn provisioned(
         return Condition::met(type_);
     }
     let wanted = wanted(world, status);
-    if let Some(why) = failure(world, wanted.as_ref(), status.run.as_ref(), now) {
+    if let Some(why) = failure(world.uid(), wanted.as_ref(), status.run.as_ref(), now) {
         return Condition::unmet(type_, reason::ACTION_FAILED, why);
     }
     let doing = doing(world, bundled, scene, status, wanted.as_ref(), now);
     match (&wanted, want(world, status, now)) {
         (Some(wanted), None) => {
-            let message = format!(
-                "operation {} did not end in time and was given up: {doing}",
-                wanted.operation
-            );
-            Condition::unmet(type_, reason::DEADLINE_REACHED, message)
+            Condition::unmet(type_, reason::DEADLINE_REACHED, wanted.given_up(&doing))
         }
         _ => unmet(reason::IN_PROGRESS, doing),
     }
-}
-
-/// How the wanted action failed for good.
-fn failure(
-    world: &World,
-    wanted: Option<&Want>,
-    run: Option<&RunReport>,
-    now: Timestamp,
-) -> Option<String> {
-    let uid = world.instance.uid().unwrap_or_default();
-    wanted?.failure(&uid, run?, now)
 }
 
 /// What the wanted action is doing or waiting for.
@@ -288,7 +264,7 @@ fn doing(
     };
     let word = wanted.action.word();
     if let Next::Pause { until } = next(world, scene, status, now) {
-        let last = failure(world, Some(wanted), status.run.as_ref(), now).unwrap_or_default();
+        let last = failure(world.uid(), Some(wanted), status.run.as_ref(), now).unwrap_or_default();
         return format!("{last}; it is tried again at {}", whole_seconds(until).0);
     }
     match prepared(world, bundled, scene, wanted) {
@@ -324,7 +300,7 @@ fn leaving(
         return general;
     };
     let wanted = wanted(world, status);
-    if let Some(why) = failure(world, wanted.as_ref(), status.run.as_ref(), now) {
+    if let Some(why) = failure(world.uid(), wanted.as_ref(), status.run.as_ref(), now) {
         let again = match next(world, scene, status, now) {
             Next::Pause { until } => format!("; it is tried again at {}", whole_seconds(until).0),
             _ => String::new(),
@@ -349,8 +325,7 @@ fn fulfilment(
     now: Timestamp,
 ) -> Fulfilment {
     let conditions = &status.conditions;
-    let request = world.instance.spec.operation.as_ref();
-    let failed = |why| failed(request, &world.instance.metadata, why, now);
+    let failed = |why| world.failed(why, now);
     let refused = |why: String| {
         let resolved = conditions.find(condition::OFFERING_RESOLVED.name);
         let resolved = resolved.filter(|resolved| resolved.status == Status::False);
@@ -360,9 +335,9 @@ fn fulfilment(
         }
     };
     let wanted = wanted(world, status);
-    let failure = failure(world, wanted.as_ref(), status.run.as_ref(), now);
+    let failure = failure(world.uid(), wanted.as_ref(), status.run.as_ref(), now);
     if world.is_leaving() {
-        let asked = removes(world.instance.spec.operation.as_ref());
+        let asked = removes(world.request());
         return match failure {
             // Deleted by hand while something else was under way.
             _ if !asked => Fulfilment::Hopeless("the instance was deleted".to_owned()),
@@ -396,23 +371,17 @@ fn resolution(conditions: &Conditions) -> Option<String> {
     unmet.message.clone()
 }
 
-fn progress(
+/// What is left if the operation fails now.
+fn damage(
     world: &World,
     bundled: &BundledInstance,
     status: &ServiceInstanceStatus,
-    now: Timestamp,
-) -> Option<OperationProgress> {
-    let request = world.instance.spec.operation.as_ref()?;
-    let accepted = Accepted::new(request, &world.instance.metadata);
-    let fulfilment = fulfilment(world, bundled, status, now);
-    let attempts = world.trouble.as_ref().map(|trouble| trouble.attempts);
+) -> FailureReport {
     let spec = &world.instance.spec;
     let scene = bundled.scene.as_ref();
-    let damage = FailureReport {
+    FailureReport {
         usable: status.applied.is_some() && !world.is_leaving(),
         repeatable: scene
             .is_some_and(|scene| scene.plan(&spec.service_id, &spec.plan_id).is_some()),
-    };
-    let before = status.operation.as_ref();
-    Some(accepted.progress(before, &fulfilment, damage, attempts, now))
+    }
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use heddle_api::action::{Outcome, RunEnd};
+use heddle_api::action::{Outcome, RunEnd, RunState};
 use heddle_api::operation::{OperationKind, OperationProgress};
 use heddle_api::service_instance::ServiceInstanceSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
