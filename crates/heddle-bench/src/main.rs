@@ -69,9 +69,18 @@ fn run(terminal: &mut Terminal) -> anyhow::Result<()> {
 async fn measure(what: What, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     match what {
         What::Api(args) => api::run(args, world, terminal).await,
-        What::Mesh(args) => Box::pin(mesh::run(args, world, terminal)).await,
-        What::Osb(args) => Box::pin(osb::run(args, world, terminal)).await,
-        What::Registry(args) => Box::pin(registry::run(args, world, terminal)).await,
+        What::Mesh(args) => {
+            let session = args.session.clone();
+            session.run(args, mesh::measure, world, terminal).await
+        }
+        What::Osb(args) => {
+            let session = args.session.clone();
+            session.run(args, osb::measure, world, terminal).await
+        }
+        What::Registry(args) => {
+            let session = args.session.clone();
+            session.run(args, registry::measure, world, terminal).await
+        }
         What::Load(args) => mesh::load::run(args, world, terminal),
         What::Sink(args) => mesh::sink::run(args, world, terminal),
         What::Noop(args) => mesh::noop::run(args, world, terminal).await,

@@ -20,19 +20,16 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
 use self::lab::Lab;
 use super::programs::on_path;
 use super::report::Report;
-use super::session::Session;
+use super::session::{Measuring, Session, chosen};
 // Under these names the modules below know what all benchmarks share.
 use super::{machine, programs, report, wire};
-use heddle::output::Format;
-use heddle::terminal::Terminal;
-use heddle::wire::World;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,13 +66,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     nats: Option<PathBuf>,
 
-    /// Where files go for the time of the run; should be a real disk
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
-
-    /// `json` for machines
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Format,
+    #[command(flatten)]
+    pub(super) session: Session,
 }
 
 /// What can be asked.
@@ -99,32 +91,16 @@ enum Question {
     Jetstream,
 }
 
-pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let session = Session {
-        dir: args.dir.clone(),
-        format: args.output,
-    };
-    let measure = async |dir: &Path, terminal: &mut Terminal| {
-        Box::pin(measure(args, dir, world, terminal)).await
-    };
-    session.run(world, terminal, measure).await
-}
-
-async fn measure(
-    args: Args,
-    dir: &Path,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<Report> {
+pub(super) async fn measure(args: Args, bench: Measuring<'_>) -> anyhow::Result<Report> {
     let (seconds, queued) = if args.quick {
         (1.0, 1_000_000)
     } else {
         (3.0, 10_000_000)
     };
     let mut lab = Lab {
-        world,
-        terminal,
-        dir: dir.to_path_buf(),
+        world: bench.world,
+        terminal: bench.terminal,
+        dir: bench.dir.to_path_buf(),
         seconds: args.seconds.unwrap_or(seconds),
         repeats: args.repeats.into(),
         quick: args.quick,
@@ -132,11 +108,7 @@ async fn measure(
         nats: args.nats.or_else(|| on_path("nats-server")),
         report: Report::default(),
     };
-    let questions = match args.only.as_slice() {
-        [] => <Question as clap::ValueEnum>::value_variants(),
-        only => only,
-    };
-    for question in questions {
+    for question in chosen(&args.only) {
         let name = format!("{question:?}").to_lowercase();
         lab.terminal.note(&format!("measuring {name}"));
         let measured = match question {

@@ -6,7 +6,7 @@
 //! is Ready. *Stuck*: instances that cannot become ready, and what they cost while they wait.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -22,9 +22,7 @@ use serde_json::json;
 use super::front::Front;
 use super::mesh::server::{STALL_MAX, Server};
 use super::report::{Goal, Report, Row, Unit};
-use super::session::Session;
-use heddle::output::Format;
-use heddle::terminal::Terminal;
+use super::session::{Measuring, Session};
 use heddle::wire::World;
 
 /// How often the server that does nothing is asked.
@@ -53,39 +51,23 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 5_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     stuck: u32,
 
-    /// Where files go for the time of the run; should be a real disk
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
-
-    /// `json` for machines
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Format,
+    #[command(flatten)]
+    pub(super) session: Session,
 }
 
-pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let session = Session {
-        dir: args.dir.clone(),
-        format: args.output,
-    };
-    let measure = async |dir: &Path, terminal: &mut Terminal| {
-        Box::pin(measure(&args, dir, world, terminal)).await
-    };
-    session.run(world, terminal, measure).await
-}
-
-async fn measure(
-    args: &Args,
-    dir: &Path,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<Report> {
+pub(super) async fn measure(args: Args, bench: Measuring<'_>) -> anyhow::Result<Report> {
     let mut report = Report::default();
+    let Measuring {
+        dir,
+        world,
+        terminal,
+    } = bench;
     terminal.note("measuring requests");
-    requests(args, dir.join("requests"), world, &mut report).await?;
+    requests(&args, dir.join("requests"), world, &mut report).await?;
     terminal.note("measuring flows");
-    flows(args, dir.join("flows"), world, &mut report).await?;
+    flows(&args, dir.join("flows"), world, &mut report).await?;
     terminal.note("measuring stuck instances");
-    stuck(args, dir.join("stuck"), world, &mut report).await?;
+    stuck(&args, dir.join("stuck"), world, &mut report).await?;
     Ok(report)
 }
 

@@ -17,7 +17,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -25,9 +25,8 @@ use anyhow::Context as _;
 use super::machine::Busy;
 use super::programs::on_path;
 use super::report::{Report, Row};
-use super::session::Session;
+use super::session::{Measuring, Session, chosen};
 use heddle::failure::Failure;
-use heddle::output::Format;
 use heddle::terminal::Terminal;
 use heddle::wire::World;
 
@@ -70,13 +69,8 @@ pub(super) struct Args {
     #[arg(long, env = "BUSYBOX", value_name = "FILE", hide_env_values = true)]
     busybox: Option<PathBuf>,
 
-    /// Where files go for the time of the run; should be a real disk
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
-
-    /// `json` for machines
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Format,
+    #[command(flatten)]
+    pub(super) session: Session,
 }
 
 /// What can be asked.
@@ -90,43 +84,23 @@ enum Question {
     Sandbox,
 }
 
-pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let session = Session {
-        dir: args.dir.clone(),
-        format: args.output,
-    };
-    let measure = async |dir: &Path, terminal: &mut Terminal| {
-        Box::pin(measure(args, dir, world, terminal)).await
-    };
-    session.run(world, terminal, measure).await
-}
-
-async fn measure(
-    args: Args,
-    dir: &Path,
-    world: &World,
-    terminal: &mut Terminal,
-) -> anyhow::Result<Report> {
+pub(super) async fn measure(args: Args, bench: Measuring<'_>) -> anyhow::Result<Report> {
     let registry = program(args.docker_registry, "docker-registry")?;
     let busybox = program(args.busybox, "busybox")?;
     let mut images = args.images;
     images.sort_unstable();
     images.dedup();
     let mut bench = Bench {
-        world,
-        terminal,
+        world: bench.world,
+        terminal: bench.terminal,
         // Shims and registries of directories start elsewhere.
-        dir: std::path::absolute(dir).context("cannot find the working directory")?,
+        dir: std::path::absolute(bench.dir).context("cannot find the working directory")?,
         images,
         launches: args.launches,
         asked: !args.only.is_empty(),
         report: Report::default(),
     };
-    let questions = match args.only.as_slice() {
-        [] => <Question as clap::ValueEnum>::value_variants(),
-        only => only,
-    };
-    for question in questions {
+    for question in chosen(&args.only) {
         let name = format!("{question:?}").to_lowercase();
         bench.terminal.note(&format!("measuring {name}"));
         let measured = match question {

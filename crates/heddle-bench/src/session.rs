@@ -11,19 +11,42 @@ use heddle::terminal::Terminal;
 use heddle::wire::World;
 
 /// Where files go for the time of the run, and how its report is shown.
-#[derive(Debug)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct Session {
-    pub(super) dir: PathBuf,
-    pub(super) format: Format,
+    /// Where files go for the time of the run; should be a real disk
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+
+    /// `json` for machines
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+}
+
+/// What a benchmark measures with.
+#[derive(Debug)]
+pub(super) struct Measuring<'a> {
+    /// Of this run alone.
+    pub(super) dir: &'a Path,
+    pub(super) world: &'a World,
+    pub(super) terminal: &'a mut Terminal,
+}
+
+/// The questions that were asked; without any, all that there are.
+pub(super) fn chosen<Q: clap::ValueEnum>(only: &[Q]) -> &[Q] {
+    match only {
+        [] => Q::value_variants(),
+        only => only,
+    }
 }
 
 impl Session {
     /// Measures in a directory of its own, and shows what was found out.
-    pub(super) async fn run(
+    pub(super) async fn run<A>(
         self,
+        args: A,
+        measure: impl AsyncFnOnce(A, Measuring<'_>) -> anyhow::Result<Report>,
         world: &World,
         terminal: &mut Terminal,
-        measure: impl AsyncFnOnce(&Path, &mut Terminal) -> anyhow::Result<Report>,
     ) -> anyhow::Result<()> {
         if cfg!(debug_assertions) {
             terminal.warn("this heddle was built without optimisation; its figures mean little");
@@ -33,8 +56,13 @@ impl Session {
             .join(format!("heddle-bench-{}", world.chance.suffix(6)));
         // Without this an interrupt would leave the directory and its servers behind.
         let mut interrupts = Interrupts::from_signals().context("cannot listen for signals")?;
+        let measuring = Measuring {
+            dir: &dir,
+            world,
+            terminal,
+        };
         let report = tokio::select! {
-            report = Box::pin(measure(&dir, terminal)) => report,
+            report = Box::pin(measure(args, measuring)) => report,
             () = interrupts.next() => Err(anyhow::anyhow!("interrupted")),
         };
         if world.vfs.exists(&dir)? {
@@ -42,7 +70,7 @@ impl Session {
                 .with_context(|| format!("cannot remove {}", dir.display()))?;
         }
         let report = report?;
-        let text = match self.format {
+        let text = match self.output {
             Format::Json => output::json(&report.to_json()),
             Format::Yaml => output::yaml(&report.to_json()),
             Format::Table | Format::Wide | Format::Name => report.to_text(terminal.colour_out),
