@@ -240,32 +240,22 @@ fn openapi(builtin: BuiltIn) -> Value {
         ),
         BuiltIn::Event => (
             "Event is a report of something that happened to an object.",
-            json!({
-                "involvedObject": object_reference("The object this event is about."),
-                "related": object_reference("A second object, if the event concerns two."),
-                "reason": text("A short, machine-readable reason."), "message": text("What happened, for people."),
-                "type": text("Normal or Warning."), "action": text("What was done."),
-                "reportingComponent": text("The controller that reported."), "reportingInstance": text("Its instance."),
-                "source": open("The component that reported, in the older form."),
-                "count": {"type": "integer"}, "series": open("How often it was repeated."),
-                "eventTime": {"type": "string", "nullable": true}, "firstTimestamp": {"type": "string", "nullable": true},
+            event_fields(json!({
+                "involvedObject": object_reference(EVENT_OBJECT), "message": text(EVENT_MESSAGE),
+                "reportingComponent": text(EVENT_REPORTER), "source": open(EVENT_SOURCE), "count": {"type": "integer"},
+                "firstTimestamp": {"type": "string", "nullable": true},
                 "lastTimestamp": {"type": "string", "nullable": true},
-            }),
+            })),
         ),
         BuiltIn::EventV1 => (
             "Event is a report of something that happened to an object.",
-            json!({
-                "regarding": object_reference("The object this event is about."),
-                "related": object_reference("A second object, if the event concerns two."),
-                "reason": text("A short, machine-readable reason."), "note": text("What happened, for people."),
-                "type": text("Normal or Warning."), "action": text("What was done."),
-                "reportingController": text("The controller that reported."), "reportingInstance": text("Its instance."),
-                "deprecatedSource": open("The component that reported, in the older form."),
-                "deprecatedCount": {"type": "integer"}, "series": open("How often it was repeated."),
-                "eventTime": {"type": "string", "nullable": true},
+            event_fields(json!({
+                "regarding": object_reference(EVENT_OBJECT), "note": text(EVENT_MESSAGE),
+                "reportingController": text(EVENT_REPORTER), "deprecatedSource": open(EVENT_SOURCE),
+                "deprecatedCount": {"type": "integer"},
                 "deprecatedFirstTimestamp": {"type": "string", "nullable": true},
                 "deprecatedLastTimestamp": {"type": "string", "nullable": true},
-            }),
+            })),
         ),
         BuiltIn::Lease => (
             "Lease says who leads, and until when.",
@@ -288,6 +278,24 @@ fn openapi(builtin: BuiltIn) -> Value {
         ),
     };
     object_schema(description, properties)
+}
+
+/// What Events of both versions have, though under other names.
+const EVENT_OBJECT: &str = "The object this event is about.";
+const EVENT_MESSAGE: &str = "What happened, for people.";
+const EVENT_REPORTER: &str = "The controller that reported.";
+const EVENT_SOURCE: &str = "The component that reported, in the older form.";
+
+/// The fields of one version of Event, and those that both have.
+fn event_fields(mut fields: Value) -> Value {
+    fields["related"] = object_reference("A second object, if the event concerns two.");
+    fields["reason"] = text("A short, machine-readable reason.");
+    fields["type"] = text("Normal or Warning.");
+    fields["action"] = text("What was done.");
+    fields["reportingInstance"] = text("Its instance.");
+    fields["series"] = open("How often it was repeated.");
+    fields["eventTime"] = json!({"type": "string", "nullable": true});
+    fields
 }
 
 /// The schema of a whole object with these fields of its own.
