@@ -63,6 +63,11 @@ fn conditions(world: &World) -> Vec<String> {
         .collect()
 }
 
+fn disown_channel(world: &mut World) {
+    let channel = world.channel.as_mut().unwrap();
+    channel.owner_references_mut().clear();
+}
+
 #[test]
 fn an_application_gets_its_source_and_channel_and_then_rests() {
     let mut world = world();
@@ -168,12 +173,7 @@ fn skipping_the_installation_removes_only_what_is_owned() {
     let mut world = world();
     settle(&mut world);
     world.application.spec.skip_installation = true;
-    world
-        .channel
-        .as_mut()
-        .unwrap()
-        .owner_references_mut()
-        .clear();
+    disown_channel(&mut world);
     let steps = plan::plan(&world);
     assert_eq!(tickets(&world), [SOURCE, PUBLISHER]);
     assert!(
@@ -267,12 +267,7 @@ fn a_child_wakes_the_same_key_as_the_application_itself() {
     let woken = super::owner(world.source.as_ref().unwrap());
     // Equal, so that the two are one entry of the queue and never run at the same time.
     assert_eq!(woken, Some(own));
-    world
-        .channel
-        .as_mut()
-        .unwrap()
-        .owner_references_mut()
-        .clear();
+    disown_channel(&mut world);
     assert_eq!(super::owner(world.channel.as_ref().unwrap()), None);
 }
 

@@ -393,27 +393,17 @@ fn a_forgotten_place_counts_its_backlog_as_removed() {
 
 #[test]
 fn a_revision_decides_from_its_offset_until_the_consumer_left() {
-    let positions = fold(&[
-        routed(5, 5),
-        JournalRecord::Unrouted {
-            consumer: 1,
-            at: 9,
-            when: at(1),
-        },
-    ]);
+    let left = JournalRecord::Unrouted {
+        consumer: 1,
+        at: 9,
+        when: at(1),
+    };
+    let positions = fold(&[routed(5, 5), left.clone()]);
     let position = &positions.consumers[&1];
     assert!(position.revision_at(4).is_none());
     assert!(position.revision_at(8).is_some());
     assert!(position.revision_at(9).is_none());
-    let positions = fold(&[
-        routed(5, 5),
-        JournalRecord::Unrouted {
-            consumer: 1,
-            at: 9,
-            when: at(1),
-        },
-        routed(9, 12),
-    ]);
+    let positions = fold(&[routed(5, 5), left, routed(9, 12)]);
     let position = &positions.consumers[&1];
     assert_eq!(position.counted_to, Some(9), "it reads the gap itself");
     assert!(position.revision_at(8).is_some() && position.revision_at(9).is_some());

@@ -108,6 +108,18 @@ fn withdrawn(value: Value) -> Act {
     }
 }
 
+/// What happens to a bundle that an instance uses.
+fn in_use<const N: usize>(acts: [Act; N]) -> Vec<Act> {
+    let used = [
+        push("1"),
+        hub(json!({})),
+        Act::Rest,
+        instance("i", "1"),
+        Act::Rest,
+    ];
+    used.into_iter().chain(acts).collect()
+}
+
 /// What happens in registries, and what people do with what comes from there.
 pub(super) fn stories_of_registries() -> Vec<Story> {
     static SECOND: LazyLock<String> = LazyLock::new(|| revision("2"));
@@ -137,30 +149,20 @@ pub(super) fn stories_of_registries() -> Vec<Story> {
         ),
         story(
             "a bundle is gone, used, and swept with its last instance",
-            vec![
-                push("1"),
-                hub(json!({})),
-                Act::Rest,
-                instance("i", "1"),
-                Act::Rest,
+            in_use([
                 remove(),
                 sync("1"),
                 Act::Rest,
                 delete::<ServiceInstance>(Some(TEAM), "i"),
-            ],
+            ]),
         ),
         story(
             "a registry is removed while an instance uses it",
-            vec![
-                push("1"),
-                hub(json!({})),
-                Act::Rest,
-                instance("i", "1"),
-                Act::Rest,
+            in_use([
                 delete::<Registry>(None, HUB),
                 Act::Rest,
                 delete::<ServiceInstance>(Some(TEAM), "i"),
-            ],
+            ]),
         ),
         story(
             "a registry is out of reach, hides, and comes back",
