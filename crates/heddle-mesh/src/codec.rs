@@ -7,8 +7,13 @@ use jiff::Timestamp;
 
 /// Bytes that do not mean what they should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("bytes cannot be read: {0}")]
-pub struct Unreadable(pub &'static str);
+pub enum Unreadable {
+    #[error("bytes cannot be read: {0}")]
+    Damaged(&'static str),
+    /// A number that this version does not give. Where a checksum holds, a newer version has.
+    #[error("bytes cannot be read: {0}, which this version does not know")]
+    Newer(&'static str),
+}
 
 /// Appends to a buffer.
 pub(crate) trait Put {
@@ -68,7 +73,7 @@ impl<'a> Take<'a> {
         let (taken, rest) = self
             .0
             .split_at_checked(count)
-            .ok_or(Unreadable("it ends too early"))?;
+            .ok_or(Unreadable::Damaged("it ends too early"))?;
         self.0 = rest;
         Ok(taken)
     }
@@ -98,7 +103,8 @@ impl<'a> Take<'a> {
     }
 
     pub(crate) fn time(&mut self) -> Result<Timestamp, Unreadable> {
-        Timestamp::from_microsecond(self.i64()?).map_err(|_| Unreadable("a time out of range"))
+        Timestamp::from_microsecond(self.i64()?)
+            .map_err(|_| Unreadable::Damaged("a time out of range"))
     }
 
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Unreadable> {
@@ -107,7 +113,7 @@ impl<'a> Take<'a> {
     }
 
     pub(crate) fn str(&mut self) -> Result<&'a str, Unreadable> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| Unreadable("a text is not UTF-8"))
+        std::str::from_utf8(self.bytes()?).map_err(|_| Unreadable::Damaged("a text is not UTF-8"))
     }
 
     pub(crate) fn string(&mut self) -> Result<String, Unreadable> {

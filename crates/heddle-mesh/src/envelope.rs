@@ -83,9 +83,7 @@ impl Envelope {
     /// The envelope in the payload of a record.
     pub fn decode(payload: &Bytes) -> Result<Self, Unreadable> {
         let mut take = Take(payload);
-        if take.u8()? != LAYOUT {
-            return Err(Unreadable("an envelope of an unknown layout"));
-        }
+        known_layout(take.u8()?)?;
         let hops_left = take.u8()?;
         let flags = known(take.u8()?)?;
         let entry = take.str()?.into();
@@ -111,7 +109,7 @@ impl Envelope {
             None
         };
         let event = payload.slice(payload.len() - take.0.len()..);
-        let event = Event::decode(event).map_err(|_| Unreadable("an envelope without an event"))?;
+        let event = decode_event(event)?;
         Ok(Self {
             entry,
             hops_left,
@@ -126,9 +124,7 @@ impl Envelope {
 /// The entry an event came in at, and nothing else.
 pub(crate) fn entry(payload: &[u8]) -> Result<&str, Unreadable> {
     let mut take = Take(payload);
-    if take.u8()? != LAYOUT {
-        return Err(Unreadable("an envelope of an unknown layout"));
-    }
+    known_layout(take.u8()?)?;
     // Hops and flags.
     take.u16()?;
     take.str()
@@ -137,9 +133,7 @@ pub(crate) fn entry(payload: &[u8]) -> Result<&str, Unreadable> {
 /// The entry an event came in at, and the event, without the rest: what matching needs.
 pub fn entry_and_event(payload: &Bytes) -> Result<(&str, Event), Unreadable> {
     let mut take = Take(payload);
-    if take.u8()? != LAYOUT {
-        return Err(Unreadable("an envelope of an unknown layout"));
-    }
+    known_layout(take.u8()?)?;
     take.u8()?;
     let flags = known(take.u8()?)?;
     let entry = take.str()?;
@@ -155,16 +149,31 @@ pub fn entry_and_event(payload: &Bytes) -> Result<(&str, Event), Unreadable> {
         take.str()?;
     }
     let event = payload.slice(payload.len() - take.0.len()..);
-    let event = Event::decode(event).map_err(|_| Unreadable("an envelope without an event"))?;
+    let event = decode_event(event)?;
     Ok((entry, event))
 }
 
 /// What is not known cannot be stepped over.
+fn known_layout(layout: u8) -> Result<(), Unreadable> {
+    match layout {
+        LAYOUT => Ok(()),
+        0 => Err(Unreadable::Damaged("an envelope without a layout")),
+        _ => Err(Unreadable::Newer("the layout of an envelope")),
+    }
+}
+
+fn decode_event(bytes: Bytes) -> Result<Event, Unreadable> {
+    if Event::is_of_newer_layout(&bytes) {
+        return Err(Unreadable::Newer("the layout of an event"));
+    }
+    Event::decode(bytes).map_err(|_| Unreadable::Damaged("an envelope without an event"))
+}
+
 fn known(flags: u8) -> Result<u8, Unreadable> {
     if flags & !KNOWN == 0 {
         Ok(flags)
     } else {
-        Err(Unreadable("an envelope with unknown parts"))
+        Err(Unreadable::Newer("a part of an envelope"))
     }
 }
 

@@ -87,6 +87,11 @@ impl Event {
         Ok(event)
     }
 
+    /// Whether only a newer version can have given these bytes.
+    pub(crate) fn is_of_newer_layout(bytes: &[u8]) -> bool {
+        bytes.first().is_some_and(|layout| *layout > LAYOUT)
+    }
+
     /// Looks at everything once, so that readers need not: lengths, text, and the three required attributes.
     fn check(&mut self) -> Result<(), Damaged> {
         let end = self.data_at();

@@ -10,7 +10,7 @@
 pub mod positions;
 pub mod record;
 mod reply;
-mod snapshot;
+pub(crate) mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 

@@ -58,6 +58,7 @@ pub struct Mesh {
 impl Mesh {
     /// Takes up what the last process left. Nothing is matched or sent before the first table.
     pub fn open(options: Options) -> Result<Self, recovery::Error> {
+        recovery::check_newest_event(&*options.log)?;
         let snapshot = recovery::positions(options.log.journal())?;
         let positions = &snapshot.positions;
         // The log may begin later than where the last process was: nothing older is left to match.

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use crate::codec::Unreadable;
 use crate::consumer::{CompiledRevision, Consumer, ReadMode};
+use crate::envelope::Envelope;
 use crate::journal::positions::{Position, Positions};
 use crate::journal::{self, JournalRecord, Snapshot, SnapshotError};
-use crate::log::{Journal, Offset, Unavailable};
+use crate::log::{Journal, Log, Lookup, Offset, Unavailable};
 use crate::path::trigger::Predicate;
 use heddle_api::filter::FilterSource;
 
 /// Bytes of the journal read in one go.
 const READ_BYTES: usize = 4 << 20;
+/// So many of the last events are tried for one that is not damaged.
+const LAST_EVENTS: usize = 16;
 
 /// Why the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +25,16 @@ pub enum Error {
         "the newest snapshot of the journal cannot be used: {0}; run a version that can read it"
     )]
     Newer(SnapshotError),
+    /// Passing over it would forget what it says.
+    #[error(
+        "record {record} of the journal was written by a newer version: {what}; run a version that can read it, or restore a backup that was made before that version ran"
+    )]
+    NewerRecord { record: Offset, what: Unreadable },
+    /// Passing over it, and all that came with it, would lose events.
+    #[error(
+        "the event at offset {offset} was written by a newer version: {what}; run a version that can read it, or restore a backup that was made before that version ran"
+    )]
+    NewerEvent { offset: Offset, what: Unreadable },
     /// Starting anyway would forget where every consumer is.
     #[error(
         "the journal begins at record {first}, after record {expected} where its newest readable snapshot ends; restore a backup, or run `heddle repair events --dry-run` to see what can be kept"
@@ -69,6 +83,28 @@ pub(crate) fn positions(journal: &dyn Journal) -> Result<Snapshot, Error> {
     Ok(snapshot)
 }
 
+/// Refuses a log that a newer version has appended to.
+///
+/// Every version writes its own layout from its first event on, and none appends behind a newer one: the last event that
+/// can be read tells for all of them.
+pub(crate) fn check_newest_event(log: &dyn Log) -> Result<(), Error> {
+    let segments = log.segments();
+    let Some(end) = segments.iter().map(|segment| segment.next).max() else {
+        return Ok(());
+    };
+    let bounds = log.bounds();
+    let last = (bounds.start..end.min(bounds.end)).rev().take(LAST_EVENTS);
+    for offset in last {
+        if let Lookup::Found(record) = log.get(offset)? {
+            return match Envelope::decode(&record.payload) {
+                Err(what @ Unreadable::Newer(_)) => Err(Error::NewerEvent { offset, what }),
+                Ok(_) | Err(Unreadable::Damaged(_)) => Ok(()),
+            };
+        }
+    }
+    Ok(())
+}
+
 /// What can be made of a journal whose beginning no snapshot sums up any more.
 pub(crate) fn remains(journal: &dyn Journal, first: Offset) -> Result<Snapshot, Error> {
     let mut snapshot = Snapshot {
@@ -99,7 +135,7 @@ pub(crate) fn fold(journal: &dyn Journal, snapshot: &mut Snapshot) -> Result<(),
             while let Some(lost) = lost.next_if(|lost| lost.start < record.offset) {
                 positions.lose(lost);
             }
-            take_in(positions, record);
+            take_in(positions, record)?;
         }
         lost.for_each(|lost| positions.lose(lost));
         if batch.next <= next {
@@ -111,17 +147,22 @@ pub(crate) fn fold(journal: &dyn Journal, snapshot: &mut Snapshot) -> Result<(),
     Ok(())
 }
 
-fn take_in(positions: &mut Positions, record: &crate::log::Record) {
+fn take_in(positions: &mut Positions, record: &crate::log::Record) -> Result<(), Error> {
     match journal::decode(&record.payload) {
         Ok(lines) => {
             let apply = |line: &JournalRecord| positions.apply(record.offset, line);
             lines.iter().for_each(apply);
+        }
+        Err(what @ Unreadable::Newer(_)) => {
+            let record = record.offset;
+            return Err(Error::NewerRecord { record, what });
         }
         Err(error) => {
             tracing::error!(record = record.offset, %error, "a record of the journal cannot be read");
             positions.lose(record.offset..record.offset + 1);
         }
     }
+    Ok(())
 }
 
 /// A consumer as the journal left it. Without a table it has nowhere to send to yet.

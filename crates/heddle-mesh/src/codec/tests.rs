@@ -9,6 +9,7 @@ use bytes::Bytes;
 use heddle_api::attributes::Value;
 use jiff::Timestamp;
 
+use crate::codec::Unreadable;
 use crate::envelope::{Cause, Envelope, TraceContext};
 use crate::event::{Builder, Event, Form};
 use crate::journal::{
@@ -85,16 +86,20 @@ fn what_records_are_found_by_stays_what_it_is() {
     );
 }
 
-#[test]
-fn an_envelope_stays_what_it_is() {
-    let plain = Envelope {
+fn plain_envelope() -> Envelope {
+    Envelope {
         entry: "broker/n/b".into(),
         hops_left: 255,
         cause: None,
         trace: None,
         request_id: None,
         event: builder(Form::Binary).build(None),
-    };
+    }
+}
+
+#[test]
+fn an_envelope_stays_what_it_is() {
+    let plain = plain_envelope();
     let all = Envelope {
         entry: "channel/n/c".into(),
         hops_left: 9,
@@ -354,4 +359,57 @@ fn every_line_of_the_journal_stays_what_it_is() {
         pinned(&format!("{line:?}"), &record.payload, bytes);
         assert_eq!(journal::decode(&record.payload), Ok(vec![line]));
     }
+}
+
+fn kind_last() -> u8 {
+    let kinds = lines().into_iter().map(|(line, _)| kind(&line));
+    kinds.max().unwrap()
+}
+
+/// A start refuses what a newer version wrote, and goes on over what is damaged: the two must not be mistaken for each other.
+#[test]
+fn numbers_of_a_newer_version_are_told_from_damage() {
+    fn newer<T>(result: &Result<T, Unreadable>) -> bool {
+        matches!(result, Err(Unreadable::Newer(_)))
+    }
+    let known = journal::encode(&[JournalRecord::Delivered(ATTEMPTED)])[0]
+        .payload
+        .clone();
+    for kind in [kind_last() + 1, u8::MAX] {
+        assert!(newer(&journal::decode(&[kind])), "{kind}");
+        let behind = [known.as_slice(), &[kind, 1, 2]].concat();
+        assert!(newer(&journal::decode(&behind)), "{kind}");
+    }
+    let damaged = Err(Unreadable::Damaged("a line without a kind"));
+    assert_eq!(journal::decode(&[0]), damaged);
+    assert!(!newer(&journal::decode(&known[..9])));
+    let mut dead = journal::encode(&[dead(true, false, None)])[0]
+        .payload
+        .clone();
+    // The bits stand before the length of two bytes, and these.
+    let bits = dead.len() - 7;
+    dead[bits] |= 8;
+    assert!(newer(&journal::decode(&dead)));
+
+    let envelope = plain_envelope();
+    let head = envelope.head();
+    let record = [&head, &envelope.event.bytes()[..]].concat();
+    // Its layout, its flags, and the layout of the event.
+    for (at, number) in [(0, 2), (2, 8), (head.len(), 2)] {
+        let mut record = record.clone();
+        record[at] = number;
+        let record = Bytes::from(record);
+        assert!(newer(&Envelope::decode(&record)), "{at}");
+        assert!(newer(&crate::envelope::entry_and_event(&record)), "{at}");
+    }
+    let mut record = record;
+    record[0] = 0;
+    assert!(!newer(&Envelope::decode(&Bytes::from(record))));
+}
+
+/// Lines that are summed up are not read by a start: there it is the snapshot that stops an older version.
+#[test]
+fn a_new_kind_of_line_comes_with_a_new_layout_of_snapshots() {
+    let numbers = (kind_last(), journal::snapshot::LAYOUT);
+    assert_eq!(numbers, (16, 6), "raise both, and write both down here");
 }

@@ -191,6 +191,7 @@ const DISCARDED_REPLY: u8 = 16;
 const DEAD_SINK: u8 = 1;
 const DEAD_GIVEN_UP: u8 = 2;
 const DEAD_REPLY: u8 = 4;
+const DEAD_KNOWN: u8 = DEAD_SINK | DEAD_GIVEN_UP | DEAD_REPLY;
 
 impl JournalRecord {
     /// The event it speaks of, if it is about one.
@@ -440,7 +441,8 @@ impl JournalRecord {
                 }
             }
             MARK => Self::Checkpoint(Checkpoint::decode(take)?),
-            _ => return Err(Unreadable("a line of an unknown kind")),
+            0 => return Err(Unreadable::Damaged("a line without a kind")),
+            _ => return Err(Unreadable::Newer("the kind of a line")),
         })
     }
 }
@@ -512,6 +514,9 @@ impl Dead {
             reply: None,
         };
         let bits = take.u8()?;
+        if bits & !DEAD_KNOWN != 0 {
+            return Err(Unreadable::Newer("a part of a dead letter"));
+        }
         dead.sink = bits & DEAD_SINK != 0;
         dead.given_up = bits & DEAD_GIVEN_UP != 0;
         dead.record = bytes::Bytes::copy_from_slice(take.bytes()?);

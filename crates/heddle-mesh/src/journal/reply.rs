@@ -54,7 +54,7 @@ impl ReplyFault {
 
     pub(super) fn of_code(code: u8) -> Result<Self, Unreadable> {
         let known = Self::ALL.into_iter().find(|fault| fault.code() == code);
-        known.ok_or(Unreadable("a reply with an unknown fault"))
+        known.ok_or(Unreadable::Newer("the fault of a reply"))
     }
 }
 

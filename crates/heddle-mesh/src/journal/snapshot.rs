@@ -20,8 +20,9 @@ use crate::path::delivery::policy::CAP;
 const MAGIC: &[u8; 8] = b"heddleps";
 /// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused,
 /// since layout 4 what the journal lost, since layout 5 when the last attempt of a retry ended, since layout 6
-/// whether a dead letter is that of a reply, and what a repair accepted as gone from the log.
-const LAYOUT: u32 = 6;
+/// whether a dead letter is that of a reply, and what a repair accepted as gone from the log. Whoever adds a kind of line
+/// raises it as well: a start does not look at lines that are summed up.
+pub(crate) const LAYOUT: u32 = 6;
 const HEAD_BYTES: usize = 16;
 /// In the place of a fault: the dead letter is an event.
 const NO_REPLY: u8 = 0;
@@ -45,7 +46,9 @@ pub enum SnapshotError {
 }
 
 impl From<Unreadable> for SnapshotError {
-    fn from(Unreadable(what): Unreadable) -> Self {
+    fn from(error: Unreadable) -> Self {
+        // Its own layout says what is newer, and this one is known.
+        let (Unreadable::Damaged(what) | Unreadable::Newer(what)) = error;
         Self::Damaged(what)
     }
 }
@@ -325,7 +328,7 @@ fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, DeadLetterEntry),
         1 => Sink::Waiting,
         2 => Sink::Sent,
         3 => Sink::Failed(short(&error)),
-        _ => return Err(Unreadable("a dead letter in an unknown state")),
+        _ => return Err(Unreadable::Damaged("a dead letter in an unknown state")),
     };
     // Older releases kept them whole.
     rest.reason = short(take.str()?);

@@ -12,6 +12,7 @@ mod delivery;
 mod door;
 mod draining;
 mod ledger;
+mod newer;
 mod observer;
 mod order;
 mod own_door;

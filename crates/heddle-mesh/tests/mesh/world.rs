@@ -477,12 +477,23 @@ impl World {
     }
 
     pub(crate) fn begin(&mut self) {
+        self.reopen_log();
+        self.begin_mesh().unwrap();
+    }
+
+    /// A new process, as far as its log.
+    pub(crate) fn reopen_log(&mut self) {
         self.tasks = Tasks::new("test");
         *self.subscribers.tasks.lock() = Some(self.tasks.clone());
         if let Some(disk) = &self.disk {
             self.log = open_log(&self.clock, disk, self.reserve);
         }
-        self.mesh = open(self.around()).unwrap();
+    }
+
+    /// The rest of a process whose log is open; the error is what it says when it refuses to start.
+    pub(crate) fn begin_mesh(&mut self) -> Result<(), String> {
+        self.mesh = open(self.around())?;
+        Ok(())
     }
 
     fn around(&self) -> Around<'_> {

@@ -43,7 +43,7 @@ impl Identity {
     fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
         let mut take = Take(bytes);
         if take.take(MAGIC.len())? != MAGIC || take.u32()? != crate::log::checksum(take.0) {
-            return Err(Unreadable("no identity"));
+            return Err(Unreadable::Damaged("no identity"));
         }
         Ok(Self {
             installation: take.u64()?,
