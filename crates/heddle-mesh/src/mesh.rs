@@ -27,7 +27,7 @@ use crate::shared::{Consumers, Parts, Shared};
 const REQUESTS_MAX: usize = 4;
 
 /// What a consumer is told while the journal takes nothing.
-const FORGETFUL: &str = "deliveries wait because what becomes of them cannot be written down; they go on by themselves once there is room on the disk of the events";
+const JOURNAL_STALLED: &str = "deliveries wait because what becomes of them cannot be written down; they go on by themselves once there is room on the disk of the events";
 
 /// How to open a mesh.
 #[derive(Debug)]
@@ -181,15 +181,15 @@ impl Mesh {
         let state = consumer.lock();
         let gone = state.window.held.clone().map(Held::Gone);
         let unconsented = state.routing.plan.unconsented().map(Held::Unconsented);
-        let starving = state
+        let backpressure = state
             .unreadable()
             .or_else(|| state.window.dead_full.clone());
-        let starving = starving.or_else(|| state.retries.backpressure.reason());
+        let backpressure = backpressure.or_else(|| state.retries.backpressure.reason());
         let over_quota = state.over_quota();
         drop(state);
         let bad_replies = self.shared.dead.lock().has_replies(consumer.id);
         let held = gone.or(unconsented);
-        let held = held.or_else(|| self.forgets().or(starving).map(Held::Waiting));
+        let held = held.or_else(|| self.journal_stalled().or(backpressure).map(Held::Waiting));
         let faults = in_force.table.faults().iter();
         Some(RoutedConsumer {
             uid: spec.uid.clone(),
@@ -205,9 +205,9 @@ impl Mesh {
     }
 
     /// Why nothing is sent to anybody, if what becomes of it could not be written down.
-    pub(crate) fn forgets(&self) -> Option<String> {
-        let forgetful = self.shared.journal_stalled.load(Ordering::Acquire);
-        forgetful.then(|| FORGETFUL.to_owned())
+    pub(crate) fn journal_stalled(&self) -> Option<String> {
+        let stalled = self.shared.journal_stalled.load(Ordering::Acquire);
+        stalled.then(|| JOURNAL_STALLED.to_owned())
     }
 
     /// Why events cannot be taken, if so.

@@ -28,17 +28,17 @@ fn check(age_hours: u64, bytes_max: u64, single: &[Offset], from: Offset, expect
 }
 
 #[test]
-fn old_and_finished_stretches_go() {
+fn old_and_finished_segments_go() {
     check(7, u64::MAX, &[], 1000, &[1, 11, 21]);
 }
 
 #[test]
-fn the_stretch_in_use_stays() {
+fn the_segment_in_use_stays() {
     check(0, 0, &[], 1000, &[1, 11, 21, 31]);
 }
 
 #[test]
-fn one_unfinished_event_keeps_its_stretch_and_no_other() {
+fn one_unfinished_event_keeps_its_segment_and_no_other() {
     check(0, 0, &[15], 1000, &[1, 21, 31]);
 }
 

@@ -179,7 +179,7 @@ const REDRIVEN: u8 = 8;
 const DISCARDED: u8 = 9;
 const SUNK: u8 = 10;
 const HELD: u8 = 11;
-const MARK: u8 = 12;
+const CHECKPOINT: u8 = 12;
 const REMOVED: u8 = 13;
 /// As [`FAILED`], and excused.
 const EXCUSED: u8 = 14;
@@ -252,7 +252,7 @@ impl JournalRecord {
             Self::Sunk { .. } => SUNK,
             Self::Held { .. } => HELD,
             Self::Lost { .. } => LOST,
-            Self::Checkpoint(_) => MARK,
+            Self::Checkpoint(_) => CHECKPOINT,
         }
     }
 
@@ -440,7 +440,7 @@ impl JournalRecord {
                     at,
                 }
             }
-            MARK => Self::Checkpoint(Checkpoint::decode(take)?),
+            CHECKPOINT => Self::Checkpoint(Checkpoint::decode(take)?),
             0 => return Err(Unreadable::Damaged("a line without a kind")),
             _ => return Err(Unreadable::Newer("the kind of a line")),
         })

@@ -15,7 +15,7 @@ use super::record::ConsumerId;
 use super::reply::ReplyFault;
 use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
-use crate::path::delivery::policy::CAP;
+use crate::path::delivery::retry_policy::CAP;
 
 const MAGIC: &[u8; 8] = b"heddleps";
 /// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused,

@@ -8,7 +8,7 @@ use super::positions::{Positions, Retry, Sink};
 use super::*;
 use crate::envelope::Envelope;
 use crate::event::{Builder, Form};
-use crate::path::delivery::policy::CAP;
+use crate::path::delivery::retry_policy::CAP;
 use heddle_api::attributes::Value;
 
 fn at(second: i64) -> Timestamp {

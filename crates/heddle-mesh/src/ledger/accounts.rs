@@ -178,7 +178,7 @@ impl Mesh {
             dead_letters: 0,
             dead_replies: 0,
             oldest_pending_at: None,
-            held: held(&state).or_else(|| self.forgets()),
+            held: held(&state).or_else(|| self.journal_stalled()),
             schedule: state.routing.plan.policy.in_words(),
             destination: state.routing.plan.destination.clone(),
             kept_bytes: match pending.max(tally.pending()) {

@@ -22,8 +22,8 @@ where
     a_time_finds_the_first_record_at_or_after_it(&*open().await).await;
     the_journal_is_a_log_of_its_own(&*open().await).await;
     snapshots_come_back_newest_first_and_few(&*open().await).await;
-    trimming_forgets_a_stretch_and_nothing_else(&*open().await).await;
-    a_stretch_in_use_is_not_trimmed(&*open().await).await;
+    trimming_removes_a_segment_and_nothing_else(&*open().await).await;
+    a_segment_in_use_is_not_trimmed(&*open().await).await;
 }
 
 /// Appends texts with key 0, one append each.
@@ -168,7 +168,7 @@ async fn snapshots_come_back_newest_first_and_few(log: &dyn Log) {
 }
 
 /// Enough records that every engine has a sealed segment, however large its segments are.
-async fn fill_stretches(log: &dyn Log) {
+async fn fill_segments(log: &dyn Log) {
     let text = "x".repeat(4000);
     let mut appended = 0;
     while log
@@ -187,8 +187,8 @@ async fn fill_stretches(log: &dyn Log) {
     }
 }
 
-async fn trimming_forgets_a_stretch_and_nothing_else(log: &dyn Log) {
-    fill_stretches(log).await;
+async fn trimming_removes_a_segment_and_nothing_else(log: &dyn Log) {
+    fill_segments(log).await;
     let segments = log.segments();
     let (gone, kept) = (segments[0], segments[1]);
     log.trim(gone.first)
@@ -206,7 +206,7 @@ async fn trimming_forgets_a_stretch_and_nothing_else(log: &dyn Log) {
     assert_eq!(found, [kept.first], "the index has forgotten it too");
 }
 
-async fn a_stretch_in_use_is_not_trimmed(log: &dyn Log) {
+async fn a_segment_in_use_is_not_trimmed(log: &dyn Log) {
     append(log, 0, "a").await;
     assert!(log.trim(1).await.is_err());
     assert!(record_at(log, 1).is_some());

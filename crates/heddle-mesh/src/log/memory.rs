@@ -22,7 +22,7 @@ use super::{
 };
 
 /// Records per segment: few, so that trimming is tried.
-const STRETCH_RECORDS: u64 = 16;
+const SEGMENT_RECORDS: u64 = 16;
 
 /// A log in memory. Clones are the same log.
 #[derive(Clone, Debug)]
@@ -170,10 +170,10 @@ impl MemoryRecords {
         let kept = self.inner.lock();
         let mut segments: Vec<SegmentInfo> = Vec::new();
         for (_, record) in &kept.records {
-            let number = (record.offset - 1) / STRETCH_RECORDS;
+            let number = (record.offset - 1) / SEGMENT_RECORDS;
             let bytes = record.payload.len() as u64;
             match segments.last_mut() {
-                Some(last) if (last.first - 1) / STRETCH_RECORDS == number => {
+                Some(last) if (last.first - 1) / SEGMENT_RECORDS == number => {
                     last.next = record.offset + 1;
                     last.last_at = record.at;
                     last.bytes += bytes;
@@ -183,7 +183,7 @@ impl MemoryRecords {
                     next: record.offset + 1,
                     last_at: record.at,
                     bytes,
-                    sealed: (number + 1) * STRETCH_RECORDS < kept.next,
+                    sealed: (number + 1) * SEGMENT_RECORDS < kept.next,
                 }),
             }
         }

@@ -12,9 +12,9 @@ pub(crate) mod consent;
 pub mod courier;
 pub(crate) mod job;
 pub(crate) mod plan;
-pub mod policy;
 mod pool;
 pub mod retry_after;
+pub mod retry_policy;
 pub(crate) mod sending;
 
 pub(crate) use consent::fuzzing as consent_fuzzing;

@@ -53,27 +53,28 @@ impl Index {
                 continue;
             };
             for demand in clause.demands() {
-                let (shelves, attribute, text) = match *demand {
+                let (by_attribute, attribute, text) = match *demand {
                     Demand::Exact(attribute, text) => (&mut exact, attribute, text),
                     Demand::Prefix(attribute, text) => (&mut prefixes, attribute, text),
                     Demand::Suffix(attribute, text) => (&mut suffixes, attribute, text),
                 };
-                let shelf = shelves.entry(attribute).or_default();
-                shelf.entry(text).or_default().push(posting);
+                let lists = by_attribute.entry(attribute).or_default();
+                lists.entry(text).or_default().push(posting);
             }
         }
-        let affixes = |shelves: BTreeMap<&str, PostingLists<'_>>, text: fn(&str) -> Box<[u8]>| {
-            let one = |(attribute, shelf): (&str, PostingLists<'_>)| {
-                let texts = shelf.into_iter().map(|(key, of)| (text(key), sorted(of)));
+        let affixes = |by_attribute: BTreeMap<&str, PostingLists<'_>>,
+                       text: fn(&str) -> Box<[u8]>| {
+            let one = |(attribute, lists): (&str, PostingLists<'_>)| {
+                let texts = lists.into_iter().map(|(key, of)| (text(key), sorted(of)));
                 (attribute.into(), Affixes::new(texts.collect()))
             };
-            shelves.into_iter().map(one).collect()
+            by_attribute.into_iter().map(one).collect()
         };
         Self {
             exact: exact
                 .into_iter()
-                .map(|(attribute, shelf)| {
-                    let values = shelf.into_iter().map(|(key, of)| (key.into(), sorted(of)));
+                .map(|(attribute, lists)| {
+                    let values = lists.into_iter().map(|(key, of)| (key.into(), sorted(of)));
                     (attribute.into(), values.collect())
                 })
                 .collect(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use heddle_api::well_known::annotation;
 use jiff::Timestamp;
 
-use crate::path::delivery::policy;
+use crate::path::delivery::retry_policy;
 
 /// How events are handed over, beyond what `spec.delivery` can say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,7 +133,11 @@ impl Settings {
             backlog_age_max: read.bound(
                 annotation::BACKLOG_AGE_MAX,
                 "none or an ISO 8601 duration such as PT24H",
-                |value| policy::duration(value).ok().filter(|age| !age.is_zero()),
+                |value| {
+                    retry_policy::duration(value)
+                        .ok()
+                        .filter(|age| !age.is_zero())
+                },
             ),
             consent: read.consent(),
         }

@@ -7,7 +7,7 @@ use crate::journal::positions::{
     Counters, DeadLetterEntry, Position, Positions, Retry, Revision, Sink,
 };
 use crate::journal::{ReplyFault, Snapshot};
-use crate::path::delivery::policy::CAP;
+use crate::path::delivery::retry_policy::CAP;
 
 /// By layout, from the first on.
 const LAYOUTS: [&str; 6] = [

@@ -84,7 +84,7 @@ pub(crate) struct Consent {
     granted: AtomicBool,
     state: Mutex<State>,
     /// Rings when there is something to look at, or nobody is left who needs it.
-    bell: Arc<Notify>,
+    wake: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -152,7 +152,7 @@ impl Consents {
             consent.grant(&mut state, shared.clock.monotonic(), rate, true);
         }
         tracing::info!(url = consent.url, "consent to be sent events, by callback");
-        consent.bell.notify_one();
+        consent.wake.notify_one();
         shared.consent_changed(&consent);
         Ok(true)
     }
@@ -176,7 +176,7 @@ impl Consent {
                 pace: Pace::default(),
                 why: "it was asked and has not answered yet".to_owned(),
             }),
-            bell: Arc::default(),
+            wake: Arc::default(),
         }
     }
 
@@ -300,7 +300,7 @@ impl Consent {
 
 impl Drop for Consent {
     fn drop(&mut self) {
-        self.bell.notify_one();
+        self.wake.notify_one();
     }
 }
 
@@ -331,11 +331,11 @@ async fn seek(shared: Arc<Shared>, consent: Weak<Consent>) {
         if ended {
             shared.consent_changed(&needed);
         }
-        let bell = Arc::clone(&needed.bell);
+        let wake = Arc::clone(&needed.wake);
         drop(needed);
         // Time or a notification, whichever is first.
         clock
-            .timeout(next.saturating_sub(now), bell.notified())
+            .timeout(next.saturating_sub(now), wake.notified())
             .await
             .ok();
     }

@@ -9,7 +9,7 @@
 //! A connection that rested and turns out to be closed is replaced without a word, once, and only if nothing was heard on
 //! it. That may deliver twice what a destination took without answering, which at-least-once delivery allows.
 //! When to try, how often, and what follows is left to the broker; the rules for it are in
-//! [`policy`](super::policy).
+//! [`policy`](super::retry_policy).
 
 mod unfit;
 

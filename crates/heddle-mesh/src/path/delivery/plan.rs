@@ -8,7 +8,7 @@ use heddle_api::duck::DeliveryFormat;
 
 use super::consent::{Consent, Consents};
 use super::courier::Address;
-use super::policy::Policy;
+use super::retry_policy::RetryPolicy;
 use crate::routes;
 use crate::shared::Shared;
 
@@ -40,7 +40,7 @@ pub(crate) struct DeliveryPlan {
     pub(crate) sink: Target,
     /// The target's, when it is asked before anything is sent to it. Replies and dead letters are not what it is about.
     pub(crate) consent: Option<Arc<Consent>>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: RetryPolicy,
     pub(crate) format: Option<DeliveryFormat>,
     pub(crate) window: u32,
     pub(crate) ordered: bool,
@@ -57,7 +57,7 @@ impl DeliveryPlan {
             reply: Target::None,
             sink: Target::None,
             consent: None,
-            policy: Policy::default(),
+            policy: RetryPolicy::default(),
             format: None,
             window: WINDOW,
             ordered: false,
@@ -111,7 +111,7 @@ impl DeliveryPlan {
                 target(sink, spec.dead_letter_ca_certs.as_deref())
             }),
             // What cannot be read is reported by the table; the defaults harm nobody.
-            policy: Policy::from_spec(&spec.delivery).unwrap_or_default(),
+            policy: RetryPolicy::from_spec(&spec.delivery).unwrap_or_default(),
             format: spec.delivery.format,
             window: spec.settings.in_flight_max.unwrap_or(WINDOW),
             ordered: spec.settings.ordered,

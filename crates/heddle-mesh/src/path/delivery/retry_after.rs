@@ -1,7 +1,7 @@
 //! The `Retry-After` header: how long a destination asks to be left alone.
 //!
 //! Seconds or a date, as HTTP has it. What is neither says nothing; a date that has passed asks for no wait. How much of
-//! a wait is granted is the [`Policy`](super::policy::Policy)'s to say.
+//! a wait is granted is the [`RetryPolicy`](super::retry_policy::RetryPolicy)'s to say.
 
 use std::time::{Duration, SystemTime};
 

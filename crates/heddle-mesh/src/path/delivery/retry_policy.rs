@@ -29,7 +29,7 @@ const JITTER_PART: u32 = 10;
 
 /// The delivery settings of one consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct RetryPolicy {
     /// Attempts after the first.
     pub retry_max: u32,
     pub backoff: BackoffPolicy,
@@ -54,7 +54,7 @@ pub struct Invalid {
     pub reason: &'static str,
 }
 
-impl Default for Policy {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             retry_max: RETRY_DEFAULT,
@@ -68,7 +68,7 @@ impl Default for Policy {
     }
 }
 
-impl Policy {
+impl RetryPolicy {
     /// Reads the settings. What is absent has its default, whatever else is set.
     pub fn from_spec(spec: &DeliverySpec) -> Result<Self, Invalid> {
         let defaults = Self::default();

@@ -10,17 +10,17 @@ fn spec(change: impl FnOnce(&mut DeliverySpec)) -> DeliverySpec {
     spec
 }
 
-fn policy(change: impl FnOnce(&mut DeliverySpec)) -> Policy {
-    Policy::from_spec(&spec(change)).unwrap()
+fn policy(change: impl FnOnce(&mut DeliverySpec)) -> RetryPolicy {
+    RetryPolicy::from_spec(&spec(change)).unwrap()
 }
 
 #[test]
 fn what_is_absent_has_its_default_whatever_else_is_set() {
-    assert_eq!(policy(|_| ()), Policy::default());
+    assert_eq!(policy(|_| ()), RetryPolicy::default());
     let only_timeout = policy(|spec| spec.timeout = Some("PT5S".to_owned()));
-    let expected = Policy {
+    let expected = RetryPolicy {
         timeout: Duration::from_secs(5),
-        ..Policy::default()
+        ..RetryPolicy::default()
     };
     assert_eq!(only_timeout, expected);
     assert_eq!(policy(|spec| spec.retry = Some(0)).retry_max, 0);
@@ -57,10 +57,11 @@ fn a_duration_that_means_nothing_is_named_with_its_field() {
         "PT5X",
         "0.2",
     ] {
-        let refused = Policy::from_spec(&spec(|spec| spec.backoff_delay = Some(text.to_owned())));
+        let refused =
+            RetryPolicy::from_spec(&spec(|spec| spec.backoff_delay = Some(text.to_owned())));
         assert_eq!(refused.unwrap_err().field, "backoffDelay", "{text:?}");
     }
-    let refused = Policy::from_spec(&spec(|spec| spec.timeout = Some("PT0S".to_owned())));
+    let refused = RetryPolicy::from_spec(&spec(|spec| spec.timeout = Some("PT0S".to_owned())));
     assert_eq!(
         refused.unwrap_err().to_string(),
         "delivery.timeout is \"PT0S\", which is no time at all"
@@ -68,7 +69,7 @@ fn a_duration_that_means_nothing_is_named_with_its_field() {
 }
 
 /// The pauses of a schedule in milliseconds, checked to be within the jitter and then without it.
-fn pauses(policy: &Policy) -> Vec<u128> {
+fn pauses(policy: &RetryPolicy) -> Vec<u128> {
     let chance = Chance::seeded(1);
     let pause = |failed| policy.pause(failed, None, &chance);
     (1..)
@@ -112,7 +113,7 @@ fn a_delay_longer_than_the_usual_cap_is_its_own_cap() {
 #[test]
 fn retry_after_lengthens_a_pause_within_its_bound_and_never_shortens_it() {
     let chance = Chance::seeded(2);
-    let pause = |policy: &Policy, asked| {
+    let pause = |policy: &RetryPolicy, asked| {
         let asked = Some(Duration::from_secs(asked));
         policy.pause(1, asked, &chance).unwrap()
     };
@@ -165,12 +166,12 @@ proptest! {
         linear: bool,
     ) {
         let delay = Duration::from_millis(millis);
-        let policy = Policy {
+        let policy = RetryPolicy {
             retry_max,
             delay,
             cap: CAP.max(delay),
             backoff: if linear { BackoffPolicy::Linear } else { BackoffPolicy::Exponential },
-            ..Policy::default()
+            ..RetryPolicy::default()
         };
         let sum: Duration = (1..=retry_max).map(|step| policy.scheduled(step)).sum();
         prop_assert_eq!(policy.scheduled_in_all(), sum);
@@ -180,12 +181,12 @@ proptest! {
     fn no_schedule_overflows(retry in 0..=i32::MAX, seconds: u64, failed: u32, asked: u64) {
         let delay = Duration::from_secs(seconds);
         for backoff in [BackoffPolicy::Linear, BackoffPolicy::Exponential] {
-            let policy = Policy {
+            let policy = RetryPolicy {
                 retry_max: retry.unsigned_abs(),
                 delay,
                 cap: CAP.max(delay),
                 backoff,
-                ..Policy::default()
+                ..RetryPolicy::default()
             };
             let pause = policy.pause(failed, Some(Duration::from_secs(asked)), &Chance::seeded(3));
             prop_assert_eq!(pause.is_none(), failed > policy.retry_max);
