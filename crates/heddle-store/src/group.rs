@@ -85,8 +85,8 @@ pub(crate) struct Planned {
     pub(crate) version: ResourceVersion,
     pub(crate) horizon: ResourceVersion,
     pub(crate) changes: Vec<Change>,
-    pub(crate) buried: Vec<Arc<Tombstone>>,
-    pub(crate) exhumed: Vec<ResourceVersion>,
+    pub(crate) new_tombstones: Vec<Arc<Tombstone>>,
+    pub(crate) expired_tombstones: Vec<ResourceVersion>,
     /// The same for the engine.
     pub(crate) batch: Batch,
 }
@@ -211,25 +211,25 @@ impl<'a> Group<'a> {
 
     /// Adds what the store needs for itself: tombstones and the record about the whole.
     pub(crate) fn plan(self, window: Window, now: i64) -> Planned {
-        let graveyard = &self.state.graveyard;
+        let tombstone_set = &self.state.tombstone_set;
         let removed = self
             .changes
             .iter()
             .filter(|change| change.kind == ChangeKind::Deleted);
-        let mut buried: Vec<_> = removed
+        let mut new_tombstones: Vec<_> = removed
             .map(|change| Arc::new(Tombstone::of(&change.object, now)))
             .collect();
-        let exhumed = match buried.len() {
+        let expired_tombstones = match new_tombstones.len() {
             0 => Vec::new(),
-            added => graveyard.overdue(window, added, now),
+            added => tombstone_set.overdue(window, added, now),
         };
         // More removed at once than are kept at all: the first of them are forgotten right away.
-        let forgotten: Vec<_> = buried
-            .drain(..buried.len().saturating_sub(window.count_max))
+        let forgotten: Vec<_> = new_tombstones
+            .drain(..new_tombstones.len().saturating_sub(window.count_max))
             .collect();
-        let horizon = [graveyard.horizon]
+        let horizon = [tombstone_set.horizon]
             .into_iter()
-            .chain(exhumed.last().copied())
+            .chain(expired_tombstones.last().copied())
             .chain(forgotten.last().map(|tombstone| tombstone.version))
             .max()
             .expect("there is at least the old one");
@@ -241,7 +241,8 @@ impl<'a> Group<'a> {
         };
         let objects_count =
             self.state.objects_count() + count(ChangeKind::Added) - count(ChangeKind::Deleted);
-        let tombstones_count = graveyard.tombstones.len() + buried.len() - exhumed.len();
+        let tombstones_count =
+            tombstone_set.tombstones.len() + new_tombstones.len() - expired_tombstones.len();
         let meta = format::encode_meta(&Meta {
             format: format::FORMAT,
             version: self.version,
@@ -249,10 +250,15 @@ impl<'a> Group<'a> {
             objects_count: objects_count as u64,
             tombstones_count: tombstones_count as u64,
         });
-        let added = buried
+        let added = new_tombstones.iter().map(|tombstone| {
+            (
+                tombstone.version.get(),
+                Some(format::encode_tombstone(tombstone)),
+            )
+        });
+        let dropped = expired_tombstones
             .iter()
-            .map(|grave| (grave.version.get(), Some(format::encode_tombstone(grave))));
-        let dropped = exhumed.iter().map(|version| (version.get(), None));
+            .map(|version| (version.get(), None));
         let tombstones = added.chain(dropped).collect();
         let batch = Batch {
             meta,
@@ -263,8 +269,8 @@ impl<'a> Group<'a> {
             version: self.version,
             horizon,
             changes: self.changes,
-            buried,
-            exhumed,
+            new_tombstones,
+            expired_tombstones,
             batch,
         }
     }

@@ -389,7 +389,7 @@ impl Store {
         let state = self.inner.shared.state.read();
         stats.version = state.version;
         stats.objects_count = state.objects_count();
-        stats.tombstones_count = state.graveyard.tombstones.len();
+        stats.tombstones_count = state.tombstone_set.tombstones.len();
         stats.history_count = state.history.len();
         stats.history_bytes = state.history.bytes();
         stats.watchers_count = state.history.watchers();

@@ -46,12 +46,12 @@ impl Limits {
 
 /// The tombstones that are kept, and from where on they are complete.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Graveyard {
+pub(crate) struct TombstoneSet {
     pub(crate) tombstones: BTreeMap<ResourceVersion, Arc<Tombstone>>,
     pub(crate) horizon: ResourceVersion,
 }
 
-impl Graveyard {
+impl TombstoneSet {
     /// Which tombstones go when `added` more come, oldest first.
     pub(crate) fn overdue(&self, window: Window, added: usize, now: i64) -> Vec<ResourceVersion> {
         let excess = (self.tombstones.len() + added).saturating_sub(window.count_max);
@@ -137,13 +137,14 @@ pub(crate) fn missed(state: &State, resource: &str, from: ResourceVersion) -> Ve
         recovered(kind, object.clone())
     });
     let gone = state
-        .graveyard
+        .tombstone_set
         .tombstones
         .range(from.next()..)
         .map(|(_, tombstone)| tombstone);
     // Who left off before an object was made need not hear that it is gone.
-    let gone = gone.filter(|grave| &*grave.key.resource == resource && grave.created <= from);
-    let gone = gone.map(|grave| recovered(ChangeKind::Deleted, Arc::new(grave.object())));
+    let gone =
+        gone.filter(|tombstone| &*tombstone.key.resource == resource && tombstone.created <= from);
+    let gone = gone.map(|tombstone| recovered(ChangeKind::Deleted, Arc::new(tombstone.object())));
     let mut changes: Vec<Change> = changed.chain(gone).collect();
     changes.sort_by_key(|change| change.version);
     changes
@@ -203,12 +204,12 @@ pub(crate) fn restore(
         object.key = state.share(object.key);
         state.insert(Arc::new(object));
     }
-    state.graveyard.horizon = meta.horizon;
+    state.tombstone_set.horizon = meta.horizon;
     for (version, record) in &image.tombstones {
         let tombstone = format::decode_tombstone(*version, record)?;
         check_version(&meta, &tombstone.key, tombstone.version)?;
         state
-            .graveyard
+            .tombstone_set
             .tombstones
             .insert(tombstone.version, Arc::new(tombstone));
     }

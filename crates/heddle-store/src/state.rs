@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::history::History;
-use crate::recovery::Graveyard;
+use crate::recovery::TombstoneSet;
 use crate::{Change, ChangeKind, Health, Key, Listing, Object, ResourceVersion};
 
 type ByName = BTreeMap<Arc<str>, Arc<Object>>;
@@ -18,7 +18,7 @@ type ByName = BTreeMap<Arc<str>, Arc<Object>>;
 pub(crate) struct State {
     pub(crate) version: ResourceVersion,
     pub(crate) history: History,
-    pub(crate) graveyard: Graveyard,
+    pub(crate) tombstone_set: TombstoneSet,
     pub(crate) health: Health,
     pub(crate) closed: bool,
     objects_count: usize,
@@ -34,7 +34,7 @@ impl State {
         Self {
             version,
             history: History::new(history_bytes_max, version),
-            graveyard: Graveyard::default(),
+            tombstone_set: TombstoneSet::default(),
             health: Health::Serving,
             closed: false,
             objects_count: 0,

@@ -45,7 +45,7 @@ impl Watch {
         let mut missed = VecDeque::new();
         let mut resume = from;
         if from < state.history.floor(resource) {
-            let oldest = state.graveyard.horizon;
+            let oldest = state.tombstone_set.horizon;
             if from < oldest {
                 return Err(Expired::TooOld { oldest });
             }

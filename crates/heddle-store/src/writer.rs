@@ -177,16 +177,16 @@ impl Shared {
             .changes
             .into_iter()
             .for_each(|change| state.apply(change));
-        for version in planned.exhumed {
-            state.graveyard.tombstones.remove(&version);
+        for version in planned.expired_tombstones {
+            state.tombstone_set.tombstones.remove(&version);
         }
-        for tombstone in planned.buried {
+        for tombstone in planned.new_tombstones {
             state
-                .graveyard
+                .tombstone_set
                 .tombstones
                 .insert(tombstone.version, tombstone);
         }
-        state.graveyard.horizon = planned.horizon;
+        state.tombstone_set.horizon = planned.horizon;
         state.version = planned.version;
         state.health = Health::Serving;
         touched

@@ -56,12 +56,12 @@ fn missing_and_superfluous_records_are_noticed() {
         refused(image(&[("a", 1)], meta(4, 0))),
         "objects: 1 found, 0 expected"
     );
-    let graves = Meta {
+    let tombstones = Meta {
         tombstones_count: 1,
         ..meta(4, 0)
     };
     assert_eq!(
-        refused(image(&[], graves)),
+        refused(image(&[], tombstones)),
         "tombstones: 0 found, 1 expected"
     );
 }
@@ -118,12 +118,12 @@ fn text_in_tombstones_is_valid_json() {
 
 #[test]
 fn tombstones_go_by_count_and_by_age_oldest_first() {
-    let mut graveyard = Graveyard::default();
+    let mut tombstone_set = TombstoneSet::default();
     for number in 1..=5 {
         let version = ResourceVersion::new(number);
         let key = Key::new("things", "", "x");
         let seconds = i64::try_from(number).unwrap() * 10;
-        let grave = Tombstone {
+        let tombstone = Tombstone {
             version,
             created: version,
             seconds,
@@ -131,14 +131,16 @@ fn tombstones_go_by_count_and_by_age_oldest_first() {
             uid: Arc::default(),
             labels: Vec::new(),
         };
-        graveyard.tombstones.insert(version, Arc::new(grave));
+        tombstone_set
+            .tombstones
+            .insert(version, Arc::new(tombstone));
     }
     let overdue = |count_max, seconds_max, added, now| -> Vec<u64> {
         let window = Window {
             count_max,
             seconds_max,
         };
-        graveyard
+        tombstone_set
             .overdue(window, added, now)
             .into_iter()
             .map(ResourceVersion::get)
