@@ -11,8 +11,8 @@
 //! started, under an id that starts it at most once, or one whose end is written down, which is never started again.
 //! One object has one run at a time.
 
+mod deps;
 mod run;
-mod scene;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -22,12 +22,12 @@ use heddle_api::names;
 use heddle_api::operation::{OperationProgress, OperationRequest, RunReport, RunResult};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::operation::{OperationSubject, Trouble, removes, whole_seconds};
+use crate::operation::{OperationSubject, StepFailure, removes, whole_seconds};
 use crate::reconcile::{Ctx, Error};
 
-pub(crate) use run::{Told, content, variables, without_secrets};
-pub(crate) use scene::{Scene, observe, plan_of};
-pub(crate) use words::{again, under_way, way_out};
+pub(crate) use deps::{ActionDeps, observe, plan_of};
+pub(crate) use run::{ActionInputs, content, variables, without_secrets};
+pub(crate) use words::{requeue_after, under_way, way_out};
 
 /// A removal that was interrupted is begun anew; one that is interrupted this often is not interrupted by accident.
 const ATTEMPTS_MAX: i32 = 10;
@@ -72,7 +72,7 @@ pub(crate) enum Next {
 
 /// What somebody who runs bundles is asked to do.
 #[derive(Debug)]
-pub(crate) enum Errand {
+pub(crate) enum RunnerCommand {
     Start(Run),
     Cancel(String),
     /// A run, and with it what an instance kept, if that is gone.
@@ -322,42 +322,42 @@ pub(crate) fn hands_out(action: Action, end: &RunEnd) -> bool {
     !action.is_removal() && end.outcome == Outcome::Succeeded
 }
 
-/// Carries an errand out, if there is one, and notes how the run stands afterwards. What goes wrong is told as trouble.
+/// Carries a command out, if there is one, and notes how the run stands afterwards. What goes wrong is told as trouble.
 pub(crate) async fn run(
     ctx: &Ctx,
-    errand: Option<Errand>,
-    scene: Option<&mut Scene>,
-    trouble: &mut Option<Trouble>,
+    command: Option<RunnerCommand>,
+    deps: Option<&mut ActionDeps>,
+    trouble: &mut Option<StepFailure>,
 ) -> Result<(), Error> {
-    let Some(errand) = errand else {
+    let Some(command) = command else {
         return Ok(());
     };
-    let state = go(ctx, errand).await;
+    let state = go(ctx, command).await;
     if let Err(error) = &state {
-        *trouble = Trouble::new("run", error);
+        *trouble = StepFailure::new("run", error);
     }
     let state = state?;
-    if let Some(scene) = scene {
-        scene.run = Some(state);
+    if let Some(deps) = deps {
+        deps.run = Some(state);
     }
     Ok(())
 }
 
-async fn go(ctx: &Ctx, errand: Errand) -> Result<RunState, Error> {
+async fn go(ctx: &Ctx, command: RunnerCommand) -> Result<RunState, Error> {
     let Some(bundles) = ctx.bundles() else {
         return Err(Error::Bundles("there is none".to_owned()));
     };
-    let id = match errand {
-        Errand::Start(run) => {
+    let id = match command {
+        RunnerCommand::Start(run) => {
             let id = run.id.clone();
             bundles.start(run).await.map_err(Error::Bundles)?;
             id
         }
-        Errand::Cancel(id) => {
+        RunnerCommand::Cancel(id) => {
             bundles.cancel(&id).await.map_err(Error::Bundles)?;
             id
         }
-        Errand::Forget { run, instance } => {
+        RunnerCommand::Forget { run, instance } => {
             // The run last: as long as it is known, all this is done again.
             if let Some(instance) = instance {
                 let forgotten = bundles.forget_instance(&instance).await;

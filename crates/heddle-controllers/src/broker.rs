@@ -92,6 +92,6 @@ impl Reconciler for Brokers {
     }
 
     fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
-        retention::again(world, now)
+        retention::requeue_after(world, now)
     }
 }

@@ -158,6 +158,6 @@ impl Reconciler for Bundles {
     }
 
     fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
-        phase::again(&world.inputs(), now)
+        phase::requeue_after(&world.inputs(), now)
     }
 }

@@ -167,6 +167,6 @@ impl Reconciler for Revisions {
     }
 
     fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
-        self.keeper.again(world, now)
+        self.keeper.requeue_after(world, now)
     }
 }

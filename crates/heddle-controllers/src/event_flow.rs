@@ -207,6 +207,6 @@ impl Reconciler for EventFlows {
     }
 
     fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
-        leaving::again(world, now)
+        leaving::requeue_after(world, now)
     }
 }

@@ -142,7 +142,7 @@ impl<'a> Accepted<'a> {
     }
 
     /// How long until time alone changes the verdict.
-    pub(crate) fn again(
+    pub(crate) fn requeue_after(
         &self,
         progress: Option<&OperationProgress>,
         fulfilment: &Fulfilment,
@@ -243,14 +243,14 @@ fn one_line(text: &str) -> String {
 
 /// A step that could not be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct StepFailure {
     pub step_name: StepName,
     pub error: String,
     /// Tries in a row. Only powers of two: each new number is a write, and a write is a reason to look again.
     pub attempts: u32,
 }
 
-impl Trouble {
+impl StepFailure {
     /// What there is to tell of an error. That somebody else wrote first is everyday life.
     pub(crate) fn new(step_name: StepName, error: &Error) -> Option<Self> {
         let told = !matches!(error, Error::Moved(_));
@@ -267,9 +267,9 @@ impl Trouble {
 }
 
 /// `why`, and what went wrong when it was tried.
-fn with_trouble(why: String, trouble: Option<&Trouble>) -> String {
+fn with_trouble(why: String, trouble: Option<&StepFailure>) -> String {
     match trouble {
-        Some(Trouble {
+        Some(StepFailure {
             step_name,
             error,
             attempts,

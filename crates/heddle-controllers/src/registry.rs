@@ -244,6 +244,6 @@ impl Reconciler for RegistryController {
         if world.registry.metadata.deletion_timestamp.is_some() || !world.is_served {
             return None;
         }
-        due::again(memory.as_ref(), now)
+        due::requeue_after(memory.as_ref(), now)
     }
 }

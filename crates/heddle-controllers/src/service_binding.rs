@@ -23,7 +23,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::operation::Trouble;
+use crate::operation::StepFailure;
 use crate::reconcile::{Controller, Ctx, Error, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::service_instance::{offers, wanted};
@@ -101,7 +101,7 @@ impl Reconciler for Bindings {
     }
 
     fn on_step_error(&self, world: &mut World, step_name: StepName, error: &Error) {
-        world.trouble = Trouble::new(step_name, error);
+        world.trouble = StepFailure::new(step_name, error);
     }
 
     fn on_retry(&self, world: &mut World, attempts: u32) {
@@ -115,6 +115,6 @@ impl Reconciler for Bindings {
     }
 
     fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
-        status::again(world, now)
+        status::requeue_after(world, now)
     }
 }

@@ -30,7 +30,7 @@ use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
 
-use crate::operation::Trouble;
+use crate::operation::StepFailure;
 use crate::reconcile::{Controller, Ctx, Error, Notices, Reconciler, Step, StepName};
 use crate::references::Target;
 use crate::watch::name_of;
@@ -140,7 +140,7 @@ impl Reconciler for Instances {
     }
 
     fn on_step_error(&self, world: &mut World, step_name: StepName, error: &Error) {
-        world.trouble = Trouble::new(step_name, error);
+        world.trouble = StepFailure::new(step_name, error);
     }
 
     fn on_retry(&self, world: &mut World, attempts: u32) {
@@ -154,6 +154,6 @@ impl Reconciler for Instances {
     }
 
     fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
-        status::again(world, now)
+        status::requeue_after(world, now)
     }
 }

@@ -1,4 +1,4 @@
-//! The scene of an action: the revision it is pinned to, the image it would run with, and how its run stands.
+//! What an action depends on: the revision it is pinned to, the image it would run with, and how its run stands.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,12 +14,12 @@ use jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Map, Value};
 
-use super::{Next, Told, Want, hands_out, variables};
+use super::{ActionInputs, Next, Want, hands_out, variables};
 use crate::reconcile::{Ctx, Error};
 
 /// What an action depends on, as it was seen.
 #[derive(Clone)]
-pub(crate) struct Scene {
+pub(crate) struct ActionDeps {
     /// What the instance or binding is pinned to.
     pub reference: RevisionReference,
     /// That revision, while it is there.
@@ -37,9 +37,9 @@ pub(crate) struct Scene {
 }
 
 /// Without credentials.
-impl fmt::Debug for Scene {
+impl fmt::Debug for ActionDeps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scene")
+        f.debug_struct("ActionDeps")
             .field("reference", &self.reference)
             .field("run", &self.run)
             .field("kept", &self.kept)
@@ -52,7 +52,7 @@ pub(crate) async fn observe(
     ctx: &Ctx,
     reference: RevisionReference,
     run: Option<&RunReport>,
-) -> Result<Scene, Error> {
+) -> Result<ActionDeps, Error> {
     let revisions = Api::<BundleRevision>::all(ctx.client.clone());
     let pinned = revisions.get_opt(&reference.name).await?;
     let registry = match &pinned {
@@ -69,7 +69,7 @@ pub(crate) async fn observe(
         Some(pinned) => current(ctx, &revisions, pinned).await?,
         None => None,
     };
-    let mut scene = Scene {
+    let mut deps = ActionDeps {
         reference,
         pinned,
         current,
@@ -79,14 +79,14 @@ pub(crate) async fn observe(
         credentials: None,
     };
     let Some(bundles) = ctx.bundles() else {
-        return Ok(scene);
+        return Ok(deps);
     };
-    let both = [&scene.pinned, &scene.current];
+    let both = [&deps.pinned, &deps.current];
     let digests = both
         .into_iter()
         .flatten()
         .map(|revision| revision.spec.manifest_digest.clone());
-    scene.kept = digests.filter(|digest| bundles.is_kept(digest)).collect();
+    deps.kept = digests.filter(|digest| bundles.is_kept(digest)).collect();
     let state = match run {
         Some(run) => bundles.look(&run.id).await,
         None => RunState::Unheard,
@@ -95,10 +95,10 @@ pub(crate) async fn observe(
         && run.result.is_none()
         && hands_out(run.action, end)
     {
-        scene.credentials = Some(bundles.credentials(&run.id).await);
+        deps.credentials = Some(bundles.credentials(&run.id).await);
     }
-    scene.run = Some(state);
-    Ok(scene)
+    deps.run = Some(state);
+    Ok(deps)
 }
 
 async fn current(
@@ -122,7 +122,7 @@ fn may_use_latest(registry: Option<&Registry>) -> bool {
     })
 }
 
-impl Scene {
+impl ActionDeps {
     /// How the run stands; `Unheard` where nobody could have heard of it.
     pub(crate) fn state(&self) -> &RunState {
         self.run.as_ref().unwrap_or(&RunState::Unheard)
@@ -149,7 +149,7 @@ impl Scene {
         action: Action,
         manifest_digest: String,
         announced: Option<&RunReport>,
-        told: &Told<'_>,
+        told: &ActionInputs<'_>,
         plan: &PlanDescription,
     ) -> Run {
         Run {

@@ -17,7 +17,7 @@ const SECRET_CHARS_MIN: usize = 4;
 
 /// What an action is told about, besides its bundle.
 #[derive(Clone)]
-pub(crate) struct Told<'a> {
+pub(crate) struct ActionInputs<'a> {
     pub instance: &'a ServiceInstance,
     pub binding: Option<&'a ServiceBinding>,
     /// Settings of the instance: those in force, or those that are to come into force.
@@ -33,7 +33,7 @@ pub(crate) struct Told<'a> {
 }
 
 /// The variables of a run. What heddle says wins over a setting of the same name.
-pub(crate) fn variables(told: &Told<'_>, plan: &PlanDescription) -> Map<String, Value> {
+pub(crate) fn variables(told: &ActionInputs<'_>, plan: &PlanDescription) -> Map<String, Value> {
     let mut all = with_defaults(&plan.parameters, told.parameters);
     if let Some(binding) = told.binding {
         all.extend(with_defaults(

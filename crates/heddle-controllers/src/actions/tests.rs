@@ -252,7 +252,7 @@ fn what_heddle_says_wins_over_settings_and_settings_over_defaults() {
         "size": 2, "_apb_plan_id": "free", "_apb_bind_creds": "mine", "cluster": "theirs", "extra": [1],
     }));
     let instance = instance();
-    let told = Told {
+    let told = ActionInputs {
         instance: &instance,
         binding: None,
         parameters: &parameters,
@@ -340,13 +340,13 @@ fn revision(name: &str, cached: Option<(&str, &str)>) -> BundleRevision {
     revision
 }
 
-fn scene(policy: Option<(&str, &str)>, kept: &[&str]) -> Scene {
+fn deps(policy: Option<(&str, &str)>, kept: &[&str]) -> ActionDeps {
     let registry = policy.map(|(image, unavailable)| {
         let spec = json!({"type": "apiv2", "actionImage": image, "whenUnavailable": unavailable});
         let spec: RegistrySpec = serde_json::from_value(spec).unwrap();
         Registry::new("hub", spec)
     });
-    Scene {
+    ActionDeps {
         reference: RevisionReference {
             name: "old".to_owned(),
             ..RevisionReference::default()
@@ -375,49 +375,49 @@ fn which_image_runs_is_the_registrys_policy() {
         (Some((latest, latest)), &["new"], Some("sha256:new")),
         (Some((latest, latest)), &[], None),
     ] {
-        let scene = scene(policy, kept);
+        let deps = deps(policy, kept);
         for action in [
             Action::Update,
             Action::Bind,
             Action::Unbind,
             Action::Deprovision,
         ] {
-            let chosen = scene.image(action).ok();
+            let chosen = deps.image(action).ok();
             assert_eq!(chosen, expected, "{policy:?} {kept:?} {action:?}");
         }
         // What does not exist yet is made with what was accepted.
         let own = kept.contains(&"old").then_some("sha256:old");
-        assert_eq!(scene.image(Action::Provision).ok(), own);
+        assert_eq!(deps.image(Action::Provision).ok(), own);
     }
 }
 
 #[test]
 fn an_image_that_nobody_asked_for_yet_is_not_unavailable() {
-    let mut scene = scene(Some(("pinned", "latest")), &["new"]);
-    scene.pinned = Some(revision("old", Some(("False", "NotFetched"))));
-    let why = scene.image(Action::Deprovision).unwrap_err();
+    let mut deps = deps(Some(("pinned", "latest")), &["new"]);
+    deps.pinned = Some(revision("old", Some(("False", "NotFetched"))));
+    let why = deps.image(Action::Deprovision).unwrap_err();
     assert!(
         why.contains("BundleRevision old is not kept here yet: why"),
         "{why}"
     );
-    scene.pinned = None;
-    let why = scene.image(Action::Deprovision).unwrap_err();
+    deps.pinned = None;
+    let why = deps.image(Action::Deprovision).unwrap_err();
     assert_eq!(why, "BundleRevision old does not exist");
 }
 
 #[test]
 fn limits_are_the_registrys_or_the_defaults_where_it_is_gone() {
-    let mut scene = scene(Some(("pinned", "fail")), &[]);
-    let registry = scene.registry.as_mut().unwrap();
+    let mut deps = deps(Some(("pinned", "fail")), &[]);
+    let registry = deps.registry.as_mut().unwrap();
     registry.spec.actions.memory_megabytes = 64;
     registry.spec.actions.network = true;
     registry.spec.actions.disk_megabytes = 5000;
     registry.spec.actions.disk_files = 7;
-    let limits = scene.limits();
+    let limits = deps.limits();
     assert_eq!((limits.memory_bytes, limits.network), (64 << 20, true));
     assert_eq!((limits.disk_bytes, limits.disk_files), (5000 << 20, 7));
-    scene.registry = None;
-    let limits = scene.limits();
+    deps.registry = None;
+    let limits = deps.limits();
     assert_eq!((limits.memory_bytes, limits.network), (512 << 20, false));
     assert_eq!((limits.seconds, limits.processes), (600, 256));
     assert_eq!((limits.disk_bytes, limits.disk_files), (1 << 30, 100_000));
@@ -438,8 +438,8 @@ fn a_plan_is_known_by_its_id_and_by_its_name() {
 }
 
 #[test]
-fn nothing_secret_is_in_what_a_scene_shows() {
-    let mut scene = scene(None, &[]);
-    scene.credentials = Some(Ok(Some(map(json!({"password": "hush"})))));
-    assert!(!format!("{scene:?}").contains("hush"));
+fn nothing_secret_is_in_what_deps_show() {
+    let mut deps = deps(None, &[]);
+    deps.credentials = Some(Ok(Some(map(json!({"password": "hush"})))));
+    assert!(!format!("{deps:?}").contains("hush"));
 }

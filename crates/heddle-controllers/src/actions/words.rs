@@ -7,7 +7,7 @@ use heddle_api::operation::RunReport;
 use heddle_api::well_known::ABANDON_ANNOTATION;
 use jiff::Timestamp;
 
-use super::{Next, Scene};
+use super::{ActionDeps, Next};
 
 /// A run under way is looked at this often, should nobody say that it moved on.
 const LOOK: Duration = Duration::from_secs(10);
@@ -16,16 +16,16 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// When to look again at an object whose run is known, if time alone would change something. `is_through` says that
 /// nothing is left but to let go of the object.
-pub(crate) fn again(
+pub(crate) fn requeue_after(
     next: &Next,
-    scene: &Scene,
+    deps: &ActionDeps,
     is_through: bool,
     now: Timestamp,
 ) -> Option<Duration> {
     match next {
         Next::Start | Next::Await | Next::Cancel => Some(LOOK),
         // What was handed out is known and cannot be kept: somebody has to act.
-        Next::TakeIn(_) if scene.credentials.is_some() => Some(LOOK),
+        Next::TakeIn(_) if deps.credentials.is_some() => Some(LOOK),
         Next::Withdraw | Next::TakeIn(_) | Next::Forget => Some(SOON),
         Next::Pause { until } => Some(until.duration_since(now).unsigned_abs()),
         Next::Rest => is_through.then_some(SOON),
@@ -35,7 +35,7 @@ pub(crate) fn again(
 
 /// What a run that is not over is doing. `clean` takes out of a program's words what is secret.
 pub(crate) fn under_way(
-    scene: &Scene,
+    deps: &ActionDeps,
     run: &RunReport,
     clean: impl FnOnce(&str) -> String,
 ) -> String {
@@ -44,7 +44,7 @@ pub(crate) fn under_way(
         ..=1 => String::new(),
         attempt => format!(", for the {attempt}. time"),
     };
-    match &scene.run {
+    match &deps.run {
         None => {
             format!("{word} was begun at {since}, and this server runs no bundles; configure it to")
         }
@@ -53,7 +53,7 @@ pub(crate) fn under_way(
         Some(RunState::Running {
             progress: Some(line),
         }) => format!("{word} runs since {since}{attempt}: {}", clean(line)),
-        Some(RunState::Ended(_)) => match &scene.credentials {
+        Some(RunState::Ended(_)) => match &deps.credentials {
             Some(Err(why)) => {
                 format!("{word} ended, and what it handed out cannot be read: {why}")
             }

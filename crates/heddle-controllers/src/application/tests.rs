@@ -47,7 +47,7 @@ fn settle(world: &mut World) {
     }
 }
 
-fn tickets(world: &World) -> Vec<&'static str> {
+fn step_names(world: &World) -> Vec<&'static str> {
     plan::plan(world).iter().map(Step::step_name).collect()
 }
 
@@ -71,10 +71,10 @@ fn disown_channel(world: &mut World) {
 #[test]
 fn an_application_gets_its_source_and_channel_and_then_rests() {
     let mut world = world();
-    assert_eq!(tickets(&world), [SOURCE, CHANNEL, PUBLISHER]);
+    assert_eq!(step_names(&world), [SOURCE, CHANNEL, PUBLISHER]);
     settle(&mut world);
     assert!(
-        tickets(&world).is_empty(),
+        step_names(&world).is_empty(),
         "a world at rest needs no step: {:?}",
         plan::plan(&world)
     );
@@ -107,18 +107,18 @@ fn a_token_is_made_once_and_again_when_it_is_gone() {
     assert!(!shown.contains(std::str::from_utf8(token).unwrap()));
     // Another round draws another token, and keeps the one that is there.
     world.fresh_token = Token::new(&Chance::seeded(2));
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     world.publisher = None;
-    assert_eq!(tickets(&world), [PUBLISHER]);
+    assert_eq!(step_names(&world), [PUBLISHER]);
     settle(&mut world);
     assert_ne!(world.publisher.as_ref().unwrap().data, first.data);
     // One without a token is as good as none, and one that another object controls is left alone.
     world.publisher.as_mut().unwrap().data = None;
-    assert_eq!(tickets(&world), [PUBLISHER]);
+    assert_eq!(step_names(&world), [PUBLISHER]);
     for owner in world.publisher.as_mut().unwrap().owner_references_mut() {
         owner.uid = "another".to_owned();
     }
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn drift_is_mended_and_foreign_additions_are_left() {
         .unwrap()
         .labels_mut()
         .insert("team".to_owned(), "a".to_owned());
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     world.source.as_mut().unwrap().spec.source = "other".to_owned();
     world
         .channel
@@ -139,7 +139,7 @@ fn drift_is_mended_and_foreign_additions_are_left() {
         .unwrap()
         .labels_mut()
         .remove("application-name");
-    assert_eq!(tickets(&world), [SOURCE, CHANNEL]);
+    assert_eq!(step_names(&world), [SOURCE, CHANNEL]);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_namesake_controlled_by_another_object_is_never_touched() {
     for owner in world.source.as_mut().unwrap().owner_references_mut() {
         owner.uid = "another".to_owned();
     }
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     assert_eq!(conditions(&world)[0], "SourceProvided=False:SourceTaken");
     assert_eq!(conditions(&world)[3], "Ready=False:SourceTaken");
 }
@@ -164,7 +164,7 @@ fn a_child_that_nobody_controls_is_taken_in() {
         .unwrap()
         .owner_references_mut()
         .clear();
-    assert_eq!(tickets(&world), [SOURCE]);
+    assert_eq!(step_names(&world), [SOURCE]);
     assert_eq!(conditions(&world)[0], "SourceProvided=False:SourceMissing");
 }
 
@@ -175,7 +175,7 @@ fn skipping_the_installation_removes_only_what_is_owned() {
     world.application.spec.skip_installation = true;
     disown_channel(&mut world);
     let steps = plan::plan(&world);
-    assert_eq!(tickets(&world), [SOURCE, PUBLISHER]);
+    assert_eq!(step_names(&world), [SOURCE, PUBLISHER]);
     assert!(
         matches!(&steps[0], Step::Delete { uid, .. } if uid == "uid-of-source"),
         "{steps:?}"
@@ -209,7 +209,7 @@ fn an_application_on_its_way_out_is_left_to_the_garbage_collector() {
     world.application.metadata.deletion_timestamp = Some(
         k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH),
     );
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     assert!(status::status(&world, Timestamp::UNIX_EPOCH).is_none());
 }
 

@@ -90,7 +90,7 @@ pub(super) fn removal(world: &World) -> Option<Step> {
 }
 
 /// When to look again: nobody tells when a while has passed, or when the last pending event has ended.
-pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
+pub(super) fn requeue_after(world: &World, now: Timestamp) -> Option<Duration> {
     let unclaimed = world.unclaimed.as_ref().filter(|_| !world.is_removed)?;
     if !unclaimed.triggers.is_empty() {
         return None;

@@ -183,7 +183,7 @@ mod retention {
 
     use heddle_api::broker::{BrokerStatus, condition};
 
-    use super::super::retention::{Unclaimed, again, removal};
+    use super::super::retention::{Unclaimed, removal, requeue_after};
     use super::{Timestamp, World, json, status, world};
     use crate::reconcile::Step;
 
@@ -257,7 +257,7 @@ mod retention {
         world.unclaimed = None;
         assert_eq!(reason(&world), None);
         assert!(removal(&world).is_none());
-        assert_eq!(again(&world, world.now), None);
+        assert_eq!(requeue_after(&world, world.now), None);
         let claimed = status::status(&world, world.now).unwrap();
         assert!(
             !claimed["conditions"].to_string().contains("Retained"),
@@ -268,21 +268,21 @@ mod retention {
 
     #[test]
     fn it_is_looked_at_again_when_time_alone_could_let_it_go() {
-        let again = |world: &World| again(world, world.now);
+        let requeue_after = |world: &World| requeue_after(world, world.now);
         assert_eq!(
-            again(&unclaimed(100, &[], 0)),
+            requeue_after(&unclaimed(100, &[], 0)),
             Some(Duration::from_secs(501))
         );
         assert_eq!(
-            again(&unclaimed(900, &[], 7)),
+            requeue_after(&unclaimed(900, &[], 7)),
             Some(Duration::from_secs(30))
         );
         assert_eq!(
-            again(&unclaimed(100, &[], 7)),
+            requeue_after(&unclaimed(100, &[], 7)),
             Some(Duration::from_secs(500))
         );
         assert_eq!(
-            again(&unclaimed(900, &["t"], 0)),
+            requeue_after(&unclaimed(900, &["t"], 0)),
             None,
             "a Trigger tells when it goes"
         );

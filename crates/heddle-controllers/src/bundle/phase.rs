@@ -195,7 +195,7 @@ pub(crate) fn is_to_go(inputs: &PhaseInputs, now: Timestamp) -> bool {
 }
 
 /// When time alone changes something.
-pub(crate) fn again(inputs: &PhaseInputs, now: Timestamp) -> Option<Duration> {
+pub(crate) fn requeue_after(inputs: &PhaseInputs, now: Timestamp) -> Option<Duration> {
     let hidden_from = (inputs.registry.as_ref()).and_then(RegistryView::hidden_from);
     let ends = [hidden_from, sweepable_from(inputs, now)];
     let ends = ends.into_iter().flatten().filter(|end| *end > now);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::phase::{self, PhaseInputs, again, is_to_go, is_to_look, is_to_sweep};
+use super::phase::{self, PhaseInputs, is_to_go, is_to_look, is_to_sweep, requeue_after};
 
 /// When everything below happens.
 const NOW: i64 = 100_000;
@@ -164,7 +164,10 @@ fn a_registry_hides_after_its_limit_and_not_before() {
     assert!(hidden(at_once.clone(), 1) && !hidden(at_once, 0));
     // Somebody looks when the time has come.
     let later = inputs(with(failing(by_time(3_700), 1)));
-    assert_eq!(again(&later, at(NOW)), Some(Duration::from_secs(100)));
+    assert_eq!(
+        requeue_after(&later, at(NOW)),
+        Some(Duration::from_secs(100))
+    );
 }
 
 #[test]
@@ -208,7 +211,10 @@ fn a_bundle_is_swept_when_it_is_withdrawn_unused_and_its_grace_is_over() {
         absent(1)(s);
         marked(MarkReason::TagRemoved, GRACE - 40)(s);
     });
-    assert_eq!(again(&waiting, at(NOW)), Some(Duration::from_secs(40)));
+    assert_eq!(
+        requeue_after(&waiting, at(NOW)),
+        Some(Duration::from_secs(40))
+    );
 }
 
 #[test]
@@ -299,7 +305,7 @@ fn a_deleted_bundle_goes_without_grace_and_keeps_the_reason_it_had() {
     };
     assert!(is_to_sweep(&deleted(false), at(NOW)));
     assert!(!is_to_sweep(&deleted(true), at(NOW)));
-    assert!(again(&deleted(true), at(NOW)).is_some());
+    assert!(requeue_after(&deleted(true), at(NOW)).is_some());
     let swept = inputs(|s| {
         sweeping(s);
         s.is_deleted = true;

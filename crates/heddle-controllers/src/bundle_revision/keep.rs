@@ -93,7 +93,7 @@ impl Keeper {
         }
     }
 
-    pub(super) fn again(&self, world: &World, now: Timestamp) -> Option<Duration> {
+    pub(super) fn requeue_after(&self, world: &World, now: Timestamp) -> Option<Duration> {
         let next = self.next(&world.revision.name_any())?;
         Some(Duration::try_from(next.duration_since(now)).unwrap_or_default())
     }

@@ -92,7 +92,7 @@ fn without_its_bundle_a_revision_is_kept_for_its_users_only() {
     }
 }
 
-fn tickets(world: &World) -> Vec<&'static str> {
+fn step_names(world: &World) -> Vec<&'static str> {
     plan(world).iter().map(Step::step_name).collect()
 }
 
@@ -100,8 +100,8 @@ fn tickets(world: &World) -> Vec<&'static str> {
 fn nothing_is_removed_on_the_word_of_a_cache() {
     let mut unread = world(1, 0, &[]);
     unread.usage = None;
-    assert!(tickets(&unread).is_empty());
-    assert_eq!(tickets(&world(1, 0, &[])), ["delete"]);
+    assert!(step_names(&unread).is_empty());
+    assert_eq!(step_names(&world(1, 0, &[])), ["delete"]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_deleted_revision_waits_for_its_users_and_its_bundle() {
     let deleted = |number: i64, used: &[&str]| {
         let mut world = world(number, 0, used);
         world.revision.metadata.deletion_timestamp = Some(Time(at(99)));
-        tickets(&world)
+        step_names(&world)
     };
     assert_eq!(deleted(1, &[]), ["release"]);
     assert!(deleted(1, &["r1"]).is_empty());

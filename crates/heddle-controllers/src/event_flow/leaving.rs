@@ -154,7 +154,7 @@ pub(super) fn status(world: &World) -> Option<EventFlowStatus> {
 }
 
 /// No watch tells how much is pending, so a flow that waits for it looks again.
-pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
+pub(super) fn requeue_after(world: &World, now: Timestamp) -> Option<Duration> {
     let left = left(world, now);
     match next(world)? {
         Next::Drain => {

@@ -594,11 +594,14 @@ fn what_became_of_pending_events_is_written_down_before_the_flow_is_let_go() {
 fn a_count_is_looked_at_again_less_and_less_often_and_never_past_the_end() {
     let again = |seconds: i64| {
         let world = leaving(seconds, 1);
-        leaving::again(&world, world.now)
+        leaving::requeue_after(&world, world.now)
     };
     assert_eq!(again(0), Some(Duration::from_secs(1)));
     assert_eq!(again(20), Some(Duration::from_secs(5)));
     assert_eq!(again(200), Some(Duration::from_secs(15)));
     assert_eq!(again(297), Some(Duration::from_secs(3)));
-    assert_eq!(leaving::again(&world(), Timestamp::UNIX_EPOCH), None);
+    assert_eq!(
+        leaving::requeue_after(&world(), Timestamp::UNIX_EPOCH),
+        None
+    );
 }

@@ -8,7 +8,7 @@ use heddle_api::well_known::FINALIZER;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Accepted, FailureReport, Fulfilment, Trouble, removes, with_trouble};
+use super::{Accepted, FailureReport, Fulfilment, StepFailure, removes, with_trouble};
 
 /// Makes an [`OperationSubject`] of what a reconcile sees, whose object is in that field.
 macro_rules! operation_subject {
@@ -20,7 +20,7 @@ macro_rules! operation_subject {
             fn request(&self) -> Option<&heddle_api::operation::OperationRequest> {
                 self.$object.spec.operation.as_ref()
             }
-            fn trouble(&self) -> Option<&$crate::operation::Trouble> {
+            fn trouble(&self) -> Option<&$crate::operation::StepFailure> {
                 self.trouble.as_ref()
             }
             fn is_released(&self) -> bool {
@@ -37,7 +37,7 @@ pub(crate) trait OperationSubject {
     /// The operation that was accepted last.
     fn request(&self) -> Option<&OperationRequest>;
     /// The step that failed in this reconcile.
-    fn trouble(&self) -> Option<&Trouble>;
+    fn trouble(&self) -> Option<&StepFailure>;
     /// Whether our finalizer was released in this reconcile: the object is gone.
     fn is_released(&self) -> bool;
 
@@ -91,7 +91,7 @@ pub(crate) trait OperationSubject {
         fulfilment: &Fulfilment,
         now: Timestamp,
     ) -> Option<Duration> {
-        self.accepted()?.again(told, fulfilment, now)
+        self.accepted()?.requeue_after(told, fulfilment, now)
     }
 
     /// How the operation stands when its action failed. One that was called off because its time was over is told as that.

@@ -141,18 +141,21 @@ fn damage_is_told_only_of_failed_updates_and_removals() {
 fn the_next_look_is_at_the_next_end_and_nowhere_once_it_is_over() {
     let request = request(Provision);
     let accepted = Accepted::new(&request, &made(ACCEPTED));
-    let again = |before: Option<&OperationProgress>, fulfilment: &Fulfilment, now| {
+    let requeue_after = |before: Option<&OperationProgress>, fulfilment: &Fulfilment, now| {
         accepted
-            .again(before, fulfilment, at(now))
+            .requeue_after(before, fulfilment, at(now))
             .map(|pause| pause.as_secs())
     };
-    assert_eq!(again(None, &waiting(), 1_500), Some(500));
-    assert_eq!(again(None, &refused(1_490), 1_500), Some(50));
-    assert_eq!(again(None, &refused(1_980), 1_990), Some(10));
-    assert_eq!(again(None, &waiting(), DEADLINE), None);
-    assert_eq!(again(Some(&said("op-1", Failed)), &waiting(), 1_500), None);
+    assert_eq!(requeue_after(None, &waiting(), 1_500), Some(500));
+    assert_eq!(requeue_after(None, &refused(1_490), 1_500), Some(50));
+    assert_eq!(requeue_after(None, &refused(1_980), 1_990), Some(10));
+    assert_eq!(requeue_after(None, &waiting(), DEADLINE), None);
     assert_eq!(
-        again(Some(&said("op-0", Failed)), &waiting(), 1_500),
+        requeue_after(Some(&said("op-1", Failed)), &waiting(), 1_500),
+        None
+    );
+    assert_eq!(
+        requeue_after(Some(&said("op-0", Failed)), &waiting(), 1_500),
         Some(500)
     );
 }
@@ -204,8 +207,8 @@ fn a_description_is_one_bounded_line_that_names_the_condition_and_since_when() {
 #[test]
 fn tries_are_told_in_powers_of_two_and_lost_races_not_at_all() {
     let error = Error::Moved("EventFlow x".to_owned());
-    assert_eq!(Trouble::new("flow", &error), None);
-    let mut trouble = Trouble::new("flow", &Error::Panicked("x".to_owned())).unwrap();
+    assert_eq!(StepFailure::new("flow", &error), None);
+    let mut trouble = StepFailure::new("flow", &Error::Panicked("x".to_owned())).unwrap();
     let told = (0..10).map(|attempts| {
         trouble.tried(attempts);
         trouble.attempts

@@ -63,7 +63,7 @@ pub(super) fn cause(
 }
 
 /// How long until the next reading is due.
-pub(super) fn again(memory: Option<&Memory>, now: Timestamp) -> Option<Duration> {
+pub(super) fn requeue_after(memory: Option<&Memory>, now: Timestamp) -> Option<Duration> {
     let left = memory?.next.duration_since(now);
     Some(Duration::try_from(left).unwrap_or_default())
 }

@@ -23,17 +23,17 @@ use kube::ResourceExt as _;
 use serde_json::{Map, Value};
 
 use super::observe::World;
-use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run};
+use crate::actions::{self, ActionDeps, ActionInputs, Next, RunnerCommand, Want, content, has_run};
 use crate::operation::OperationSubject as _;
 use crate::reconcile::{Ctx, Error};
 
-pub(super) use status::{again, status};
+pub(super) use status::{requeue_after, status};
 
 /// What is known of the bundle behind a binding.
 #[derive(Clone)]
 pub(crate) struct BundledBinding {
     /// What its actions depend on.
-    pub scene: Scene,
+    pub deps: ActionDeps,
     /// What provision handed out.
     pub provision: Option<Map<String, Value>>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct BundledBinding {
 impl fmt::Debug for BundledBinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BundledBinding")
-            .field("scene", &self.scene)
+            .field("deps", &self.deps)
             .finish_non_exhaustive()
     }
 }
@@ -74,7 +74,7 @@ pub(super) async fn observe(ctx: &Ctx, world: &World) -> Result<Option<BundledBi
         .status
         .as_ref()
         .and_then(|status| status.run.as_ref());
-    let scene = actions::observe(ctx, reference, run).await?;
+    let deps = actions::observe(ctx, reference, run).await?;
     let namespace = binding.namespace().unwrap_or_default();
     let name = provision_secret(&binding.spec.instance_ref.name);
     let secret: Option<Secret> = ctx.find(&namespace, &name).await?;
@@ -84,7 +84,7 @@ pub(super) async fn observe(ctx: &Ctx, world: &World) -> Result<Option<BundledBi
         owners.any(|owner| Some(&owner.uid) == uid.as_ref())
     });
     Ok(Some(BundledBinding {
-        scene,
+        deps,
         provision: own.as_ref().and_then(content),
     }))
 }
@@ -154,9 +154,9 @@ fn is_let_go(world: &World) -> bool {
         || says_so(instance.annotations().get(ABANDON_ANNOTATION))
 }
 
-fn next(world: &World, scene: &Scene, status: &ServiceBindingStatus, now: Timestamp) -> Next {
+fn next(world: &World, deps: &ActionDeps, status: &ServiceBindingStatus, now: Timestamp) -> Next {
     let want = want(world, status, now);
-    scene.next(want.as_ref(), world.uid(), status.run.as_ref(), now)
+    deps.next(want.as_ref(), world.uid(), status.run.as_ref(), now)
 }
 
 /// Whether an action could be started now, and with what; or what it waits for.
@@ -168,22 +168,22 @@ fn prepared(world: &World, bundled: &BundledBinding, want: &Want) -> Result<Run,
     if action == Action::Bind && !can_be_bound(instance) {
         return Err("its instance is not ready".to_owned());
     }
-    let scene = &bundled.scene;
-    let digest = scene.image(action)?.to_owned();
+    let deps = &bundled.deps;
+    let digest = deps.image(action)?.to_owned();
     let in_force = instance.status.as_ref();
     let in_force = in_force.and_then(|status| status.applied.as_ref());
     let spec = &instance.spec;
     let plan_id = in_force.map_or(&spec.plan_id, |applied| &applied.plan_id);
     // The instance has its plan, whatever became of it.
-    let plan = scene.plan(&spec.service_id, plan_id);
+    let plan = deps.plan(&spec.service_id, plan_id);
     let plan = plan.unwrap_or_else(|| PlanDescription {
         name: plan_id.clone(),
         ..PlanDescription::default()
     });
     let handed_out = own_secret(world).and_then(content);
     let handed_out = handed_out.filter(|_| action == Action::Unbind);
-    let version = scene.reference.bundle_version.as_deref();
-    let told = Told {
+    let version = deps.reference.bundle_version.as_deref();
+    let told = ActionInputs {
         instance,
         binding: Some(binding),
         parameters: in_force.map_or(&spec.parameters, |applied| &applied.parameters),
@@ -197,7 +197,7 @@ fn prepared(world: &World, bundled: &BundledBinding, want: &Want) -> Result<Run,
         .status
         .as_ref()
         .and_then(|status| status.run.as_ref());
-    Ok(scene.run(action, digest, run, &told, &plan))
+    Ok(deps.run(action, digest, run, &told, &plan))
 }
 
 /// What the binding hands out, once `bind` has ended well and until that is written down.
@@ -207,10 +207,10 @@ pub(super) fn handed_out(world: &World, bundled: &BundledBinding) -> Option<Map<
         .run
         .as_ref()
         .is_some_and(|run| run.action == Action::Bind);
-    let Next::TakeIn(end) = next(world, &bundled.scene, &status, world.now) else {
+    let Next::TakeIn(end) = next(world, &bundled.deps, &status, world.now) else {
         return None;
     };
-    match (&end.outcome, &bundled.scene.credentials) {
+    match (&end.outcome, &bundled.deps.credentials) {
         _ if !is_bind => None,
         (Outcome::Succeeded, Some(Ok(credentials))) => {
             Some(credentials.clone().unwrap_or_default())
@@ -224,11 +224,11 @@ pub(super) fn handed_out(world: &World, bundled: &BundledBinding) -> Option<Map<
 pub(super) fn is_through(world: &World, bundled: &BundledBinding) -> bool {
     let status = world.binding.status.clone().unwrap_or_default();
     let removed = !has_made(world, &status) || is_unbound(&status) || is_let_go(world);
-    removed && next(world, &bundled.scene, &status, world.now) == Next::Rest
+    removed && next(world, &bundled.deps, &status, world.now) == Next::Rest
 }
 
 /// What is to be remembered of the end of a binding.
-pub(super) fn farewell(world: &World) -> String {
+pub(super) fn removal_note(world: &World) -> String {
     let status = world.binding.status.clone().unwrap_or_default();
     if world.bundle.is_none() || !has_made(world, &status) {
         return "removed".to_owned();
@@ -245,24 +245,26 @@ pub(super) fn farewell(world: &World) -> String {
 
 /// Asks for what no API server can do: starts what was announced, calls off what is not wanted, forgets what is over.
 pub(super) async fn run(ctx: &Ctx, world: &mut World) -> Result<(), Error> {
-    let errand = errand(world);
-    let scene = world.bundle.as_mut().map(|bundled| &mut bundled.scene);
-    actions::run(ctx, errand, scene, &mut world.trouble).await
+    let command = runner_command(world);
+    let deps = world.bundle.as_mut().map(|bundled| &mut bundled.deps);
+    actions::run(ctx, command, deps, &mut world.trouble).await
 }
 
-fn errand(world: &World) -> Option<Errand> {
+fn runner_command(world: &World) -> Option<RunnerCommand> {
     // What was released is gone, and what this reconcile has not read cannot be acted on.
     let bundled = world.bundle.as_ref().filter(|_| !world.released)?;
-    bundled.scene.run.as_ref()?;
+    bundled.deps.run.as_ref()?;
     let status = world.binding.status.clone().unwrap_or_default();
     let run = status.run.as_ref()?;
-    match next(world, &bundled.scene, &status, world.now) {
+    match next(world, &bundled.deps, &status, world.now) {
         Next::Start => {
             let want = want(world, &status, world.now)?;
-            prepared(world, bundled, &want).ok().map(Errand::Start)
+            prepared(world, bundled, &want)
+                .ok()
+                .map(RunnerCommand::Start)
         }
-        Next::Cancel => Some(Errand::Cancel(run.id.clone())),
-        Next::Forget => Some(Errand::Forget {
+        Next::Cancel => Some(RunnerCommand::Cancel(run.id.clone())),
+        Next::Forget => Some(RunnerCommand::Forget {
             run: run.id.clone(),
             instance: None,
         }),

@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt as _};
 use super::bundle::{self, BundledBinding};
 use super::credentials::{Sources, secret_names};
 use super::{DELETE, HOLD, RELEASE, SECRET};
-use crate::operation::{OperationSubject as _, Trouble, operation_subject};
+use crate::operation::{OperationSubject as _, StepFailure, operation_subject};
 use crate::reconcile::{Ctx, Error, StepName};
 use crate::records;
 
@@ -37,7 +37,7 @@ pub(crate) struct World {
     /// Our finalizer was released in this reconcile: the binding is gone.
     pub released: bool,
     /// The step that failed in this reconcile.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<StepFailure>,
 }
 
 /// Without what the Secrets hold.

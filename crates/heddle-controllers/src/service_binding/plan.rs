@@ -107,7 +107,7 @@ fn record(world: &World) -> Record {
             id: request.id.clone(),
             kind: request.kind,
             state: OperationState::Succeeded,
-            description: Some(bundle::farewell(world)),
+            description: Some(bundle::removal_note(world)),
             attempts: None,
             finished_at: Some(whole_seconds(world.now)),
             instance_usable: None,

@@ -114,7 +114,7 @@ fn leave<K: kube::Resource>(object: &mut K) {
     object.meta_mut().deletion_timestamp = Some(Time(at(ACCEPTED + 1)));
 }
 
-fn tickets(world: &World) -> Vec<&'static str> {
+fn step_names(world: &World) -> Vec<&'static str> {
     plan::plan(world).iter().map(Step::step_name).collect()
 }
 
@@ -133,9 +133,9 @@ fn look(world: &mut World, second: i64) -> (OperationState, String) {
 #[test]
 fn a_binding_is_one_secret_of_its_own() {
     let mut world = world();
-    assert_eq!(tickets(&world), [super::SECRET]);
+    assert_eq!(step_names(&world), [super::SECRET]);
     settle(&mut world);
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     let secret = world.secret.clone().unwrap();
     assert_eq!(
         (secret.name_any(), secret.type_.as_deref()),
@@ -163,7 +163,7 @@ fn a_binding_is_one_secret_of_its_own() {
     // What was handed out stays while the instance dips or its Application is gone.
     world.instance.as_mut().unwrap().status = None;
     world.service = None;
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     assert_eq!(look(&mut world, ACCEPTED + 5).0, OperationState::Succeeded);
     assert!(world.binding.status.as_ref().unwrap().secret_ref.is_some());
 }
@@ -172,7 +172,7 @@ fn a_binding_is_one_secret_of_its_own() {
 fn a_binding_is_not_ready_while_a_secret_that_it_hands_on_is_missing() {
     let mut world = world();
     let there = std::mem::take(&mut world.sources);
-    assert!(tickets(&world).is_empty(), "nothing is handed out");
+    assert!(step_names(&world).is_empty(), "nothing is handed out");
     let (state, ready) = look(&mut world, ACCEPTED);
     assert_eq!(state, OperationState::InProgress);
     assert_eq!(ready, "False:CredentialsMissing");
@@ -192,7 +192,7 @@ fn a_binding_is_not_ready_while_a_secret_that_it_hands_on_is_missing() {
     assert_eq!(look(&mut world, ACCEPTED).0, OperationState::Succeeded);
     // What was handed out stays; that its source went is said nevertheless.
     world.sources = Sources::default();
-    assert!(tickets(&world).is_empty() && world.secret.is_some());
+    assert!(step_names(&world).is_empty() && world.secret.is_some());
     assert_eq!(look(&mut world, ACCEPTED).1, "False:CredentialsMissing");
 }
 
@@ -319,11 +319,11 @@ fn a_binding_waits_for_its_instance_and_fails_where_waiting_is_no_use() {
     for (spoil, ready, at_once, after_a_minute) in table {
         let mut world = world();
         spoil(&mut world);
-        assert!(tickets(&world).is_empty(), "{ready}");
+        assert!(step_names(&world).is_empty(), "{ready}");
         assert_eq!(look(&mut world, ACCEPTED), (at_once, ready.to_owned()));
         assert_eq!(look(&mut world, ACCEPTED + 60).0, after_a_minute, "{ready}");
         assert_eq!(look(&mut world, DEADLINE).0, Failed, "{ready}");
-        assert_eq!(status::again(&world, at(DEADLINE)), None);
+        assert_eq!(status::requeue_after(&world, at(DEADLINE)), None);
     }
 }
 
@@ -333,10 +333,10 @@ fn unbinding_takes_the_secret_and_leaves_a_record() {
     settle(&mut world);
     world.binding.metadata.finalizers = None;
     world.binding.spec.operation = Some(request(OperationKind::Unbind, "op-1"));
-    assert_eq!(tickets(&world), [super::HOLD, super::DELETE]);
+    assert_eq!(step_names(&world), [super::HOLD, super::DELETE]);
     settle(&mut world);
     assert_eq!(
-        tickets(&world),
+        step_names(&world),
         [super::SECRET, super::RECORD, super::RELEASE]
     );
     settle(&mut world);
@@ -353,7 +353,7 @@ fn unbinding_takes_the_secret_and_leaves_a_record() {
     );
     // Begun again after a crash, it says the same and needs neither instance nor Secret.
     world.instance = None;
-    assert_eq!(tickets(&world), [super::RELEASE]);
+    assert_eq!(step_names(&world), [super::RELEASE]);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn a_secret_of_somebody_else_survives_the_binding() {
     let mut world = world();
     world.secret = Some(Secret::default());
     leave(&mut world.binding);
-    assert_eq!(tickets(&world), [super::RECORD, super::RELEASE]);
+    assert_eq!(step_names(&world), [super::RECORD, super::RELEASE]);
     settle(&mut world);
     assert_eq!(
         world.record.unwrap().operation,

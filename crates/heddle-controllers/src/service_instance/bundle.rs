@@ -34,12 +34,12 @@ use super::catalog::{self, Offered};
 use super::observe::World;
 use super::offer::OFFER;
 use super::{PIN, SECRET, SECRET_RELEASE, SECRET_REMOVE};
-use crate::actions::{self, Errand, Next, Scene, Told, Want, content, has_run};
+use crate::actions::{self, ActionDeps, ActionInputs, Next, RunnerCommand, Want, content, has_run};
 use crate::operation::{OperationSubject as _, removes};
 use crate::reconcile::{Ctx, Error, Step};
 use crate::references::Target;
 
-pub(super) use status::{again, status};
+pub(super) use status::{requeue_after, status};
 
 /// The longest value of a label.
 const LABEL_CHARS_MAX: usize = 63;
@@ -48,7 +48,7 @@ const LABEL_CHARS_MAX: usize = 63;
 #[derive(Clone)]
 pub(crate) struct BundledInstance {
     /// What its actions depend on, once it is pinned.
-    pub scene: Option<Scene>,
+    pub deps: Option<ActionDeps>,
     /// What the catalog says, before that.
     pub offered: Option<Offered>,
     /// The Secret with what provision handed out, whoever owns it.
@@ -59,7 +59,7 @@ pub(crate) struct BundledInstance {
 impl fmt::Debug for BundledInstance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BundledInstance")
-            .field("scene", &self.scene)
+            .field("deps", &self.deps)
             .field("offered", &self.offered)
             .finish_non_exhaustive()
     }
@@ -104,17 +104,17 @@ pub(super) async fn observe(
         }
         let offered = catalog::observe(ctx, &instance.spec).await?;
         return Ok(offered.map(|offered| BundledInstance {
-            scene: None,
+            deps: None,
             offered: Some(offered),
             secret: None,
         }));
     };
     let run = status.and_then(|status| status.run.as_ref());
-    let scene = actions::observe(ctx, reference, run).await?;
+    let deps = actions::observe(ctx, reference, run).await?;
     let namespace = instance.namespace().unwrap_or_default();
     let secret = provision_secret(&instance.name_any());
     Ok(Some(BundledInstance {
-        scene: Some(scene),
+        deps: Some(deps),
         offered: None,
         secret: ctx.find(&namespace, &secret).await?,
     }))
@@ -180,24 +180,24 @@ fn differs(applied: &Applied, instance: &ServiceInstance) -> bool {
         != (&spec.plan_id, &spec.parameters, &spec.revision_ref)
 }
 
-fn next(world: &World, scene: &Scene, status: &ServiceInstanceStatus, now: Timestamp) -> Next {
+fn next(world: &World, deps: &ActionDeps, status: &ServiceInstanceStatus, now: Timestamp) -> Next {
     let want = want(world, status, now);
-    scene.next(want.as_ref(), world.uid(), status.run.as_ref(), now)
+    deps.next(want.as_ref(), world.uid(), status.run.as_ref(), now)
 }
 
 /// Whether an action could be started now, and with what; or what it waits for.
 fn prepared(
     world: &World,
     bundled: &BundledInstance,
-    scene: &Scene,
+    deps: &ActionDeps,
     want: &Want,
 ) -> Result<Run, String> {
     if world.is_leaving() && (!world.is_deleted() || !world.bindings.is_empty()) {
         return Err("its bindings go first".to_owned());
     }
     let action = want.action;
-    let digest = scene.image(action)?.to_owned();
-    let plan = plan(world, scene, action)?;
+    let digest = deps.image(action)?.to_owned();
+    let plan = plan(world, deps, action)?;
     let instance = &world.instance;
     let status = instance.status.as_ref();
     let in_force = status.and_then(|status| status.applied.as_ref());
@@ -208,8 +208,8 @@ fn prepared(
     let previous = in_force.and_then(|applied| applied.revision_ref.as_ref());
     let previous = previous.and_then(|previous| previous.bundle_version.as_deref());
     let handed_out = own_secret(world, bundled).and_then(content);
-    let version = scene.reference.bundle_version.as_deref();
-    let told = Told {
+    let version = deps.reference.bundle_version.as_deref();
+    let told = ActionInputs {
         instance,
         binding: None,
         parameters,
@@ -220,11 +220,11 @@ fn prepared(
         bind_credentials: None,
     };
     let run = status.and_then(|status| status.run.as_ref());
-    Ok(scene.run(action, digest, run, &told, &plan))
+    Ok(deps.run(action, digest, run, &told, &plan))
 }
 
 /// The plan that an action is told of. One that is to be removed is removed whatever became of its plan.
-fn plan(world: &World, scene: &Scene, action: Action) -> Result<PlanDescription, String> {
+fn plan(world: &World, deps: &ActionDeps, action: Action) -> Result<PlanDescription, String> {
     let spec = &world.instance.spec;
     let status = world.instance.status.as_ref();
     let in_force = status.and_then(|status| status.applied.as_ref());
@@ -232,7 +232,7 @@ fn plan(world: &World, scene: &Scene, action: Action) -> Result<PlanDescription,
         Some(applied) if action == Action::Deprovision => &applied.plan_id,
         _ => &spec.plan_id,
     };
-    match scene.plan(&spec.service_id, id) {
+    match deps.plan(&spec.service_id, id) {
         Some(plan) => Ok(plan),
         None if action == Action::Deprovision => Ok(PlanDescription {
             name: id.clone(),
@@ -240,7 +240,7 @@ fn plan(world: &World, scene: &Scene, action: Action) -> Result<PlanDescription,
         }),
         None => Err(format!(
             "BundleRevision {} has no plan {id}",
-            scene.reference.name
+            deps.reference.name
         )),
     }
 }
@@ -257,10 +257,10 @@ fn own_secret<'a>(world: &World, bundled: &'a BundledInstance) -> Option<&'a Sec
 /// What an action handed out and nobody has kept yet.
 fn handed_out<'a>(
     next: &Next,
-    scene: &'a Scene,
+    deps: &'a ActionDeps,
     run: &RunReport,
 ) -> Option<&'a Map<String, Value>> {
-    match (next, &scene.credentials) {
+    match (next, &deps.credentials) {
         (Next::TakeIn(end), Some(Ok(Some(credentials)))) => {
             actions::hands_out(run.action, end).then_some(credentials)
         }
@@ -272,7 +272,7 @@ fn handed_out<'a>(
 fn is_kept(
     world: &World,
     bundled: &BundledInstance,
-    scene: &Scene,
+    deps: &ActionDeps,
     next: &Next,
     run: &RunReport,
 ) -> bool {
@@ -283,7 +283,7 @@ fn is_kept(
     if !actions::hands_out(run.action, end) || world.is_leaving() {
         return true;
     }
-    match &scene.credentials {
+    match &deps.credentials {
         Some(Ok(None)) => true,
         Some(Ok(Some(credentials))) => {
             let kept = own_secret(world, bundled).and_then(content);
@@ -295,8 +295,8 @@ fn is_kept(
 
 /// The next request to the API server: the pin, or the Secret.
 pub(super) fn step(world: &World, bundled: &BundledInstance) -> Option<Step> {
-    match &bundled.scene {
-        Some(scene) => keep(world, bundled, scene),
+    match &bundled.deps {
+        Some(deps) => keep(world, bundled, deps),
         None => pin(world, bundled),
     }
 }
@@ -316,11 +316,11 @@ fn pin(world: &World, bundled: &BundledInstance) -> Option<Step> {
 }
 
 /// Keeps what an action handed out. The finalizer is why it is there for deprovision, whoever deletes it before.
-fn keep(world: &World, bundled: &BundledInstance, scene: &Scene) -> Option<Step> {
+fn keep(world: &World, bundled: &BundledInstance, deps: &ActionDeps) -> Option<Step> {
     let instance = &world.instance;
     let status = instance.status.clone().unwrap_or_default();
-    let next = next(world, scene, &status, world.now);
-    let credentials = handed_out(&next, scene, status.run.as_ref()?)?;
+    let next = next(world, deps, &status, world.now);
+    let credentials = handed_out(&next, deps, status.run.as_ref()?)?;
     let live = bundled.secret.as_ref();
     if live.is_some() && own_secret(world, bundled).is_none() {
         return None;
@@ -347,12 +347,12 @@ fn keep(world: &World, bundled: &BundledInstance, scene: &Scene) -> Option<Step>
 
 /// Whether nothing of the bundle is left to do for an instance that goes.
 pub(super) fn is_through(world: &World, bundled: &BundledInstance) -> bool {
-    let Some(scene) = &bundled.scene else {
+    let Some(deps) = &bundled.deps else {
         return true;
     };
     let status = world.instance.status.clone().unwrap_or_default();
     let removed = !has_made(&status) || is_deprovisioned(&status) || is_abandoned(&world.instance);
-    removed && next(world, scene, &status, world.now) == Next::Rest
+    removed && next(world, deps, &status, world.now) == Next::Rest
 }
 
 /// The steps that remove the Secret.
@@ -366,7 +366,7 @@ pub(super) fn discard(world: &World, bundled: &BundledInstance) -> Vec<Step> {
 }
 
 /// What is to be remembered of the end of a bundle's instance.
-pub(super) fn farewell(world: &World) -> Option<String> {
+pub(super) fn removal_note(world: &World) -> Option<String> {
     let status = world.instance.status.as_ref()?;
     world.bundle.as_ref()?;
     if is_deprovisioned(status) {
@@ -386,29 +386,29 @@ pub(super) fn farewell(world: &World) -> Option<String> {
 
 /// Asks for what no API server can do: starts what was announced, calls off what is not wanted, forgets what is over.
 pub(super) async fn run(ctx: &Ctx, world: &mut World) -> Result<(), Error> {
-    let errand = errand(world);
-    let scene = world
+    let command = runner_command(world);
+    let deps = world
         .bundle
         .as_mut()
-        .and_then(|bundled| bundled.scene.as_mut());
-    actions::run(ctx, errand, scene, &mut world.trouble).await
+        .and_then(|bundled| bundled.deps.as_mut());
+    actions::run(ctx, command, deps, &mut world.trouble).await
 }
 
-fn errand(world: &World) -> Option<Errand> {
+fn runner_command(world: &World) -> Option<RunnerCommand> {
     // What was released is gone, and what this reconcile has not read cannot be acted on.
     let bundled = world.bundle.as_ref().filter(|_| !world.released)?;
-    let scene = bundled.scene.as_ref().filter(|scene| scene.run.is_some())?;
+    let deps = bundled.deps.as_ref().filter(|deps| deps.run.is_some())?;
     let status = world.instance.status.clone().unwrap_or_default();
     let run = status.run.as_ref()?;
-    match next(world, scene, &status, world.now) {
+    match next(world, deps, &status, world.now) {
         Next::Start => {
             let want = want(world, &status, world.now)?;
-            prepared(world, bundled, scene, &want)
+            prepared(world, bundled, deps, &want)
                 .ok()
-                .map(Errand::Start)
+                .map(RunnerCommand::Start)
         }
-        Next::Cancel => Some(Errand::Cancel(run.id.clone())),
-        Next::Forget => Some(Errand::Forget {
+        Next::Cancel => Some(RunnerCommand::Cancel(run.id.clone())),
+        Next::Forget => Some(RunnerCommand::Forget {
             run: run.id.clone(),
             instance: is_deprovisioned(&status)
                 .then(|| world.instance.uid())

@@ -11,7 +11,7 @@ use kube::{Api, ResourceExt as _};
 
 use super::bundle::{self, BundledInstance};
 use super::{DELETE, FLOW, FLOW_RELEASE, HOLD, PIN, RELEASE, SECRET, offer};
-use crate::operation::{OperationSubject as _, Trouble, operation_subject};
+use crate::operation::{OperationSubject as _, StepFailure, operation_subject};
 use crate::reconcile::{Ctx, Error, StepName};
 use crate::records;
 
@@ -37,7 +37,7 @@ pub(crate) struct World {
     /// Our finalizer was released in this reconcile: the instance is gone.
     pub released: bool,
     /// The step that failed in this reconcile.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<StepFailure>,
 }
 
 pub(super) async fn observe(ctx: &Ctx, instance: ServiceInstance) -> Result<World, Error> {

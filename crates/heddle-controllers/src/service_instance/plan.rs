@@ -141,13 +141,13 @@ fn record(world: &World) -> Record {
         about: world.about(),
         namespace: instance.namespace().unwrap_or_default(),
         front: records::front(instance),
-        operation: farewell(instance, ended, world),
+        operation: removal_note(instance, ended, world),
         gone_at: whole_seconds(world.now),
     }
 }
 
 /// How the removal ended, unless nobody asked for it through OSB.
-fn farewell(
+fn removal_note(
     instance: &ServiceInstance,
     ended: Option<Ended>,
     world: &World,
@@ -158,7 +158,7 @@ fn farewell(
         id: request.id.clone(),
         kind: request.kind,
         state: OperationState::Succeeded,
-        description: Some(bundle::farewell(world).unwrap_or_else(|| fates(ended))),
+        description: Some(bundle::removal_note(world).unwrap_or_else(|| fates(ended))),
         attempts: None,
         finished_at: Some(whole_seconds(world.now)),
         instance_usable: None,

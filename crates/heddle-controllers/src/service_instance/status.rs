@@ -42,9 +42,9 @@ pub(super) fn status(world: &World, now: Timestamp) -> ServiceInstanceStatus {
 }
 
 /// When time alone would change what is said about the operation.
-pub(super) fn again(world: &World, now: Timestamp) -> Option<Duration> {
+pub(super) fn requeue_after(world: &World, now: Timestamp) -> Option<Duration> {
     if let Some(bundled) = &world.bundle {
-        return bundle::again(world, bundled, now);
+        return bundle::requeue_after(world, bundled, now);
     }
     let status = status(world, now);
     let fulfilment = fulfilment(world, &status.conditions);

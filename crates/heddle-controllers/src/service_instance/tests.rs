@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::observe::World;
 use super::{offer, plan, status};
-use crate::operation::Trouble;
+use crate::operation::StepFailure;
 use crate::operation::fixtures::{ACCEPTED, DEADLINE, at, metadata, request};
 use crate::reconcile::Step;
 use crate::watch::Change;
@@ -133,7 +133,7 @@ impl<K: kube::Resource> Leaves for K {
     }
 }
 
-fn tickets(world: &World) -> Vec<&'static str> {
+fn step_names(world: &World) -> Vec<&'static str> {
     plan::plan(world).iter().map(Step::step_name).collect()
 }
 
@@ -171,9 +171,9 @@ fn phase(world: &World) -> Phase {
 #[test]
 fn a_service_with_events_gets_one_flow_and_the_operation_ends_when_it_is_ready() {
     let mut world = world(&["Events", "API"]);
-    assert_eq!(tickets(&world), [super::FLOW]);
+    assert_eq!(step_names(&world), [super::FLOW]);
     settle(&mut world);
-    assert!(tickets(&world).is_empty(), "{:?}", plan::plan(&world));
+    assert!(step_names(&world).is_empty(), "{:?}", plan::plan(&world));
     let flow = world.flow.as_ref().unwrap();
     assert_eq!(
         (flow.name_any(), flow.namespace().unwrap()),
@@ -232,7 +232,7 @@ fn a_service_with_events_gets_one_flow_and_the_operation_ends_when_it_is_ready()
 #[test]
 fn a_service_with_an_api_only_needs_nothing_and_is_done_at_once() {
     let mut world = world(&["API"]);
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     assert_eq!(look(&mut world, ACCEPTED).state, OperationState::Succeeded);
     assert_eq!(phase(&world), Phase::Running);
 }
@@ -249,7 +249,7 @@ fn a_service_that_stops_sending_events_loses_its_flow() {
     );
     // One that merely cannot be found keeps it: that may be an accident.
     world.application = None;
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
 }
 
 #[test]
@@ -267,7 +267,12 @@ fn the_three_ends_of_a_deadline() {
     settle(&mut late);
     flow_is(&mut late, "False");
     assert_eq!(look(&mut late, ACCEPTED).state, OperationState::InProgress);
-    assert_eq!(status::again(&late, at(ACCEPTED)).unwrap().as_secs(), 3_240);
+    assert_eq!(
+        status::requeue_after(&late, at(ACCEPTED))
+            .unwrap()
+            .as_secs(),
+        3_240
+    );
     let failed = look(&mut late, DEADLINE);
     assert_eq!(failed.state, OperationState::Failed);
     assert!(
@@ -282,8 +287,11 @@ fn the_three_ends_of_a_deadline() {
         (ready(&late).as_str(), phase(&late)),
         ("False:DeadlineReached", Phase::Failed)
     );
-    assert_eq!(status::again(&late, at(DEADLINE)), None);
-    assert!(tickets(&late).is_empty(), "the flow stays and is worked on");
+    assert_eq!(status::requeue_after(&late, at(DEADLINE)), None);
+    assert!(
+        step_names(&late).is_empty(),
+        "the flow stays and is worked on"
+    );
     // Ready after: the instance is, the operation stays what the platform was told.
     let mut healed = late.clone();
     flow_is(&mut healed, "True");
@@ -304,7 +312,7 @@ fn the_three_ends_of_a_deadline() {
     );
     // Removed after: everything goes.
     late.instance.leave();
-    assert_eq!(tickets(&late), [super::FLOW]);
+    assert_eq!(step_names(&late), [super::FLOW]);
 }
 
 #[test]
@@ -331,7 +339,10 @@ fn what_people_have_to_allow_is_waited_for_a_minute() {
     for (spoil, expected, repeatable) in table {
         let mut world = world(&["Events"]);
         spoil(&mut world);
-        assert!(tickets(&world).is_empty(), "nothing is begun: {expected}");
+        assert!(
+            step_names(&world).is_empty(),
+            "nothing is begun: {expected}"
+        );
         assert_eq!(
             look(&mut world, ACCEPTED + 3).state,
             OperationState::InProgress
@@ -341,7 +352,9 @@ fn what_people_have_to_allow_is_waited_for_a_minute() {
             (expected, Phase::Provisioning)
         );
         assert_eq!(
-            status::again(&world, at(ACCEPTED + 3)).unwrap().as_secs(),
+            status::requeue_after(&world, at(ACCEPTED + 3))
+                .unwrap()
+                .as_secs(),
             60
         );
         let mut allowed = world.clone();
@@ -363,7 +376,7 @@ fn what_people_have_to_allow_is_waited_for_a_minute() {
         // Put right in the end, it is made in the end.
         let fixed = self::world(&["Events"]);
         (world.mapping, world.application) = (fixed.mapping, fixed.application);
-        assert_eq!(tickets(&world), [super::FLOW]);
+        assert_eq!(step_names(&world), [super::FLOW]);
     }
 }
 
@@ -385,7 +398,7 @@ fn healing_after_success_dips_and_recovers_and_the_operation_stays_succeeded() {
     );
     world.flow = None;
     assert_eq!(
-        tickets(&world),
+        step_names(&world),
         [super::FLOW],
         "somebody deleted it: made again"
     );
@@ -511,10 +524,10 @@ fn a_hand_written_instance_is_held_then_pinned_then_made() {
     world.instance.spec.application = None;
     world.instance.spec.operation = None;
     for expected in [super::HOLD, super::PIN, super::FLOW] {
-        assert_eq!(tickets(&world), [expected]);
+        assert_eq!(step_names(&world), [expected]);
         settle(&mut world);
     }
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     assert_eq!(world.instance.spec.application, world.pin);
     flow_is(&mut world, "True");
     let status = status::status(&world, at(ACCEPTED));
@@ -522,7 +535,7 @@ fn a_hand_written_instance_is_held_then_pinned_then_made() {
         (status.operation, status.phase),
         (None, Some(Phase::Running))
     );
-    assert_eq!(status::again(&world, at(ACCEPTED)), None);
+    assert_eq!(status::requeue_after(&world, at(ACCEPTED)), None);
 }
 
 #[test]
@@ -567,12 +580,12 @@ fn a_namesake_of_another_owner_is_never_touched() {
     for owner in world.flow.as_mut().unwrap().owner_references_mut() {
         owner.uid = "another".to_owned();
     }
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     look(&mut world, ACCEPTED);
     assert_eq!(ready(&world), "False:FlowTaken");
     world.instance.leave();
     assert_eq!(
-        tickets(&world),
+        step_names(&world),
         [super::RECORD, super::RELEASE],
         "nor is it waited for"
     );
@@ -582,9 +595,9 @@ fn a_namesake_of_another_owner_is_never_touched() {
 fn remove(world: &mut World) -> Vec<Vec<&'static str>> {
     let mut rounds = Vec::new();
     while !world.released {
-        let tickets = tickets(world);
-        let stuck = tickets.is_empty();
-        rounds.push(tickets);
+        let step_names = step_names(world);
+        let stuck = step_names.is_empty();
+        rounds.push(step_names);
         if stuck {
             return rounds;
         }
@@ -663,7 +676,7 @@ fn a_flow_that_still_drains_is_waited_for_and_its_counts_are_told() {
     settle(&mut world);
     leaving(&mut world);
     world.bindings.clear();
-    while !tickets(&world).is_empty() {
+    while !step_names(&world).is_empty() {
         settle(&mut world);
     }
     assert!(!world.released, "the flow's own controller is not done");
@@ -697,7 +710,7 @@ fn a_flow_that_still_drains_is_waited_for_and_its_counts_are_told() {
     });
     // A crash after each write of the last reconcile: the record stays the one that has the counts.
     assert_eq!(
-        tickets(&world),
+        step_names(&world),
         [super::RECORD, super::FLOW_RELEASE, super::RELEASE]
     );
     settle(&mut world);
@@ -707,7 +720,7 @@ fn a_flow_that_still_drains_is_waited_for_and_its_counts_are_told() {
         line.contains("3 were delivered, 1 became dead letters, 0 were discarded"),
         "{line}"
     );
-    assert_eq!(tickets(&world), [super::RELEASE]);
+    assert_eq!(step_names(&world), [super::RELEASE]);
 }
 
 #[test]
@@ -715,17 +728,17 @@ fn a_flow_that_somebody_deletes_is_let_go_and_made_again() {
     let mut world = world(&["Events"]);
     settle(&mut world);
     world.flow.as_mut().unwrap().leave();
-    assert!(tickets(&world).is_empty());
+    assert!(step_names(&world).is_empty());
     let_go(world.flow.as_mut().unwrap());
-    assert_eq!(tickets(&world), [super::FLOW_RELEASE]);
+    assert_eq!(step_names(&world), [super::FLOW_RELEASE]);
     settle(&mut world);
-    assert_eq!(tickets(&world), [super::FLOW]);
+    assert_eq!(step_names(&world), [super::FLOW]);
 }
 
 #[test]
 fn a_failed_step_is_told_with_how_often_it_was_tried() {
     let mut world = world(&["Events"]);
-    world.trouble = Some(Trouble {
+    world.trouble = Some(StepFailure {
         step_name: super::FLOW,
         error: "the disk is full".to_owned(),
         attempts: 8,

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use super::{
-    BundledBinding, farewell, handed_out, has_made, is_bound, is_let_go, is_through, is_unbound,
-    next, own_secret, prepared, want, wanted,
+    BundledBinding, handed_out, has_made, is_bound, is_let_go, is_through, is_unbound, next,
+    own_secret, prepared, removal_note, want, wanted,
 };
 use crate::actions::{
     self, Next, Want, announced, content, failure, taken_in, withdrawn, without_secrets,
@@ -46,18 +46,18 @@ pub(in crate::service_binding) fn status(
 }
 
 /// When time alone would change something.
-pub(in crate::service_binding) fn again(
+pub(in crate::service_binding) fn requeue_after(
     world: &World,
     bundled: &BundledBinding,
     now: Timestamp,
 ) -> Option<Duration> {
     let status = status(world, bundled, now);
-    let run = bundled.scene.run.as_ref();
+    let run = bundled.deps.run.as_ref();
     let run = run.and_then(|_| {
         // Once the last run is forgotten nothing is left but to let go.
         let is_through = world.is_held() && is_through(world, bundled);
-        let next = next(world, &bundled.scene, &status, now);
-        actions::again(&next, &bundled.scene, is_through, now)
+        let next = next(world, &bundled.deps, &status, now);
+        actions::requeue_after(&next, &bundled.deps, is_through, now)
     });
     let fulfilment = fulfilment(world, bundled, &status, now);
     let operation = world.verdict_after(status.operation.as_ref(), &fulfilment, now);
@@ -72,7 +72,7 @@ fn advance(
     now: Timestamp,
 ) {
     let uid = world.binding.uid().unwrap_or_default();
-    let next = next(world, &bundled.scene, status, now);
+    let next = next(world, &bundled.deps, status, now);
     match (&next, status.run.clone()) {
         (Next::Announce { attempt }, before) => {
             let want = want(world, status, now);
@@ -105,7 +105,7 @@ fn is_kept(world: &World, bundled: &BundledBinding, report: &RunReport) -> bool 
 /// A line of a program, without what is secret as far as that is known here.
 fn clean(world: &World, bundled: &BundledBinding, line: &str) -> String {
     let kept = own_secret(world).and_then(content);
-    let fresh = match &bundled.scene.credentials {
+    let fresh = match &bundled.deps.credentials {
         Some(Ok(credentials)) => credentials.as_ref(),
         _ => None,
     };
@@ -166,7 +166,7 @@ fn bound(
         return Condition::unmet(type_, reason::ACTION_FAILED, why);
     }
     let doing = doing(world, bundled, status, wanted.as_ref(), now);
-    if bundled.scene.pinned.is_none() {
+    if bundled.deps.pinned.is_none() {
         let message = format!("{doing}; restore it, or remove the binding");
         return unmet(reason::REVISION_MISSING, &message);
     }
@@ -196,13 +196,13 @@ fn doing(
             return format!("{word}, which is not wanted any more, is being called off");
         }
         let clean = |line: &str| clean(world, bundled, line);
-        return actions::under_way(&bundled.scene, run, clean);
+        return actions::under_way(&bundled.deps, run, clean);
     }
     let Some(wanted) = wanted else {
         return "nothing is wanted".to_owned();
     };
     let word = wanted.action.word();
-    if let Next::Pause { until } = next(world, &bundled.scene, status, now) {
+    if let Next::Pause { until } = next(world, &bundled.deps, status, now) {
         return format!("{word} is tried again at {}", whole_seconds(until).0);
     }
     match prepared(world, bundled, wanted) {
@@ -225,7 +225,7 @@ fn leaving(
     let general = "the binding is being removed";
     let wanted = wanted(world, status);
     if let Some(why) = failure(world.uid(), wanted.as_ref(), status.run.as_ref(), now) {
-        let again = match next(world, &bundled.scene, status, now) {
+        let again = match next(world, &bundled.deps, status, now) {
             Next::Pause { until } => format!("; it is tried again at {}", whole_seconds(until).0),
             _ => String::new(),
         };
@@ -233,8 +233,8 @@ fn leaving(
         return (reason::ACTION_FAILED, message);
     }
     let to_do = has_made(world, status) && !is_unbound(status) && !is_let_go(world);
-    if to_do && bundled.scene.pinned.is_none() {
-        let name = &bundled.scene.reference.name;
+    if to_do && bundled.deps.pinned.is_none() {
+        let name = &bundled.deps.reference.name;
         let message = format!(
             "BundleRevision {name} does not exist, so unbind cannot run; {}",
             way_out()
@@ -275,7 +275,7 @@ fn fulfilment(
         let (_, message) = leaving(world, bundled, status, now);
         return match failure {
             _ if !asked => Fulfilment::Hopeless("the binding was deleted".to_owned()),
-            _ if world.released => Fulfilment::Done(Some(farewell(world))),
+            _ if world.released => Fulfilment::Done(Some(removal_note(world))),
             Some(why) => failed(format!("{why}; {}", way_out())),
             None => refused(missing.and_then(since), message),
         };

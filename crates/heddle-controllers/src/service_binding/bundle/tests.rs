@@ -47,7 +47,7 @@ fn world() -> World {
         instance: Some(instance),
         service: None,
         bundle: Some(BundledBinding {
-            scene: Scene {
+            deps: ActionDeps {
                 reference,
                 pinned: Some(revision),
                 current: None,
@@ -75,17 +75,17 @@ fn look(world: &mut World, second: i64) -> OperationState {
 }
 
 fn ends(world: &mut World, outcome: Outcome, credentials: Option<Value>) {
-    let scene = &mut world.bundle.as_mut().unwrap().scene;
-    scene.run = Some(RunState::Ended(Box::new(RunEnd {
+    let deps = &mut world.bundle.as_mut().unwrap().deps;
+    deps.run = Some(RunState::Ended(Box::new(RunEnd {
         outcome,
         dashboard_url: None,
         log_tail: String::new(),
     })));
-    scene.credentials = Some(Ok(credentials.and_then(|value| value.as_object().cloned())));
+    deps.credentials = Some(Ok(credentials.and_then(|value| value.as_object().cloned())));
 }
 
 fn forgotten(world: &mut World) {
-    world.bundle.as_mut().unwrap().scene.run = Some(RunState::Unheard);
+    world.bundle.as_mut().unwrap().deps.run = Some(RunState::Unheard);
 }
 
 /// Carries out the step that makes the Secret.
@@ -132,15 +132,21 @@ fn what_bind_hands_out_is_kept_before_it_is_told_and_told_before_it_is_forgotten
     ] {
         let mut world = world();
         look(&mut world, ACCEPTED);
-        assert!(matches!(errand(&world), Some(Errand::Start(_))));
+        assert!(matches!(
+            runner_command(&world),
+            Some(RunnerCommand::Start(_))
+        ));
         ends(&mut world, outcome, handed);
         assert_eq!(look(&mut world, ACCEPTED + 1), OperationState::InProgress);
-        assert!(errand(&world).is_none());
+        assert!(runner_command(&world).is_none());
         assert_eq!(Value::Object(kept(&mut world)), expected);
         assert_eq!(look(&mut world, ACCEPTED + 2), OperationState::Succeeded);
-        assert!(matches!(errand(&world), Some(Errand::Forget { .. })));
+        assert!(matches!(
+            runner_command(&world),
+            Some(RunnerCommand::Forget { .. })
+        ));
         forgotten(&mut world);
-        assert!(errand(&world).is_none());
+        assert!(runner_command(&world).is_none());
         assert_eq!(plan::plan(&world), []);
         assert!(!format!("{world:?}").contains("root"));
     }
@@ -157,8 +163,8 @@ fn credentials_go_after_unbind_has_heard_them() {
     world.binding.spec.operation = Some(request(OperationKind::Unbind, "op-2"));
     world.binding.metadata.deletion_timestamp = Some(Time(at(ACCEPTED + 2)));
     look(&mut world, ACCEPTED + 2);
-    let Some(Errand::Start(run)) = errand(&world) else {
-        panic!("{:?}", errand(&world));
+    let Some(RunnerCommand::Start(run)) = runner_command(&world) else {
+        panic!("{:?}", runner_command(&world));
     };
     assert_eq!(run.variables["_apb_bind_creds"], json!({"user": "b"}));
     assert_eq!(run.instance, "u-i");
@@ -167,8 +173,11 @@ fn credentials_go_after_unbind_has_heard_them() {
     look(&mut world, ACCEPTED + 3);
     assert_eq!(plan::plan(&world), [], "not forgotten");
     forgotten(&mut world);
-    let tickets: Vec<_> = plan::plan(&world).iter().map(Step::step_name).collect();
-    assert_eq!(tickets, ["secret-release", "secret", "record", "release"]);
+    let step_names: Vec<_> = plan::plan(&world).iter().map(Step::step_name).collect();
+    assert_eq!(
+        step_names,
+        ["secret-release", "secret", "record", "release"]
+    );
 }
 
 #[test]
@@ -182,7 +191,7 @@ fn a_binding_goes_with_an_instance_that_is_gone() {
     world.instance = None;
     world.binding.metadata.deletion_timestamp = Some(Time(at(ACCEPTED + 2)));
     look(&mut world, ACCEPTED + 2);
-    assert!(errand(&world).is_none());
+    assert!(runner_command(&world).is_none());
     assert!(is_through(&world, world.bundle.as_ref().unwrap()));
-    assert!(farewell(&world).contains("the instance does not exist"));
+    assert!(removal_note(&world).contains("the instance does not exist"));
 }

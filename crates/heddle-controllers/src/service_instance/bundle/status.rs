@@ -14,7 +14,7 @@ use super::{
     own_secret, prepared, want, wanted,
 };
 use crate::actions::{
-    self, Next, Scene, Want, announced, content, failure, taken_in, withdrawn, without_secrets,
+    self, ActionDeps, Next, Want, announced, content, failure, taken_in, withdrawn, without_secrets,
 };
 use crate::operation::{
     FailureReport, Fulfilment, OperationSubject as _, blocking, removes, since, whole_seconds,
@@ -33,8 +33,8 @@ pub(in crate::service_instance) fn status(
         observed_generation: instance.metadata.generation,
         ..instance.status.clone().unwrap_or_default()
     };
-    if let Some(scene) = &bundled.scene {
-        advance(world, bundled, scene, &mut status, now);
+    if let Some(deps) = &bundled.deps {
+        advance(world, bundled, deps, &mut status, now);
     }
     status.conditions = conditions(world, bundled, &status, now);
     let fulfilment = fulfilment(world, bundled, &status, now);
@@ -48,18 +48,18 @@ pub(in crate::service_instance) fn status(
 }
 
 /// When time alone would change something.
-pub(in crate::service_instance) fn again(
+pub(in crate::service_instance) fn requeue_after(
     world: &World,
     bundled: &BundledInstance,
     now: Timestamp,
 ) -> Option<Duration> {
     let status = status(world, bundled, now);
-    let run = bundled.scene.as_ref().filter(|scene| scene.run.is_some());
-    let run = run.and_then(|scene| {
+    let run = bundled.deps.as_ref().filter(|deps| deps.run.is_some());
+    let run = run.and_then(|deps| {
         // Once the last run is forgotten nothing is left but to let go.
         let is_through = world.is_held() && is_through(world, bundled);
-        let next = next(world, scene, &status, now);
-        actions::again(&next, scene, is_through, now)
+        let next = next(world, deps, &status, now);
+        actions::requeue_after(&next, deps, is_through, now)
     });
     let fulfilment = fulfilment(world, bundled, &status, now);
     let operation = world.verdict_after(status.operation.as_ref(), &fulfilment, now);
@@ -70,22 +70,22 @@ pub(in crate::service_instance) fn again(
 fn advance(
     world: &World,
     bundled: &BundledInstance,
-    scene: &Scene,
+    deps: &ActionDeps,
     status: &mut ServiceInstanceStatus,
     now: Timestamp,
 ) {
     let uid = world.instance.uid().unwrap_or_default();
-    let next = next(world, scene, status, now);
+    let next = next(world, deps, status, now);
     match (&next, status.run.clone()) {
         (Next::Announce { attempt }, before) => {
             let want = want(world, status, now);
-            if let Some(want) = want.filter(|want| prepared(world, bundled, scene, want).is_ok()) {
+            if let Some(want) = want.filter(|want| prepared(world, bundled, deps, want).is_ok()) {
                 status.run = Some(announced(&want, &uid, *attempt, before.as_ref(), now));
             }
         }
         (Next::Withdraw, Some(run)) => status.run = withdrawn(&run),
-        (Next::TakeIn(end), Some(run)) if is_kept(world, bundled, scene, &next, &run) => {
-            let report = taken_in(&run, end, |line| clean(world, bundled, scene, line));
+        (Next::TakeIn(end), Some(run)) if is_kept(world, bundled, deps, &next, &run) => {
+            let report = taken_in(&run, end, |line| clean(world, bundled, deps, line));
             let succeeded = report.result == Some(RunResult::Succeeded);
             let asked = wanted(world, status).is_some_and(|want| want.is(&uid, &report));
             if succeeded && asked && !report.action.is_removal() {
@@ -101,9 +101,9 @@ fn advance(
 }
 
 /// A line of a program, without what is secret as far as that is known here.
-fn clean(world: &World, bundled: &BundledInstance, scene: &Scene, line: &str) -> String {
+fn clean(world: &World, bundled: &BundledInstance, deps: &ActionDeps, line: &str) -> String {
     let kept = own_secret(world, bundled).and_then(content);
-    let fresh = match &scene.credentials {
+    let fresh = match &deps.credentials {
         Some(Ok(credentials)) => credentials.as_ref(),
         _ => None,
     };
@@ -140,7 +140,7 @@ fn conditions(
 }
 
 fn allowed(bundled: &BundledInstance) -> Condition {
-    match &bundled.scene {
+    match &bundled.deps {
         Some(_) => Condition::met(condition::ALLOWED),
         None => Condition::unknown(
             condition::ALLOWED,
@@ -156,7 +156,7 @@ fn offering_resolved(
     status: &ServiceInstanceStatus,
 ) -> Condition {
     let type_ = condition::OFFERING_RESOLVED;
-    let Some(scene) = &bundled.scene else {
+    let Some(deps) = &bundled.deps else {
         return match &bundled.offered {
             Some(Offered::Unknown(why)) => Condition::unmet(type_, reason::SERVICE_UNKNOWN, why),
             Some(Offered::Withdrawn(why)) => {
@@ -181,8 +181,8 @@ fn offering_resolved(
             None => Condition::unknown(type_, reason::AWAITING_CATALOG, "nothing is known yet"),
         };
     };
-    let name = &scene.reference.name;
-    if scene.pinned.is_none() {
+    let name = &deps.reference.name;
+    if deps.pinned.is_none() {
         // Where nothing is to be done, nothing is missing.
         let needless = world.is_leaving() && (!has_made(status) || is_deprovisioned(status));
         let message = match world.is_leaving() {
@@ -198,7 +198,7 @@ fn offering_resolved(
         return Condition::unmet(type_, reason::REVISION_MISSING, message);
     }
     let spec = &world.instance.spec;
-    if !world.is_leaving() && scene.plan(&spec.service_id, &spec.plan_id).is_none() {
+    if !world.is_leaving() && deps.plan(&spec.service_id, &spec.plan_id).is_none() {
         let message = format!(
             "BundleRevision {name} has no plan {}; ask for another",
             spec.plan_id
@@ -220,7 +220,7 @@ fn provisioned(
 ) -> Condition {
     let type_ = condition::PROVISIONED;
     let unmet = |reason, message: String| Condition::unmet(type_, reason, told(world, message));
-    let Some(scene) = &bundled.scene else {
+    let Some(deps) = &bundled.deps else {
         let message = "what there is to run is not known before the service is";
         return Condition::unknown(type_, reason::IN_PROGRESS, message);
     };
@@ -232,7 +232,7 @@ fn provisioned(
     if let Some(why) = failure(world.uid(), wanted.as_ref(), status.run.as_ref(), now) {
         return Condition::unmet(type_, reason::ACTION_FAILED, why);
     }
-    let doing = doing(world, bundled, scene, status, wanted.as_ref(), now);
+    let doing = doing(world, bundled, deps, status, wanted.as_ref(), now);
     match (&wanted, want(world, status, now)) {
         (Some(wanted), None) => {
             Condition::unmet(type_, reason::DEADLINE_REACHED, wanted.given_up(&doing))
@@ -245,7 +245,7 @@ fn provisioned(
 fn doing(
     world: &World,
     bundled: &BundledInstance,
-    scene: &Scene,
+    deps: &ActionDeps,
     status: &ServiceInstanceStatus,
     wanted: Option<&Want>,
     now: Timestamp,
@@ -257,27 +257,32 @@ fn doing(
         if !wanted.is_some_and(|wanted| wanted.is(&uid, run)) {
             return format!("{word}, which is not wanted any more, is being called off");
         }
-        return under_way(world, bundled, scene, run);
+        return under_way(world, bundled, deps, run);
     }
     let Some(wanted) = wanted else {
         return "nothing is wanted".to_owned();
     };
     let word = wanted.action.word();
-    if let Next::Pause { until } = next(world, scene, status, now) {
+    if let Next::Pause { until } = next(world, deps, status, now) {
         let last = failure(world.uid(), Some(wanted), status.run.as_ref(), now).unwrap_or_default();
         return format!("{last}; it is tried again at {}", whole_seconds(until).0);
     }
-    match prepared(world, bundled, scene, wanted) {
+    match prepared(world, bundled, deps, wanted) {
         Ok(_) => format!("{word} is about to be started"),
         Err(why) => format!("{word} waits: {why}"),
     }
 }
 
-fn under_way(world: &World, bundled: &BundledInstance, scene: &Scene, run: &RunReport) -> String {
-    let is_readable = !matches!(scene.credentials, Some(Err(_)));
+fn under_way(
+    world: &World,
+    bundled: &BundledInstance,
+    deps: &ActionDeps,
+    run: &RunReport,
+) -> String {
+    let is_readable = !matches!(deps.credentials, Some(Err(_)));
     let secret = bundled.secret.as_ref();
     let in_the_way = secret.filter(|_| own_secret(world, bundled).is_none());
-    if let (Some(RunState::Ended(_)), Some(secret), true) = (&scene.run, in_the_way, is_readable) {
+    if let (Some(RunState::Ended(_)), Some(secret), true) = (&deps.run, in_the_way, is_readable) {
         let (word, namespace) = (run.action.word(), world.instance.namespace());
         return format!(
             "{word} ended, and Secret {}/{}, which would keep what it handed out, is not the instance's; delete it",
@@ -285,7 +290,7 @@ fn under_way(world: &World, bundled: &BundledInstance, scene: &Scene, run: &RunR
             secret.name_any()
         );
     }
-    actions::under_way(scene, run, |line| clean(world, bundled, scene, line))
+    actions::under_way(deps, run, |line| clean(world, bundled, deps, line))
 }
 
 /// What a removal is doing or waiting for.
@@ -296,12 +301,12 @@ fn leaving(
     now: Timestamp,
 ) -> String {
     let general = removal(world);
-    let Some(scene) = bundled.scene.as_ref().filter(|_| world.bindings.is_empty()) else {
+    let Some(deps) = bundled.deps.as_ref().filter(|_| world.bindings.is_empty()) else {
         return general;
     };
     let wanted = wanted(world, status);
     if let Some(why) = failure(world.uid(), wanted.as_ref(), status.run.as_ref(), now) {
-        let again = match next(world, scene, status, now) {
+        let again = match next(world, deps, status, now) {
             Next::Pause { until } => format!("; it is tried again at {}", whole_seconds(until).0),
             _ => String::new(),
         };
@@ -311,7 +316,7 @@ fn leaving(
     let begun = wanted.is_some() || (running && !is_abandoned(&world.instance));
     match begun && !is_deprovisioned(status) {
         true => {
-            let doing = doing(world, bundled, scene, status, wanted.as_ref(), now);
+            let doing = doing(world, bundled, deps, status, wanted.as_ref(), now);
             format!("{general}; {doing}")
         }
         false => general,
@@ -341,7 +346,7 @@ fn fulfilment(
         return match failure {
             // Deleted by hand while something else was under way.
             _ if !asked => Fulfilment::Hopeless("the instance was deleted".to_owned()),
-            _ if world.released => Fulfilment::Done(super::farewell(world)),
+            _ if world.released => Fulfilment::Done(super::removal_note(world)),
             Some(why) => failed(format!("{why}; {}", way_out())),
             None => refused(
                 resolution(conditions).unwrap_or_else(|| leaving(world, bundled, status, now)),
@@ -378,10 +383,9 @@ fn damage(
     status: &ServiceInstanceStatus,
 ) -> FailureReport {
     let spec = &world.instance.spec;
-    let scene = bundled.scene.as_ref();
+    let deps = bundled.deps.as_ref();
     FailureReport {
         usable: status.applied.is_some() && !world.is_leaving(),
-        repeatable: scene
-            .is_some_and(|scene| scene.plan(&spec.service_id, &spec.plan_id).is_some()),
+        repeatable: deps.is_some_and(|deps| deps.plan(&spec.service_id, &spec.plan_id).is_some()),
     }
 }

@@ -27,7 +27,7 @@ fn world() -> World {
     let mut instance = ServiceInstance::new("i", spec);
     instance.metadata = metadata("i");
     let revision = revision(&json!([{"name": "small"}, {"name": "large"}]));
-    let scene = Scene {
+    let deps = ActionDeps {
         reference,
         pinned: Some(revision),
         current: None,
@@ -43,7 +43,7 @@ fn world() -> World {
         application: None,
         mapping: None,
         bundle: Some(BundledInstance {
-            scene: Some(scene),
+            deps: Some(deps),
             offered: None,
             secret: None,
         }),
@@ -55,8 +55,8 @@ fn world() -> World {
     }
 }
 
-fn scene(world: &mut World) -> &mut Scene {
-    world.bundle.as_mut().unwrap().scene.as_mut().unwrap()
+fn deps(world: &mut World) -> &mut ActionDeps {
+    world.bundle.as_mut().unwrap().deps.as_mut().unwrap()
 }
 
 /// Looks, and keeps the status as the server would.
@@ -70,12 +70,12 @@ fn look(world: &mut World, second: i64) -> OperationProgress {
 
 fn ends(world: &mut World, outcome: Outcome, credentials: Option<Value>) {
     let credentials = credentials.map(|value| value.as_object().cloned().unwrap());
-    scene(world).run = Some(RunState::Ended(Box::new(RunEnd {
+    deps(world).run = Some(RunState::Ended(Box::new(RunEnd {
         outcome,
         dashboard_url: None,
         log_tail: String::new(),
     })));
-    scene(world).credentials = Some(Ok(credentials));
+    deps(world).credentials = Some(Ok(credentials));
 }
 
 fn leaves(world: &mut World) {
@@ -83,18 +83,21 @@ fn leaves(world: &mut World) {
     world.instance.metadata.deletion_timestamp = Some(Time(at(ACCEPTED + 1)));
 }
 
-fn tickets(world: &World) -> Vec<&'static str> {
+fn step_names(world: &World) -> Vec<&'static str> {
     plan::plan(world).iter().map(Step::step_name).collect()
 }
 
 #[test]
 fn nothing_is_started_that_is_not_written_down() {
     let mut world = world();
-    assert!(errand(&world).is_none(), "the server knows of no run yet");
+    assert!(
+        runner_command(&world).is_none(),
+        "the server knows of no run yet"
+    );
     look(&mut world, ACCEPTED);
     let announced = world.instance.status.clone().unwrap().run.unwrap();
-    let Some(Errand::Start(run)) = errand(&world) else {
-        panic!("{:?}", errand(&world));
+    let Some(RunnerCommand::Start(run)) = runner_command(&world) else {
+        panic!("{:?}", runner_command(&world));
     };
     assert_eq!(run.id, announced.id);
     assert_eq!(run.instance, "u1");
@@ -118,7 +121,7 @@ fn an_end_is_written_down_when_what_was_handed_out_is_kept_and_forgotten_after_t
     };
     look(&mut world, ACCEPTED + 1);
     assert!(is_under_way(&world.instance), "the Secret is not there");
-    assert!(errand(&world).is_none(), "and nothing is forgotten");
+    assert!(runner_command(&world).is_none(), "and nothing is forgotten");
     let secret: Secret = serde_json::from_value(object.clone()).unwrap();
     assert_eq!(content(&secret), credentials.as_object().cloned());
     world.bundle.as_mut().unwrap().secret = Some(secret);
@@ -127,13 +130,13 @@ fn an_end_is_written_down_when_what_was_handed_out_is_kept_and_forgotten_after_t
         OperationState::Succeeded
     );
     assert!(matches!(
-        errand(&world),
-        Some(Errand::Forget { instance: None, .. })
+        runner_command(&world),
+        Some(RunnerCommand::Forget { instance: None, .. })
     ));
-    assert_eq!(tickets(&world), Vec::<&str>::new());
-    scene(&mut world).run = Some(RunState::Unheard);
+    assert_eq!(step_names(&world), Vec::<&str>::new());
+    deps(&mut world).run = Some(RunState::Unheard);
     assert!(
-        errand(&world).is_none(),
+        runner_command(&world).is_none(),
         "what is over is not started again"
     );
     assert!(!format!("{world:?}").contains("hush"));
@@ -145,10 +148,10 @@ fn an_end_that_was_not_asked_for_its_credentials_waits_for_the_next_look() {
     look(&mut world, ACCEPTED);
     ends(&mut world, Outcome::Succeeded, None);
     // It ended between two looks of one reconcile.
-    scene(&mut world).credentials = None;
+    deps(&mut world).credentials = None;
     look(&mut world, ACCEPTED + 1);
     assert!(is_under_way(&world.instance));
-    let soon = statuses::again(&world, at(ACCEPTED + 1)).unwrap();
+    let soon = statuses::requeue_after(&world, at(ACCEPTED + 1)).unwrap();
     assert!(soon.as_secs() <= 1);
 }
 
@@ -157,10 +160,14 @@ fn what_was_announced_and_never_began_goes_without_a_trace() {
     let mut world = world();
     look(&mut world, ACCEPTED);
     leaves(&mut world);
-    assert_eq!(tickets(&world), Vec::<&str>::new(), "first it is withdrawn");
+    assert_eq!(
+        step_names(&world),
+        Vec::<&str>::new(),
+        "first it is withdrawn"
+    );
     look(&mut world, ACCEPTED + 1);
     assert_eq!(world.instance.status.clone().unwrap().run, None);
-    assert_eq!(tickets(&world), ["record", "release"]);
+    assert_eq!(step_names(&world), ["record", "release"]);
 }
 
 #[test]
@@ -169,25 +176,28 @@ fn an_instance_is_held_until_deprovision_is_over_and_forgotten() {
     look(&mut world, ACCEPTED);
     ends(&mut world, Outcome::Succeeded, None);
     look(&mut world, ACCEPTED + 1);
-    scene(&mut world).run = Some(RunState::Unheard);
+    deps(&mut world).run = Some(RunState::Unheard);
     leaves(&mut world);
     look(&mut world, ACCEPTED + 2);
     let run = world.instance.status.clone().unwrap().run.unwrap();
     assert_eq!(run.action, Action::Deprovision);
-    assert!(matches!(errand(&world), Some(Errand::Start(_))));
-    assert_eq!(tickets(&world), Vec::<&str>::new());
-    scene(&mut world).run = Some(RunState::Running { progress: None });
-    assert_eq!(tickets(&world), Vec::<&str>::new());
+    assert!(matches!(
+        runner_command(&world),
+        Some(RunnerCommand::Start(_))
+    ));
+    assert_eq!(step_names(&world), Vec::<&str>::new());
+    deps(&mut world).run = Some(RunState::Running { progress: None });
+    assert_eq!(step_names(&world), Vec::<&str>::new());
     ends(&mut world, Outcome::Succeeded, None);
-    assert_eq!(tickets(&world), Vec::<&str>::new(), "not written down");
+    assert_eq!(step_names(&world), Vec::<&str>::new(), "not written down");
     look(&mut world, ACCEPTED + 3);
-    assert_eq!(tickets(&world), Vec::<&str>::new(), "not forgotten");
-    let Some(Errand::Forget { instance, .. }) = errand(&world) else {
-        panic!("{:?}", errand(&world));
+    assert_eq!(step_names(&world), Vec::<&str>::new(), "not forgotten");
+    let Some(RunnerCommand::Forget { instance, .. }) = runner_command(&world) else {
+        panic!("{:?}", runner_command(&world));
     };
     assert_eq!(instance.as_deref(), Some("u1"));
-    scene(&mut world).run = Some(RunState::Unheard);
-    assert_eq!(tickets(&world), ["record", "release"]);
+    deps(&mut world).run = Some(RunState::Unheard);
+    assert_eq!(step_names(&world), ["record", "release"]);
 }
 
 #[test]
@@ -212,7 +222,7 @@ fn a_change_by_hand_is_an_update_of_its_own() {
     look(&mut world, ACCEPTED);
     ends(&mut world, Outcome::Succeeded, None);
     look(&mut world, ACCEPTED + 1);
-    scene(&mut world).run = Some(RunState::Unheard);
+    deps(&mut world).run = Some(RunState::Unheard);
     assert_eq!(
         world.instance.status.as_ref().unwrap().phase,
         Some(heddle_api::service_instance::Phase::Running)
