@@ -77,7 +77,7 @@ pub struct Options {
     /// Where images are kept.
     pub store: Store,
     /// What was pushed to heddle itself.
-    pub shelf: PushStore,
+    pub pushed: PushStore,
     pub patience: Patience,
     /// Names on one page of a listing.
     pub page: usize,
@@ -225,8 +225,8 @@ impl Registries {
 
     /// What was pushed to heddle itself.
     #[must_use]
-    pub fn shelf(&self) -> &PushStore {
-        &self.options.shelf
+    pub fn pushed(&self) -> &PushStore {
+        &self.options.pushed
     }
 
     fn deps(&self) -> ClientDeps {
@@ -247,7 +247,7 @@ impl Registries {
         let tasks = &self.options.tasks;
         let kind = match spec.type_ {
             RegistryType::Push => {
-                let dir = self.options.shelf.dir().to_owned();
+                let dir = self.options.pushed.dir().to_owned();
                 return Layout::open(tasks, dir, "push".to_owned())
                     .await
                     .map(Opened::Layout);

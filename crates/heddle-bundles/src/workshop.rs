@@ -58,7 +58,7 @@ pub struct Workshop(Arc<Inner>);
 struct Inner {
     tasks: Tasks,
     store: Store,
-    shelf: push::PushStore,
+    pushed: push::PushStore,
     registries: Registries,
     runner: Runner,
 }
@@ -70,7 +70,7 @@ impl Workshop {
             .map_err(|error| Error::Images(error.to_string()))?;
         let store = Store::open(&directory.join("images"), options.limits)
             .map_err(|error| Error::Images(error.in_words()))?;
-        let shelf = push::PushStore::open(options.vfs.clone(), &directory.join("pushed"))?;
+        let pushed = push::PushStore::open(options.vfs.clone(), &directory.join("pushed"))?;
         let mut sandbox = sandbox::Options::new(directory.join("sandbox"), options.shim);
         sandbox.network = options.network;
         let runner = Runner::open(sandbox, options.clock.clone(), options.chance.clone())?;
@@ -80,14 +80,14 @@ impl Workshop {
             chance: options.chance,
             connect: options.connect,
             store: store.clone(),
-            shelf: shelf.clone(),
+            pushed: pushed.clone(),
             patience: Patience::default(),
             page: PAGE,
         });
         Ok(Self(Arc::new(Inner {
             tasks: options.tasks,
             store,
-            shelf,
+            pushed,
             registries,
             runner,
         })))
@@ -127,7 +127,7 @@ impl Workshop {
         image: Image,
     ) -> Result<String, push::Error> {
         let inner = Arc::clone(&self.0);
-        let put = move || inner.shelf.put(&repository, &tag, &image);
+        let put = move || inner.pushed.put(&repository, &tag, &image);
         let put = self.0.tasks.blocking("push", put).await;
         put.map_err(|source| push::Error::Io {
             what: "start a thread".to_owned(),

@@ -219,7 +219,7 @@ where
                 tracker: connections.clone(),
                 abort: abort.clone(),
             };
-            let guest = Guest {
+            let task = ConnectionTask {
                 door: door.clone(),
                 plain,
                 service: service.clone(),
@@ -227,7 +227,7 @@ where
                 place,
             };
             connections.spawn(abort.clone().run_until_cancelled_owned(async move {
-                if let Err(error) = guest.welcome(stream, address).await {
+                if let Err(error) = task.run(stream, address).await {
                     tracing::debug!(%address, %error, "connection ended early");
                 }
             }));
@@ -254,7 +254,7 @@ where
 }
 
 /// Everything one connection needs.
-struct Guest<S> {
+struct ConnectionTask<S> {
     door: Door,
     plain: bool,
     service: S,
@@ -262,7 +262,7 @@ struct Guest<S> {
     place: Place,
 }
 
-impl<S, B> Guest<S>
+impl<S, B> ConnectionTask<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
         + Clone
@@ -272,7 +272,7 @@ where
     S::Future: Send,
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
 {
-    async fn welcome(
+    async fn run(
         self,
         stream: TcpStream,
         address: SocketAddr,
@@ -304,7 +304,7 @@ where
             if !self.plain {
                 return Err("plain HTTP at a door that speaks TLS only".into());
             }
-            return self.converse(stream, peer).await;
+            return self.speak_http(stream, peer).await;
         }
         let tls = self
             .door
@@ -322,10 +322,10 @@ where
         peer.certificate = chain
             .and_then(|chain| chain.first())
             .map(|leaf| leaf.clone().into_owned());
-        self.converse(stream, peer).await
+        self.speak_http(stream, peer).await
     }
 
-    async fn converse<I>(self, stream: I, peer: Peer) -> Result<(), Box<dyn Error + Send + Sync>>
+    async fn speak_http<I>(self, stream: I, peer: Peer) -> Result<(), Box<dyn Error + Send + Sync>>
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {

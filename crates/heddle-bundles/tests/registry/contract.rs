@@ -46,8 +46,8 @@ impl Subject {
                 write_layout(dir.path(), &images.clone().into_iter().collect::<Vec<_>>());
             }
             Self::Pushed => {
-                let shelf = reader.registries.shelf();
-                shelf.put(&path, tag, &made.image()).unwrap();
+                let pushed = reader.registries.pushed();
+                pushed.put(&path, tag, &made.image()).unwrap();
             }
             // A chart has versions and no tags; what follows the newest one needs nothing else.
             Self::Charts(repository) => repository.put(name, version),
@@ -65,7 +65,7 @@ impl Subject {
                 images.remove(&format!("{path}:{tag}"));
                 write_layout(dir.path(), &images.clone().into_iter().collect::<Vec<_>>());
             }
-            Self::Pushed => assert!(reader.registries.shelf().remove(&path, tag).unwrap()),
+            Self::Pushed => assert!(reader.registries.pushed().remove(&path, tag).unwrap()),
             Self::Charts(repository) => repository.remove(name, version),
         }
     }

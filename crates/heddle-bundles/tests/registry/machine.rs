@@ -478,14 +478,14 @@ impl Reader {
         let tasks = Tasks::new("test");
         let clock = Clock::system();
         let store = Store::open(&dir.path().join("images"), images::Limits::default()).unwrap();
-        let shelf = PushStore::open(Arc::new(DiskVfs), &dir.path().join("pushed")).unwrap();
+        let pushed = PushStore::open(Arc::new(DiskVfs), &dir.path().join("pushed")).unwrap();
         let registries = Registries::new(Options {
             tasks: tasks.clone(),
             connect: Arc::new(Network::new(clock.clone(), Egress::default())),
             clock,
             chance: Chance::seeded(1),
             store: store.clone(),
-            shelf,
+            pushed,
             patience,
             page,
         });

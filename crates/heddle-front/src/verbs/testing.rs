@@ -163,7 +163,7 @@ impl Offers for Fixed {
 }
 
 /// Lets `decide` look at a catalog.
-pub(crate) fn with_shelf<T>(offers: &Fixed, decide: impl FnOnce(&CatalogView<'_>) -> T) -> T {
+pub(crate) fn with_catalog<T>(offers: &Fixed, decide: impl FnOnce(&CatalogView<'_>) -> T) -> T {
     decide(&CatalogView::new(offers, None, &Validators::default()))
 }
 
@@ -317,7 +317,7 @@ pub(crate) fn check_decision<K: Provisioned>(
     expected: &str,
     decide: impl FnOnce(&CatalogView<'_>, &Fresh) -> Result<Decision<K>, OsbError>,
 ) {
-    let decision = with_shelf(&Fixed::default(), |view| decide(view, &fresh()));
+    let decision = with_catalog(&Fixed::default(), |view| decide(view, &fresh()));
     let lifecycle = live.map(Lifecycle::of);
     assert_eq!(told(decision), expected, "{lifecycle:?} {query}");
 }

@@ -101,7 +101,7 @@ impl Trust {
         let builder = if roots.unverified {
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         } else {
             let mut store = RootCertStore::clone(&*self.system().await?);
             let (_, ignored) = store.add_parsable_certificates(roots.extra.iter().cloned());
@@ -141,9 +141,9 @@ impl Trust {
 
 /// Believes every certificate; that its owner is at the other end is still checked.
 #[derive(Debug)]
-struct Credulous(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Credulous {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _certificate: &CertificateDer<'_>,

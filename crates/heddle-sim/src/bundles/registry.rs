@@ -35,7 +35,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    shelves: BTreeMap<String, FakeRegistry>,
+    fakes: BTreeMap<String, FakeRegistry>,
     kept: BTreeSet<String>,
     readings: BTreeMap<String, usize>,
     under_way: BTreeMap<String, usize>,
@@ -128,7 +128,7 @@ pub fn digest(repository: &str, version: &str) -> String {
 impl TestRegistries {
     /// Whether no registry was set up.
     pub fn is_empty(&self) -> bool {
-        self.0.state.lock().shelves.is_empty()
+        self.0.state.lock().fakes.is_empty()
     }
 
     pub fn new(clock: Clock) -> Self {
@@ -141,8 +141,8 @@ impl TestRegistries {
     /// Lets something happen to a registry, which is there from then on.
     pub fn happen(&self, registry: &str, event: Event) {
         let mut state = self.0.state.lock();
-        let shelf = state.shelves.entry(registry.to_owned()).or_default();
-        shelf.happen(event);
+        let fake = state.fakes.entry(registry.to_owned()).or_default();
+        fake.happen(event);
     }
 
     /// How often a registry was read.
@@ -176,14 +176,14 @@ impl TestRegistries {
             if *under_way > 1 {
                 state.overlaps += 1;
             }
-            state.shelves.get(&name).map(|shelf| shelf.takes)
+            state.fakes.get(&name).map(|fake| fake.takes)
         };
         // Whoever stops listening, as a crash does, ends the reading.
         let _ends = Ends(&self, &name);
         self.0.clock.sleep(takes.unwrap_or_default()).await;
         let mut state = self.0.state.lock();
-        let shelf = state.shelves.get(&name).cloned().unwrap_or_default();
-        let (reading, looks) = shelf.read(&request);
+        let fake = state.fakes.get(&name).cloned().unwrap_or_default();
+        let (reading, looks) = fake.read(&request);
         state.looks += looks;
         reading
     }
@@ -387,11 +387,11 @@ impl Bundles for TestRegistries {
 
     fn keep(&self, fetch: Fetch) -> BoxFuture<'static, Result<(), FetchError>> {
         let mut state = self.0.state.lock();
-        let shelf = state.shelves.get(&fetch.registry).cloned();
-        let shelf = shelf.unwrap_or_default();
-        let outcome = match shelf.trouble(&fetch.credentials) {
+        let fake = state.fakes.get(&fetch.registry).cloned();
+        let fake = fake.unwrap_or_default();
+        let outcome = match fake.trouble(&fetch.credentials) {
             Some(trouble) => Err(FetchError::Unavailable(trouble.message().to_owned())),
-            None if !shelf.stock.contains(&fetch.manifest_digest) => Err(FetchError::Unavailable(
+            None if !fake.stock.contains(&fetch.manifest_digest) => Err(FetchError::Unavailable(
                 format!("404 for {}", fetch.manifest_digest),
             )),
             None => {

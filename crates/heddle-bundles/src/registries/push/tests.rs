@@ -23,14 +23,14 @@ fn image(version: &str) -> Image {
     }
 }
 
-fn shelf() -> (Arc<dyn Vfs>, PushStore) {
+fn pushed() -> (Arc<dyn Vfs>, PushStore) {
     let vfs: Arc<dyn Vfs> = Arc::new(MemoryVfs::default());
-    let shelf = PushStore::open(vfs.clone(), Path::new("/pushed")).unwrap();
-    (vfs, shelf)
+    let pushed = PushStore::open(vfs.clone(), Path::new("/pushed")).unwrap();
+    (vfs, pushed)
 }
 
-fn named(shelf: &PushStore) -> Vec<String> {
-    shelf
+fn named(pushed: &PushStore) -> Vec<String> {
+    pushed
         .entries()
         .unwrap()
         .iter()
@@ -41,22 +41,22 @@ fn named(shelf: &PushStore) -> Vec<String> {
 
 #[test]
 fn a_push_replaces_what_had_the_name_and_keeps_it_for_a_while() {
-    let (vfs, shelf) = shelf();
+    let (vfs, pushed) = pushed();
     let blobs = || vfs.list(Path::new("/pushed/blobs/sha256")).unwrap().len();
-    let first = shelf.put("me/hello", "latest", &image("1.0.0")).unwrap();
+    let first = pushed.put("me/hello", "latest", &image("1.0.0")).unwrap();
     assert_eq!(first, Digest::of(&image("1.0.0").manifest).as_str());
-    shelf.put("me/other", "latest", &image("1.0.0")).unwrap();
+    pushed.put("me/other", "latest", &image("1.0.0")).unwrap();
     assert_eq!(
-        (named(&shelf).len(), blobs()),
+        (named(&pushed).len(), blobs()),
         (2, 3),
         "the same content is there once"
     );
     for number in 1..=9 {
-        shelf
+        pushed
             .put("me/hello", "latest", &image(&format!("1.0.{number}")))
             .unwrap();
     }
-    assert_eq!(named(&shelf), ["me/other:latest", "me/hello:latest"]);
+    assert_eq!(named(&pushed), ["me/other:latest", "me/hello:latest"]);
     assert_eq!(
         blobs(),
         3 * (1 + REPLACED_MAX + 1),
@@ -71,9 +71,9 @@ fn a_push_replaces_what_had_the_name_and_keeps_it_for_a_while() {
 
 #[test]
 fn what_could_not_be_offered_is_refused_at_once() {
-    let (_vfs, shelf) = shelf();
+    let (_vfs, pushed) = pushed();
     let refused =
-        |repository: &str, tag: &str, image: &Image| match shelf.put(repository, tag, image) {
+        |repository: &str, tag: &str, image: &Image| match pushed.put(repository, tag, image) {
             Err(Error::Invalid(why)) => why,
             other => panic!("{other:?}"),
         };
@@ -90,5 +90,5 @@ fn what_could_not_be_offered_is_refused_at_once() {
         ..good
     };
     assert!(refused("x", "latest", &index).contains("index"));
-    assert!(named(&shelf).is_empty());
+    assert!(named(&pushed).is_empty());
 }

@@ -5,7 +5,7 @@ use crate::catalog::testing as bundles;
 use crate::parameters::Validators;
 use crate::verbs::testing::{
     Fixed, STANDINGS, binding, fresh, instance, instance_of, members, now, told, unusable_instance,
-    with_shelf,
+    with_catalog,
 };
 use heddle_api::bundle::BundlePhase;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -31,7 +31,7 @@ fn decided(
         asynchronous,
         identity: None,
     };
-    with_shelf(&Fixed::default(), |view| {
+    with_catalog(&Fixed::default(), |view| {
         decide(live, &input, view, &fresh())
     })
 }

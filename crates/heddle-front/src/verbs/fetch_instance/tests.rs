@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::verbs::testing::{
-    Fixed, STANDINGS, instance, members, refused, unusable_instance, with_shelf,
+    Fixed, STANDINGS, instance, members, refused, unusable_instance, with_catalog,
 };
 
 #[test]
@@ -34,7 +34,7 @@ fn what_is_in_force_is_shown_without_secrets_and_only_what_the_version_knows() {
     let applied = live.status.as_mut().unwrap().applied.as_mut().unwrap();
     applied.parameters = members(json!({"size": 1, "token": "t"}));
     let body = |version| {
-        with_shelf(&Fixed::default(), |view| {
+        with_catalog(&Fixed::default(), |view| {
             Value::from(shown(&live, view, version))
         })
     };
@@ -49,7 +49,7 @@ fn what_is_in_force_is_shown_without_secrets_and_only_what_the_version_knows() {
 #[test]
 fn parameters_of_a_plan_that_is_forgotten_are_withheld() {
     let live = instance("forgotten", Lifecycle::Ready);
-    let body = with_shelf(&Fixed::default(), |view| {
+    let body = with_catalog(&Fixed::default(), |view| {
         shown(&live, view, Version::NEWEST)
     });
     assert_eq!(

@@ -5,7 +5,7 @@ use crate::catalog::LiveOffers;
 use crate::catalog::testing as bundles;
 use crate::parameters::Validators;
 use crate::verbs::testing::{
-    Fixed, STANDINGS, fresh, instance, instance_of, members, told, with_shelf,
+    Fixed, STANDINGS, fresh, instance, instance_of, members, told, with_catalog,
 };
 use heddle_api::bundle::BundlePhase;
 use serde_json::json;
@@ -43,7 +43,7 @@ fn decided(
         instance: live.cloned(),
         awaiting: 0,
     };
-    with_shelf(&Fixed::default(), |view| {
+    with_catalog(&Fixed::default(), |view| {
         decide(&live, &input, view, &fresh())
     })
 }
@@ -208,7 +208,7 @@ fn nothing_is_called_unknown_before_the_catalog_was_read() {
     };
     let input = input(&request, true);
     let live = LiveInstance::default();
-    let decision = with_shelf(&offers, |view| decide(&live, &input, view, &fresh()));
+    let decision = with_catalog(&offers, |view| decide(&live, &input, view, &fresh()));
     assert_eq!(told(decision), "422 ConcurrencyError");
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::catalog::testing::{self as bundles, plan_id};
 use crate::parameters::Validators;
 use crate::verbs::testing::{
-    Fixed, STANDINGS, fresh, instance, instance_of, members, told, with_shelf,
+    Fixed, STANDINGS, fresh, instance, instance_of, members, told, with_catalog,
 };
 use heddle_api::bundle::BundlePhase;
 
@@ -33,7 +33,7 @@ fn decided(
         asynchronous,
         identity: None,
     };
-    with_shelf(&Fixed::default(), |view| {
+    with_catalog(&Fixed::default(), |view| {
         decide(live, &input, view, &fresh())
     })
 }

@@ -15,7 +15,7 @@ use super::*;
 use crate::budget::Holder;
 use crate::net::connections::Connections;
 use crate::net::receive::Intake;
-use crate::net::{Door, Guest, Limits, Peer, Streams, bind, connect, serve};
+use crate::net::{ConnectionTask, Door, Limits, Peer, Streams, bind, connect, serve};
 use crate::{Budget, Clock};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
@@ -114,7 +114,7 @@ impl Sent {
             certificate: None,
             intake: Arc::new(Intake::new(Budget::default(), holder, clock)),
         };
-        let guest = Guest {
+        let task = ConnectionTask {
             door: self.door(limits),
             plain: true,
             service: tower::service_fn(move |_: Request<Incoming>| {
@@ -127,7 +127,7 @@ impl Sent {
             },
             place,
         };
-        let ended = guest.converse(stream, peer).await;
+        let ended = task.speak_http(stream, peer).await;
         ended.map_err(|error| error.to_string())
     }
 }

@@ -63,9 +63,9 @@ pub(super) async fn delete(
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
     args.check()?;
-    let shelf = BundleList::fetch(remote).await?;
-    let bundle = shelf.pick(&args.word, remote).await?;
-    let name = harmless(&format!("{} ({})", shelf.name(bundle), image(bundle)));
+    let bundle_list = BundleList::fetch(remote).await?;
+    let bundle = bundle_list.pick(&args.word, remote).await?;
+    let name = harmless(&format!("{} ({})", bundle_list.name(bundle), image(bundle)));
     let used = references(&bundle.spec.service_id, remote).await?;
     if !used.is_empty() && !args.orphan {
         let text = format!(

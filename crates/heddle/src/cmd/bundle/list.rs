@@ -49,11 +49,11 @@ struct Entry {
 }
 
 pub(super) async fn list(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
-    let shelf = BundleList::fetch(ctx.remote).await?;
-    let mut entries: Vec<Entry> = shelf
+    let bundle_list = BundleList::fetch(ctx.remote).await?;
+    let mut entries: Vec<Entry> = bundle_list
         .bundles
         .iter()
-        .map(|bundle| Entry::of(bundle, &shelf))
+        .map(|bundle| Entry::of(bundle, &bundle_list))
         .collect();
     entries.retain(|entry| {
         let asked = args
@@ -75,15 +75,15 @@ pub(super) async fn list(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result
 }
 
 impl Entry {
-    fn of(bundle: &Bundle, shelf: &BundleList) -> Self {
+    fn of(bundle: &Bundle, bundle_list: &BundleList) -> Self {
         let (mut reason, since) = reason(bundle);
-        let left_out = shelf.left_out(bundle).map(str::to_owned);
+        let left_out = bundle_list.left_out(bundle).map(str::to_owned);
         if reason.is_none() && left_out.is_some() {
             reason = Some(LEFT_OUT.to_owned());
         }
         Self {
             object: bundle.name_any(),
-            name: shelf.name(bundle),
+            name: bundle_list.name(bundle),
             service: bundle.spec.service_id.clone(),
             registry: bundle.spec.registry.clone(),
             image: image(bundle),

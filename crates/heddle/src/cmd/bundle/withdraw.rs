@@ -28,8 +28,8 @@ pub(in crate::cmd) struct Args {
 }
 
 pub(super) async fn withdraw(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
-    let shelf = BundleList::fetch(ctx.remote).await?;
-    let bundle = shelf.pick(&args.word, ctx.remote).await?;
+    let bundle_list = BundleList::fetch(ctx.remote).await?;
+    let bundle = bundle_list.pick(&args.word, ctx.remote).await?;
     if !is_withdrawn(bundle) {
         mark(bundle, Some("true"), ctx.remote).await?;
     }
@@ -41,14 +41,14 @@ pub(super) async fn withdraw(args: &Args, ctx: CommandContext<'_>) -> anyhow::Re
             counted(used)
         ),
     };
-    let text = format!("{} is withdrawn; {text}", shown(bundle, &shelf));
+    let text = format!("{} is withdrawn; {text}", shown(bundle, &bundle_list));
     report(args, bundle, "withdrawn", &text, ctx.terminal)
 }
 
 pub(super) async fn offer(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
-    let shelf = BundleList::fetch(ctx.remote).await?;
-    let bundle = shelf.pick(&args.word, ctx.remote).await?;
-    let name = shown(bundle, &shelf);
+    let bundle_list = BundleList::fetch(ctx.remote).await?;
+    let bundle = bundle_list.pick(&args.word, ctx.remote).await?;
+    let name = shown(bundle, &bundle_list);
     let mark_reason = bundle
         .status
         .as_ref()
@@ -91,8 +91,8 @@ async fn mark(bundle: &Bundle, value: Option<&str>, remote: &Remote) -> anyhow::
     Ok(())
 }
 
-fn shown(bundle: &Bundle, shelf: &BundleList) -> String {
-    harmless(&format!("{} ({})", shelf.name(bundle), image(bundle)))
+fn shown(bundle: &Bundle, bundle_list: &BundleList) -> String {
+    harmless(&format!("{} ({})", bundle_list.name(bundle), image(bundle)))
 }
 
 fn report(

@@ -80,7 +80,7 @@ struct Evidence {
 }
 
 pub(super) async fn explain(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
-    let shelf = BundleList::fetch(ctx.remote).await?;
+    let bundle_list = BundleList::fetch(ctx.remote).await?;
     let now = ctx.world.clock.now();
     let colour = ctx.terminal.colour_out;
     // Why something is not offered can be told without it.
@@ -88,9 +88,9 @@ pub(super) async fn explain(args: &Args, ctx: CommandContext<'_>) -> anyhow::Res
         .catalog()
         .await
         .unwrap_or_default();
-    let text = match shelf.pick(&args.word, ctx.remote).await {
+    let text = match bundle_list.pick(&args.word, ctx.remote).await {
         Ok(bundle) => {
-            let facts = Facts::fetch(bundle, &shelf, ctx.remote).await?;
+            let facts = Facts::fetch(bundle, &bundle_list, ctx.remote).await?;
             let id = bundle.spec.service_id.as_str();
             let service = services.iter().find(|service| service["id"] == id);
             let mut report = facts.to_json(now);
@@ -108,7 +108,7 @@ pub(super) async fn explain(args: &Args, ctx: CommandContext<'_>) -> anyhow::Res
                 let text = (args.output).render(service, offering);
                 return Ok(ctx.terminal.print(&text)?);
             }
-            let Some(tombstone) = buried(&args.word, ctx.remote).await? else {
+            let Some(tombstone) = tombstone_of(&args.word, ctx.remote).await? else {
                 return Err(error);
             };
             let mut report = json!(tombstone);
@@ -138,7 +138,7 @@ fn plans(service: &Value) -> String {
 }
 
 /// The newest tombstone of that name or id.
-async fn buried(word: &str, remote: &Remote) -> anyhow::Result<Option<Tombstone>> {
+async fn tombstone_of(word: &str, remote: &Remote) -> anyhow::Result<Option<Tombstone>> {
     let objects: Vec<ConfigMap> = objects::all(remote, Some(SYSTEM_NAMESPACE)).await?;
     let is_tombstone = |object: &&ConfigMap| {
         object
@@ -158,19 +158,23 @@ async fn buried(word: &str, remote: &Remote) -> anyhow::Result<Option<Tombstone>
 }
 
 impl Facts {
-    async fn fetch(bundle: &Bundle, shelf: &BundleList, remote: &Remote) -> anyhow::Result<Self> {
+    async fn fetch(
+        bundle: &Bundle,
+        bundle_list: &BundleList,
+        remote: &Remote,
+    ) -> anyhow::Result<Self> {
         let registry = &bundle.spec.registry;
         let mut runs: Vec<SyncRun> = objects::all(remote, None).await?;
         runs.retain(|run| run.spec.registry == *registry);
         runs.sort_by_key(|run| std::cmp::Reverse((began(run), run.name_any())));
         runs.truncate(RUNS_MAX);
         Ok(Self {
-            name: shelf.name(bundle),
-            revision: shelf.current(bundle).cloned(),
+            name: bundle_list.name(bundle),
+            revision: bundle_list.current(bundle).cloned(),
             registry: objects::one(remote, None, registry).await?,
             runs,
             references: listing::references(&bundle.spec.service_id, remote).await?,
-            left_out: shelf.left_out(bundle).map(str::to_owned),
+            left_out: bundle_list.left_out(bundle).map(str::to_owned),
             bundle: bundle.clone(),
         })
     }

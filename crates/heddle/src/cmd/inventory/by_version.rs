@@ -39,8 +39,8 @@ pub(super) async fn show(
     remote: &Remote,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    let shelf = BundleList::fetch(remote).await?;
-    let groups = groups(instances, &shelf);
+    let bundle_list = BundleList::fetch(remote).await?;
+    let groups = groups(instances, &bundle_list);
     if groups.is_empty() && output == ReportFormat::Table {
         terminal.note("no instance of a bundle");
         return Ok(());
@@ -58,8 +58,8 @@ fn in_force(instance: &ServiceInstance) -> Option<&RevisionReference> {
     applied.or(instance.spec.revision_ref.as_ref())
 }
 
-fn groups(instances: &[ServiceInstance], shelf: &BundleList) -> Vec<Group> {
-    let bundles: BTreeMap<&str, &Bundle> = shelf
+fn groups(instances: &[ServiceInstance], bundle_list: &BundleList) -> Vec<Group> {
+    let bundles: BTreeMap<&str, &Bundle> = bundle_list
         .bundles
         .iter()
         .map(|bundle| (bundle.spec.service_id.as_str(), bundle))
@@ -73,7 +73,7 @@ fn groups(instances: &[ServiceInstance], shelf: &BundleList) -> Vec<Group> {
         let bundle = bundles.get(service).copied();
         let group = groups
             .entry((service, &pin.name))
-            .or_insert_with(|| Group::new(service, pin, bundle, shelf));
+            .or_insert_with(|| Group::new(service, pin, bundle, bundle_list));
         let namespace = instance.namespace().unwrap_or_default();
         group
             .instances
@@ -101,9 +101,9 @@ impl Group {
         service: &str,
         pin: &RevisionReference,
         bundle: Option<&Bundle>,
-        shelf: &BundleList,
+        bundle_list: &BundleList,
     ) -> Self {
-        let revision = shelf.revisions.get(&pin.name);
+        let revision = bundle_list.revisions.get(&pin.name);
         let registry = bundle
             .map(|bundle| &bundle.spec.registry)
             .or_else(|| revision.map(|revision| &revision.spec.registry));
@@ -111,7 +111,7 @@ impl Group {
         let current = offered.and_then(|bundle| bundle.status.as_ref());
         let current_name = current.and_then(|status| status.current_revision.as_ref());
         let catalog = current_name.map(|name| {
-            let digest = shelf
+            let digest = bundle_list
                 .revisions
                 .get(name)
                 .map(|found| found.spec.manifest_digest.clone());
@@ -120,7 +120,7 @@ impl Group {
         });
         Self {
             registry: registry.cloned().unwrap_or_default(),
-            name: bundle.map_or_else(|| service.to_owned(), |bundle| shelf.name(bundle)),
+            name: bundle.map_or_else(|| service.to_owned(), |bundle| bundle_list.name(bundle)),
             image: bundle.map(image).unwrap_or_default(),
             version: pin.bundle_version.clone(),
             digest: pin.digest.clone(),

@@ -44,7 +44,7 @@ fn pin(name: &str, version: Option<&str>) -> Value {
 
 #[test]
 fn instances_are_counted_by_the_version_in_force_and_those_behind_are_named() {
-    let shelf = BundleList::new(
+    let bundle_list = BundleList::new(
         vec![
             bundle("hello", "s1", "Live", "h2", Some("1.1.0")),
             bundle("plain", "s2", "Live", "p1", None),
@@ -68,7 +68,7 @@ fn instances_are_counted_by_the_version_in_force_and_those_behind_are_named() {
         instance("f", "s4", Some(&lost), None),
         instance("waiting", "s1", None, None),
     ];
-    let groups = groups(&instances, &shelf);
+    let groups = groups(&instances, &bundle_list);
     insta::assert_snapshot!(table(&groups, false), @r"
     REGISTRY   BUNDLE   IMAGE              VERSION               CATALOG               INSTANCES   BEHIND
     <none>     s4       <none>             0.1.0                 withdrawn             1           <none>
