@@ -103,8 +103,9 @@ fn a_patient_plan_wants_a_platform_that_asks_again_unless_there_is_nothing_to_wa
 
 #[test]
 fn equal_means_equal_in_what_identifies_a_request() {
+    type Change = fn(&mut Provision);
     let live = instance("prompt", Lifecycle::Ready);
-    let changes: [(fn(&mut Provision), &str); 8] = [
+    let changes: [(Change, &str); 8] = [
         (
             |request| request.parameters = members(json!({"size": 1.0})),
             "done",
