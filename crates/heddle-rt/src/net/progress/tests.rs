@@ -22,6 +22,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 const PIECE_BYTES: usize = 4 << 10;
 /// What most clients let be on its way.
 const WINDOW: u32 = 64 << 10;
+const REST: Duration = Duration::from_secs(60);
 const NOT_READ: &str = "what it was sent was not read in time";
 
 /// A body of pieces, each after a pause.
@@ -157,6 +158,39 @@ async fn over_http2<F: Future>(
         _ended = connection => {}
         () = asking => {}
     }
+}
+
+/// Right after it has asked, which its time to ask must not count against, and later.
+#[tokio::test(start_paused = true)]
+async fn a_connection_of_http_2_may_rest_for_as_long_as_is_said_and_no_longer() {
+    let sent = Sent::new(1, 100);
+    let clock = sent.clock.clone();
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let io = hyper_util::rt::TokioIo::new(ours);
+    let asking = async {
+        let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, io)
+            .await
+            .unwrap();
+        let asking = async {
+            for _ in 0..3 {
+                let nothing = Sent::new(0, 0).body(None);
+                let request = Request::get("http://x/").body(nothing).unwrap();
+                let mut body = sender.send_request(request).await.unwrap().into_body();
+                assert_eq!(next(&mut body).await.map(|data| data.len()), Some(100));
+                clock.sleep(REST * 9 / 10).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ended = connection => clock.monotonic(),
+            () = asking => unreachable!("it never ends"),
+        }
+    };
+    let (_ended, at) = tokio::join!(sent.serve(theirs), asking);
+    let last_asked = 2 * (REST * 9 / 10);
+    let rested = at.saturating_sub(last_asked);
+    assert!((REST..2 * REST).contains(&rested), "{rested:?}");
 }
 
 async fn next(body: &mut Incoming) -> Option<Bytes> {
