@@ -280,6 +280,43 @@ async fn a_damaged_copy_is_passed_over_for_the_one_before() {
     assert_eq!(plan_of(&world).copy, None);
 }
 
+/// A repaired file holds every record once, so what is damaged in it is lost; versions go on from ever higher ones.
+#[tokio::test]
+async fn a_store_that_was_repaired_can_be_repaired_again_and_names_what_is_lost() {
+    let vfs = MemoryVfs::new();
+    let store = filled(&vfs).await;
+    let (mut before, mut last) = (contents(&store), store.version());
+    store.close().await;
+    for (round, number) in ["066", "093", "099"].into_iter().enumerate() {
+        let key = key(&format!("many{number}"));
+        let text = format!("changed{}", number.trim_start_matches('0'));
+        let file = vfs.read(database()).unwrap();
+        for (at, bytes) in file.windows(text.len()).enumerate() {
+            if bytes == text.as_bytes() {
+                vfs.flip_bit(database(), at as u64 * 8).unwrap();
+            }
+        }
+        let plan = plan(&vfs).expect("it is damaged");
+        if round > 0 {
+            assert_eq!((&*plan.lost, plan.unnamed_count), (&[key.clone()][..], 0));
+            assert!(plan.older.is_empty());
+            before.remove(&key);
+        }
+        plan.carry_out().unwrap();
+        let store = open(&vfs);
+        let mut after = contents(&store);
+        if round == 0 {
+            // Here an earlier form may be in the file.
+            before.remove(&key);
+            after.remove(&key);
+        }
+        assert_eq!(after, before, "{text}");
+        assert!(store.version() > last, "{text}");
+        last = store.version();
+        store.close().await;
+    }
+}
+
 #[tokio::test]
 async fn a_sound_store_is_left_alone() {
     let vfs = MemoryVfs::new();
