@@ -2,7 +2,8 @@
 //!
 //! At the front of a namespace the API server sees to it that a name is there once. The front of all may be asked for the
 //! same id in two namespaces at once, where both would find nothing and both create; so whoever looks for an id and creates
-//! it does so while nobody else does. One process serves the front, so this is kept in memory, for as long as somebody asks.
+//! it does so while nobody else does. One process serves the front, so this is kept in memory, for as long as somebody asks or
+//! something is being created: whoever asked may go away before that is done.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,25 +16,27 @@ type Id = (&'static str, String);
 /// The ids that somebody looks for at present.
 #[derive(Debug, Default)]
 pub(crate) struct IdLocks {
-    busy: Mutex<HashMap<Id, Arc<tokio::sync::Mutex<()>>>>,
+    busy: Arc<Busy>,
 }
+
+type Busy = Mutex<HashMap<Id, Arc<tokio::sync::Mutex<()>>>>;
 
 /// The right to look for an id and to create it, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct IdLock<'a> {
-    locks: &'a IdLocks,
+pub(crate) struct IdLock {
+    busy: Arc<Busy>,
     id: Id,
     guard: Option<OwnedMutexGuard<()>>,
 }
 
 impl IdLocks {
     /// Waits until nobody else creates something of this kind and id.
-    pub(crate) async fn lock(&self, noun: &'static str, id: &str) -> IdLock<'_> {
+    pub(crate) async fn lock(&self, noun: &'static str, id: &str) -> IdLock {
         let id = (noun, id.to_owned());
         let lock = Arc::clone(self.busy.lock().entry(id.clone()).or_default());
         // Made before waiting: whoever stops waiting tidies up as well.
         let mut held = IdLock {
-            locks: self,
+            busy: Arc::clone(&self.busy),
             id,
             guard: None,
         };
@@ -42,10 +45,10 @@ impl IdLocks {
     }
 }
 
-impl Drop for IdLock<'_> {
+impl Drop for IdLock {
     fn drop(&mut self) {
         self.guard = None;
-        let mut busy = self.locks.busy.lock();
+        let mut busy = self.busy.lock();
         // Whoever else has or waits for it holds the lock too.
         if busy
             .get(&self.id)

@@ -24,11 +24,12 @@ use heddle_api::operation::{
 };
 use heddle_api::service_binding::ServiceBinding;
 use heddle_api::service_instance::ServiceInstance;
-use heddle_rt::{Chance, Clock, Tasks};
+use heddle_rt::{Chance, Clock, OnError, Tasks};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use kube::runtime::wait;
+use tokio::sync::oneshot;
 
 use crate::catalog::Plan;
 use crate::contact::{self, Contacts};
@@ -216,10 +217,10 @@ impl Deps {
         &self,
         call: &Call,
         id: &str,
-    ) -> Option<IdLock<'_>> {
+    ) -> Option<Arc<IdLock>> {
         match call.scope {
             Some(_) => None,
-            None => Some(self.id_locks.lock(K::NOUN, id).await),
+            None => Some(Arc::new(self.id_locks.lock(K::NOUN, id).await)),
         }
     }
 
@@ -251,9 +252,44 @@ impl Deps {
         self.objects.binding(scope, instance, id).await
     }
 
+    /// Creates something. Under a lock this goes on when nobody waits for it any more, and holds the lock as long: what the
+    /// API server was told to write it writes, and whoever comes next must find it.
+    async fn create<K: Provisioned>(
+        &self,
+        object: K,
+        lock: Option<&Arc<IdLock>>,
+    ) -> Result<K, Unwritten> {
+        let Some(lock) = lock.cloned() else {
+            return self.objects.create(&object).await;
+        };
+        let (tell, told) = oneshot::channel();
+        let objects = self.objects.clone();
+        self.tasks.spawn("create", OnError::Report, async move {
+            let created = objects.create(&object).await;
+            drop(lock);
+            // Whoever has gone away asks again.
+            tell.send(created).ok();
+        });
+        let unknown = |_| Err(Unwritten::Refused(OsbError::Unavailable));
+        told.await.unwrap_or_else(unknown)
+    }
+
     /// Reads, decides and writes, again while somebody else comes in between.
     pub(crate) async fn write<S, K: Provisioned, F>(
         &self,
+        read: impl Fn() -> F,
+        decide: impl Fn(&S, &Fresh) -> Result<Decision<K>, OsbError>,
+    ) -> Result<Accepted<K>, OsbError>
+    where
+        F: Future<Output = Result<S, OsbError>>,
+    {
+        self.write_under(None, read, decide).await
+    }
+
+    /// The same for whoever has the lock of what may be created.
+    pub(crate) async fn write_under<S, K: Provisioned, F>(
+        &self,
+        lock: Option<Arc<IdLock>>,
         read: impl Fn() -> F,
         decide: impl Fn(&S, &Fresh) -> Result<Decision<K>, OsbError>,
     ) -> Result<Accepted<K>, OsbError>
@@ -272,7 +308,8 @@ impl Deps {
                 Decision::Done(object) => return Ok(Accepted::Done(*object)),
                 Decision::Pending(object) => return Ok(Accepted::Pending(*object)),
                 Decision::Create(object) => {
-                    self.objects.create(&*object).await.map(Accepted::Created)
+                    let created = self.create(*object, lock.as_ref()).await;
+                    created.map(Accepted::Created)
                 }
                 Decision::Replace(object) => {
                     self.objects.replace(&*object).await.map(Accepted::Replaced)

@@ -171,6 +171,20 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_that_failed_together_comes_back_apart() {
+        let alone = (0..100).map(|seed| Backoff::new(LIMITS, Chance::seeded(seed)).failed());
+        let mut keyed = KeyedBackoff::new(LIMITS, Chance::seeded(4), 100);
+        let together = (0..100).map(|key| keyed.failed(&key));
+        for waits in [alone.collect::<Vec<_>>(), together.collect()] {
+            let early = waits.iter().filter(|wait| **wait < LIMITS.min / 2).count();
+            assert!(
+                (20..80).contains(&early),
+                "{early} of 100 in the first half"
+            );
+        }
+    }
+
+    #[test]
     fn keys_wait_for_themselves_and_the_map_stays_bounded() {
         let mut backoff = KeyedBackoff::new(LIMITS, Chance::seeded(4), 2);
         for _ in 0..30 {

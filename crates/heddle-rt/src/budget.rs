@@ -95,13 +95,18 @@ impl Holder {
     /// The account of everybody at this address.
     #[must_use]
     pub fn at(address: IpAddr) -> Self {
-        Self::Address(match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let network = u128::from(address) >> 64 << 64;
-                Ipv6Addr::from(network).into()
-            }
-            address => address,
-        })
+        Self::Address(whole_network(address))
+    }
+}
+
+/// What one machine can call its own: an address of IPv4, however it is spelled, or a whole network of IPv6.
+pub(crate) fn whole_network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> 64 << 64;
+            Ipv6Addr::from(network).into()
+        }
+        address => address,
     }
 }
 

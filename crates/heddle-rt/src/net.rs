@@ -349,11 +349,11 @@ where
         loop {
             let state = &self.place.connection;
             // The protocol is guessed from the first bytes without a time limit of its own.
-            let limit = if state.has_asked() {
-                limits.rest_timeout
-            } else {
-                limits.head_timeout
+            let limit = || match state.has_asked() {
+                true => limits.rest_timeout,
+                false => limits.head_timeout,
             };
+            let left = limit().saturating_sub(state.rested());
             tokio::select! {
                 biased;
                 ended = conversation.as_mut() => return ended,
@@ -362,11 +362,12 @@ where
                         return Err("its place was given to another".into());
                     }
                 }
-                () = clock.sleep(limit.saturating_sub(state.rested()).min(limits.stall_timeout)) => {
+                () = clock.sleep(left.min(limits.stall_timeout)) => {
                     if state.is_stalled(limits.stall_timeout) {
                         return Err("what it was sent was not read in time".into());
                     }
-                    if state.rested() < limit {
+                    // It may have asked meanwhile.
+                    if state.rested() < limit() {
                         continue;
                     }
                     if !state.has_asked() || is_ending {

@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 
-use super::machine::{Fault, Proxy, Reader, Registry, call, known, registry_spec, words};
+use super::machine::{Fault, Proxy, Reader, Registry, Seen, call, known, registry_spec, words};
 use super::made::bundle;
 
 fn basic(password: &str) -> Credentials {
@@ -406,6 +406,58 @@ async fn a_registry_with_tls_leads_nobody_to_a_place_without() {
     let trouble = format!("{:?}", reading.trouble);
     assert!(trouble.contains("token server without TLS"), "{trouble}");
     assert_eq!(realm.seen(), []);
+}
+
+/// A server that proves to be itself only to those who take its word for it.
+fn by_its_own_word() -> Arc<rustls::ServerConfig> {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, certificate) = key_pair(directory.path());
+    let key = PrivateKeyDer::from_pem_file(key).unwrap();
+    let certificate = CertificateDer::from_pem_file(certificate).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key);
+    Arc::new(config.unwrap())
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_registrys_certificate_is_said_of_nobody_it_leads_to() {
+    let (registry, reader) = (Registry::start().await, Reader::new());
+    registry
+        .put("org/hello", "latest", &bundle("hello", "1.0.0"))
+        .await;
+    let secured = || Proxy::secured(&reader.tasks, Some(registry.port), by_its_own_word());
+    let (home, secured_stranger) = (secured().await, secured().await);
+    let plain_stranger = reader.proxy(&registry).await;
+    let url = |proxy: &Proxy| format!("https://127.0.0.1:{}", proxy.port);
+    let spec = json!({"url": url(&home), "skipVerifyTLS": true});
+    let reading = reader.read(&spec, &[]).await;
+    assert_eq!(words(&reading), ["org/hello:latest present 1.0.0"]);
+    // Neither to whom nobody vouched for, nor away from TLS.
+    for (stranger, leads_to) in [
+        (&secured_stranger, url(&secured_stranger)),
+        (&plain_stranger, plain_stranger.url()),
+    ] {
+        for path in ["_catalog", "/manifests/", "/blobs/"] {
+            home.calm();
+            let away = vec![("location", format!("{leads_to}/v2/elsewhere"))];
+            home.fault(
+                None,
+                path,
+                usize::MAX,
+                Fault::Answer(307, away, String::new()),
+            );
+            // Known by another digest, so that it is looked at again.
+            let known = [known("org/hello:latest", "")];
+            reader.read(&spec, &known).await;
+            let asked = |seen: &Seen| seen.path.contains(path);
+            assert!(home.seen().iter().any(asked), "{path} is asked for");
+            assert_eq!(stranger.seen(), [], "{leads_to}, {path}");
+        }
+    }
 }
 
 #[tokio::test]

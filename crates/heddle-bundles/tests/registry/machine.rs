@@ -1,5 +1,6 @@
 //! A registry, a proxy in front of it that makes trouble, and a reader.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use heddle_bundles::images::{self, Store};
 use heddle_bundles::registries::{Options, Patience, Registries, push::PushStore};
 use heddle_rt::net::dial::Network;
 use heddle_rt::net::egress::Egress;
-use heddle_rt::{Chance, Clock, DiskVfs, OnError, Tasks};
+use heddle_rt::net::{self, Door, rustls};
+use heddle_rt::{Budget, Chance, Clock, DiskVfs, OnError, Tasks};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
 use hyper::body::{Frame, Incoming};
@@ -22,6 +24,7 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 use super::made::Made;
 
@@ -91,7 +94,7 @@ impl Registry {
         self.child = Some(command.spawn().unwrap());
         let clock = Clock::system();
         let address = ([127, 0, 0, 1], self.port).into();
-        while heddle_rt::net::connect(address).await.is_err() {
+        while net::connect(address).await.is_err() {
             let ended = self.child.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "docker-registry ended: {ended:?}");
             clock.sleep(Duration::from_millis(10)).await;
@@ -226,7 +229,7 @@ async fn forward(
     mut headers: HeaderMap,
     body: Bytes,
 ) -> Result<(StatusCode, HeaderMap, Bytes), std::io::Error> {
-    let stream = heddle_rt::net::connect(([127, 0, 0, 1], port).into()).await?;
+    let stream = net::connect(([127, 0, 0, 1], port).into()).await?;
     let connecting = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = connecting.map_err(std::io::Error::other)?;
     headers.insert(
@@ -301,9 +304,7 @@ type Answered = http::Response<BoxBody<Bytes, std::io::Error>>;
 impl Proxy {
     /// In front of a port; `None` stands alone.
     pub(crate) async fn start(tasks: &Tasks, to: Option<u16>) -> Self {
-        let listener = heddle_rt::net::bind(([127, 0, 0, 1], 0).into())
-            .await
-            .unwrap();
+        let listener = net::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let proxy = Self {
             state: Arc::default(),
             port: listener.address().port(),
@@ -324,6 +325,35 @@ impl Proxy {
                     async move { drop(connection.await) },
                 );
             }
+        });
+        proxy
+    }
+
+    /// The same for those who speak TLS.
+    pub(crate) async fn secured(
+        tasks: &Tasks,
+        to: Option<u16>,
+        tls: Arc<rustls::ServerConfig>,
+    ) -> Self {
+        let listener = net::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let proxy = Self {
+            state: Arc::default(),
+            port: listener.address().port(),
+        };
+        let door = Door {
+            clock: Clock::system(),
+            tls: Some(tls),
+            plain_on_loopback: false,
+            limits: net::Limits::default(),
+            budget: Budget::default(),
+        };
+        let answering = proxy.clone();
+        let service = tower::service_fn(move |request| {
+            let answer = answering.clone().answer(to, request, Duration::ZERO);
+            async move { Ok::<_, Infallible>(answer.await.unwrap()) }
+        });
+        tasks.spawn("secured proxy", OnError::Report, async move {
+            net::serve(listener, door, service, CancellationToken::new()).await
         });
         proxy
     }

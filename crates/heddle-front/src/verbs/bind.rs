@@ -71,12 +71,12 @@ pub(crate) async fn answer(
     let view = deps.catalog_view(call);
     let lock = deps.lock_id::<ServiceBinding>(call, id).await;
     let accepted = deps
-        .write(
+        .write_under(
+            lock,
             || read(deps, &input),
             |live, fresh| decide(live, &input, &view, fresh),
         )
         .await?;
-    drop(lock);
     let (binding, status) = match accepted {
         Accepted::Done(binding) => {
             deps.contacts.note(&binding);

@@ -87,9 +87,8 @@ pub(crate) async fn answer(
     };
     let lock = deps.lock_id::<ServiceInstance>(call, id).await;
     let accepted = deps
-        .write(read, |live, fresh| decide(live, &input, &view, fresh))
+        .write_under(lock, read, |live, fresh| decide(live, &input, &view, fresh))
         .await?;
-    drop(lock);
     if let Accepted::Created(instance) = &accepted {
         census.expect(instance);
         if let Some(revision) = &instance.spec.revision_ref {

@@ -254,6 +254,34 @@ async fn a_destination_that_does_not_answer_holds_a_few_large_events_and_no_neig
     }
 }
 
+/// For its sink a dead letter is read once more and written anew, which is counted with it.
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_does_not_answer_holds_fewer_large_events_yet() {
+    let mut world = World::with_broker();
+    let with_sink = json!({
+        "spec": {"delivery": {"retry": 0, "timeout": "PT20S", "deadLetterSink": {"uri": "http://sink/"}}},
+        "status": {"deadLetterSinkUri": "http://sink/"},
+    });
+    world.trigger("t", "a", with_sink);
+    world.manner("a", Manner::Answer(400));
+    world.manner("sink", Manner::Hang);
+    world.route().await;
+    for id in 0..12 {
+        assert_eq!(world.publish_large(&id.to_string(), LARGE_BYTES).await, 202);
+    }
+    world.until_dead_lettered("t", 12).await;
+    world.pass(10).await;
+    let held = world.received("sink").len();
+    assert!((1..=2).contains(&held), "it has {held} at once");
+    world.manner("sink", Manner::Accept);
+    let all = |world: &World| {
+        let mut told = world.received_sorted("sink");
+        told.dedup();
+        told.len() == 12
+    };
+    world.until("all are told to the sink", all).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn large_events_wait_for_room_at_the_cost_of_no_attempt() {
     let mut world = World::with_broker();

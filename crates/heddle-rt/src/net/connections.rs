@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   all                   4,096   more wait in the kernel's queue
-//!   one address           3,072   more are closed at once, so that the others find room
+//!   one address           3,072   more are closed at once, so that the others find room; of IPv6 its whole network (/64)
 //!   nothing under way       512   beyond it the one that has waited longest for its next request is closed
 //! ```
 //! A connection that carries no request is worth least: first those that never carried one, then those that rest, each
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::Limits;
 use super::progress::Unsent;
 use crate::Clock;
+use crate::budget::whole_network;
 
 /// Who connects has that long before its place is given to somebody else, unless they are far too many.
 const GRACE: Duration = Duration::from_secs(1);
@@ -48,6 +49,7 @@ struct Open {
 /// One connection, as those see it who count them.
 #[derive(Debug)]
 pub(super) struct Connection {
+    /// Whom it counts for: with IPv6 everybody in the same network.
     address: IpAddr,
     /// Requests that are not answered, and answers that are not sent.
     under_way: AtomicUsize,
@@ -95,7 +97,7 @@ impl Connections {
 
     /// A place for a connection from this address. Somebody who rests may have to go for it.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let address = address.to_canonical();
+        let address = whole_network(address);
         let now = self.now_ms();
         let mut open = self.open.lock();
         let same = open.by_address.get(&address).copied().unwrap_or_default();

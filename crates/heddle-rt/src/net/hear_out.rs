@@ -48,3 +48,6 @@ async fn drain<B: Body>(mut body: Pin<&mut B>) {
         left = left.saturating_sub(bytes);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -151,7 +151,7 @@ pub(super) struct Sending<B> {
     under_way: UnderWay,
     /// How long a piece may wait before its size counts.
     limit: Duration,
-    /// The last piece, unless the next one was asked for or there is none.
+    /// The latest piece, unless the next one was asked for.
     handed_out: Option<u64>,
 }
 
@@ -190,9 +190,8 @@ impl<B: Body + Unpin> Body for Sending<B> {
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         self.taken();
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame
-            && !self.body.is_end_stream()
-        {
+        // The last one as well: it is dropped with this once there is a window for it.
+        if let Some(Ok(frame)) = &frame {
             self.hand_out(frame.data_ref().map_or(0, |data| data.remaining()));
         }
         Poll::Ready(frame)

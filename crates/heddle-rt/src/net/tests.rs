@@ -402,3 +402,58 @@ async fn more_connections_than_allowed_wait_their_turn() {
     assert_eq!(*served.lock(), ["/first", "/second"]);
     assert_eq!(end, Ok(()));
 }
+
+/// Far longer than a test waits.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Silent, in the middle of a handshake, of a request, of the first words of HTTP/2, and after an answer.
+#[tokio::test]
+async fn whoever_has_to_go_is_gone_whatever_it_was_doing() {
+    let asks = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+    let beginnings = [
+        &b""[..],
+        &[TLS_HANDSHAKE, 3, 1, 2, 0],
+        b"GET / HT",
+        b"PRI * HT",
+        asks,
+    ];
+    for beginning in beginnings {
+        // Only having to go ends a connection here.
+        let limits = Limits {
+            resting_max: 1,
+            head_timeout: HOUR,
+            rest_timeout: HOUR,
+            ..Limits::default()
+        };
+        let door = open(Door {
+            tls: Some(Authority::new().server),
+            ..door(limits)
+        })
+        .await;
+        let asked = beginning == asks;
+        let guest = async || {
+            let mut stream = connect(door.address).await.unwrap();
+            stream.write_all(beginning).await.unwrap();
+            if asked {
+                stream.read_exact(&mut [0; 15]).await.unwrap();
+            }
+            // Long enough for the door to hear it.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            stream
+        };
+        let mut first = guest().await;
+        let mut crowd = Vec::new();
+        for _ in 0..20 {
+            crowd.push(guest().await);
+        }
+        let mut rest = Vec::new();
+        let ending = first.read_to_end(&mut rest);
+        let ended = Clock::system().timeout(HOUR / 60, ending).await;
+        assert!(ended.is_ok(), "{beginning:?} stays");
+        drop((first, crowd));
+        door.closing.cancel();
+        door.serving.await.unwrap().unwrap();
+    }
+}

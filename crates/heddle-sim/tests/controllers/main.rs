@@ -8,4 +8,5 @@ mod flows;
 mod instances;
 mod promises;
 mod registries;
+mod wakes;
 mod world;

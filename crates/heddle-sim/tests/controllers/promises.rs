@@ -238,3 +238,24 @@ fn a_filter_that_cannot_be_understood_is_refused_however_it_is_written() {
         refused(triggers.patch("t", &apply, &Patch::Apply(&object)).await);
     });
 }
+
+/// One of heddle's own that nobody claims goes after a while. What somebody else serves is somebody else's to remove.
+#[test]
+fn a_broker_of_another_class_is_not_removed_for_want_of_claims() {
+    let linger = |options: &mut heddle_controllers::Options| options.broker_linger;
+    tell(linger, |users, linger| async move {
+        let managed = json!({"app.kubernetes.io/managed-by": "heddle"});
+        let foreign = json!({"eventing.knative.dev/broker.class": "Kafka"});
+        for (name, annotations) in [("ours", json!({})), ("theirs", foreign)] {
+            users.put::<Broker>(name, json!({})).await;
+            let metadata = json!({"labels": managed, "annotations": annotations});
+            users
+                .merge::<Broker>(TEAM, name, json!({"metadata": metadata}))
+                .await;
+        }
+        users.clock.sleep(linger + Duration::from_secs(60)).await;
+        let brokers = users.api::<Broker>(TEAM);
+        assert!(brokers.get_opt("ours").await.unwrap().is_none());
+        assert!(brokers.get_opt("theirs").await.unwrap().is_some());
+    });
+}

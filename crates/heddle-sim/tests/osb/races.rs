@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::future::join_all;
 use heddle_api::{ServiceBinding, ServiceInstance};
 use heddle_apiserver::{ApiServer, CONTROLLERS, Identity};
 use heddle_front::{Front, Settings};
+use heddle_rt::{OnError, Tasks};
 use http::{Method, Request};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::client::Body;
@@ -165,6 +167,65 @@ fn an_id_bound_at_once_to_instances_of_two_namespaces_is_one_binding() {
             half_are_refused(&replies);
         }
         assert_eq!(count::<ServiceBinding>(&world).await, 10, "one of each id");
+    });
+}
+
+/// A front whose API server writes what it was told to, a second later, also when nobody waits for it: as a disk does.
+fn late(world: &World) -> Front {
+    let (server, clock) = (world.server.clone(), world.clock.clone());
+    let tasks = Tasks::new("late");
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (server, clock, tasks) = (server.clone(), clock.clone(), tasks.clone());
+        async move {
+            let is_create = request.method() == Method::POST;
+            let through = server.in_process(Identity::new("front", &[CONTROLLERS]));
+            let (tell, told) = tokio::sync::oneshot::channel();
+            tasks.spawn("write", OnError::Report, async move {
+                if is_create {
+                    clock.sleep(Duration::from_secs(1)).await;
+                }
+                tell.send(through.oneshot(request).await).ok();
+            });
+            told.await.unwrap()
+        }
+    });
+    let client = Client::new(service, "default");
+    front(client, &world.clock, Settings::default())
+}
+
+/// Asks, and goes away while what was asked for is being written.
+async fn ask_and_go(world: &World, front: &Front, path: &str, body: serde_json::Value) {
+    let asking = ask(front, request(Method::PUT, path, Some(body)));
+    let patience = Duration::from_millis(500);
+    let answered = world.clock.timeout(patience, asking).await;
+    assert!(answered.is_err(), "it was answered in time");
+}
+
+#[test]
+fn an_id_whose_first_platform_went_away_too_early_is_made_once() {
+    tell(|world| async move {
+        let front = late(&world);
+        for (id, namespace) in [("i", "team-a"), ("j", "team-b")] {
+            let mut body = wanted("patient", json!({"in": namespace}));
+            body["context"] = json!({"namespace": namespace});
+            let path = format!("/v2/service_instances/{id}?accepts_incomplete=true");
+            ask_and_go(&world, &front, &path, body.clone()).await;
+            let other = ["team-b", "team-a"][usize::from(namespace == "team-b")];
+            body["context"] = json!({"namespace": other});
+            body["parameters"] = json!({"in": other});
+            let reply = ask(&front, request(Method::PUT, &path, Some(body))).await;
+            assert_eq!(reply.status, 409, "{id}");
+            world.end_instance(namespace, id, "succeeded").await;
+        }
+        assert_eq!(count::<ServiceInstance>(&world).await, 2, "one of each id");
+        let path = |instance: &str| {
+            format!("/v2/service_instances/{instance}/service_bindings/b?accepts_incomplete=true")
+        };
+        let body = json!({"service_id": "svc", "plan_id": "patient"});
+        ask_and_go(&world, &front, &path("i"), body.clone()).await;
+        let reply = ask(&front, request(Method::PUT, &path("j"), Some(body))).await;
+        assert_eq!(reply.status, 409);
+        assert_eq!(count::<ServiceBinding>(&world).await, 1, "one of the id");
     });
 }
 

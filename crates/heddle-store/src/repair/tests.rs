@@ -78,6 +78,19 @@ fn an_earlier_form_counts_only_where_the_last_one_cannot_be_read() {
     expect(told(salvage, None), "a@9 b@5 e@8", "b@5", "", 0);
 }
 
+/// A range reaches up to the next record that was read, and that one may have been read as part of it.
+#[test]
+fn what_was_read_is_neither_replaced_nor_doubted_whatever_could_not_be_read_around_it() {
+    for gaps in [&[gap("a", "c")][..], &[Gap::default()]] {
+        let salvage = damaged(&["b@1-9", "c@2-8"], gaps, &["b@1-9", "c@2-8"]);
+        let copy = Copy {
+            version: version(5),
+            records: records(&["b@1-3", "c@2-4"]),
+        };
+        expect(told(salvage, Some(copy)), "b@9 c@8", "", "", 0);
+    }
+}
+
 #[test]
 fn what_is_known_to_be_deleted_stays_so() {
     let mut salvage = damaged(&[], &[Gap::default()], &["a@1-3", "b@4-5"]);

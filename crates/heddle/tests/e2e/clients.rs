@@ -46,3 +46,39 @@ async fn a_watch_that_wants_a_websocket_is_told_at_once_to_use_http() {
     let answer = server.ask("GET", path, &upgrade, b"").await;
     assert_eq!(answer.status(), 200, "{}", answer.text());
 }
+
+#[tokio::test]
+async fn openapi_is_told_in_the_form_that_is_asked_for() {
+    let server = Server::start().await;
+    let ask = async |accept: &str| {
+        let answer = server
+            .ask("GET", "/openapi/v2", &[("accept", accept)], b"")
+            .await;
+        assert_eq!(answer.status(), 200, "{accept}");
+        answer
+    };
+    // As Terraform asks, and as somebody who takes anything.
+    for accept in ["application/json", "*/*"] {
+        let answer = ask(accept).await;
+        let document: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(document["swagger"], "2.0");
+        assert!(document["definitions"].as_object().unwrap().len() > 20);
+    }
+    // As a kubectl asks that knows no third version. It gives up on anything else.
+    let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let answer = ask(protobuf).await;
+    let kind = answer.header("content-type").unwrap();
+    assert_eq!(
+        kind,
+        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    );
+    // The first field of the message is the version of the document.
+    assert!(answer.body.starts_with(b"\x0a\x032.0"));
+    let holds = |text: &str| {
+        answer
+            .body
+            .windows(text.len())
+            .any(|it| it == text.as_bytes())
+    };
+    assert!(holds("dryRun") && holds("eventing.knative.dev"));
+}

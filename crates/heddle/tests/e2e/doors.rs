@@ -150,6 +150,20 @@ async fn who_is_refused_at_the_door_is_heard_out_and_may_go_on() {
             "host: localhost\r\nimpersonate-user: jane\r\n",
             403,
         ),
+        // Behind the door, by the mesh.
+        (
+            &server.events,
+            "POST /nowhere HTTP/1.1\r\n",
+            "host: localhost\r\n",
+            404,
+        ),
+        (
+            &server.events,
+            "PUT /shop/events HTTP/1.1\r\n",
+            "host: localhost\r\n",
+            405,
+        ),
+        (&server.events, publish, "host: localhost\r\n", 404),
         (&server.control, create, "host: evil.example\r\n", 421),
         (&server.control, create, "host: localhost\r\n", 401),
         (&server.control, bind, "host: localhost\r\n", 401),

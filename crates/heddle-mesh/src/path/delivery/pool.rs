@@ -263,7 +263,7 @@ impl OriginPool {
     }
 
     /// Since when the connection rests that has done so longest. One of HTTP/2 may carry something nevertheless.
-    fn rests_since(&self) -> Option<Duration> {
+    pub(super) fn rests_since(&self) -> Option<Duration> {
         let state = self.state.lock();
         let shared = state.shared.as_ref().map(|_| state.shared_used);
         let single = state.idle.first().map(|rest| rest.since);

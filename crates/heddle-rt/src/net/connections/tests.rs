@@ -1,8 +1,13 @@
 //! Who has to go, and who never does.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
 use jiff::Timestamp;
+use tokio::io::AsyncWrite;
 
 use super::*;
+use crate::net::progress::Watched;
 
 fn connections(connections_max: usize, address_max: usize, resting_max: usize) -> Arc<Connections> {
     let limits = Limits {
@@ -66,6 +71,64 @@ async fn one_address_leaves_room_for_the_others() {
     drop((places, other, newer));
     let open = connections.open.lock();
     assert!(open.all.is_empty() && open.by_address.is_empty());
+}
+
+/// A machine with IPv6 has all addresses of its network, so one for each connection.
+#[tokio::test(start_paused = true)]
+async fn one_network_of_ipv6_leaves_room_for_the_others() {
+    let connections = connections(100, 2, 100);
+    let from = |text: &str| text.parse::<IpAddr>().unwrap();
+    let places = ["2001:db8::1", "2001:db8::a:b:c:d"]
+        .map(|address| connections.enter(from(address)).unwrap());
+    let requests = [&places[0], &places[1]].map(|place| place.connection.begin());
+    assert!(connections.enter(from("2001:db8::ffff")).is_none());
+    let other = connections.enter(from("2001:db8:0:1::1")).unwrap();
+    drop(requests);
+    connections.clock.sleep(GRACE).await;
+    let newer = connections.enter(from("2001:db8::2")).unwrap();
+    assert!(is_evicted(&places[0]) && !is_evicted(&other));
+    drop((places, other, newer));
+    let open = connections.open.lock();
+    assert!(open.all.is_empty() && open.by_address.is_empty());
+}
+
+/// Whoever reads slowly what it asked for is not asked to leave, also when all of the answer is on its way.
+#[tokio::test(start_paused = true)]
+async fn one_that_still_has_something_to_read_is_not_resting() {
+    let connections = connections(2, 2, 1);
+    let reading = connections.enter(from(1)).unwrap();
+    drop(reading.connection.begin());
+    let mut stream = Watched::new(Stuck, Arc::clone(&reading.connection));
+    let mut cx = Context::from_waker(Waker::noop());
+    let written = Pin::new(&mut stream).poll_write(&mut cx, b"the rest");
+    assert!(written.is_pending());
+    let resting = connections.enter(from(1)).unwrap();
+    drop(resting.connection.begin());
+    connections.clock.sleep(GRACE).await;
+    assert!(!connections.has_room());
+    assert!(connections.enter(from(1)).is_none(), "nobody else can go");
+    assert!(is_evicted(&resting) && !is_evicted(&reading));
+}
+
+/// A socket that takes nothing.
+struct Stuck;
+
+impl AsyncWrite for Stuck {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,9 @@ use crate::{Budget, Clock};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 const PIECE_BYTES: usize = 4 << 10;
+/// What most clients let be on its way.
+const WINDOW: u32 = 64 << 10;
+const REST: Duration = Duration::from_secs(60);
 const NOT_READ: &str = "what it was sent was not read in time";
 
 /// A body of pieces, each after a pause.
@@ -133,10 +136,16 @@ impl Sent {
 }
 
 /// Sends a request over HTTP/2 and does with the answer what it is told.
-async fn over_http2<F: Future>(stream: DuplexStream, read: impl FnOnce(Incoming) -> F) {
+async fn over_http2<F: Future>(
+    stream: DuplexStream,
+    window: u32,
+    read: impl FnOnce(Incoming) -> F,
+) {
     let executor = hyper_util::rt::TokioExecutor::new();
     let io = hyper_util::rt::TokioIo::new(stream);
-    let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, io)
+    let (mut sender, connection) = hyper::client::conn::http2::Builder::new(executor)
+        .initial_stream_window_size(window)
+        .handshake(io)
         .await
         .unwrap();
     let asking = async {
@@ -149,6 +158,39 @@ async fn over_http2<F: Future>(stream: DuplexStream, read: impl FnOnce(Incoming)
         _ended = connection => {}
         () = asking => {}
     }
+}
+
+/// Right after it has asked, which its time to ask must not count against, and later.
+#[tokio::test(start_paused = true)]
+async fn a_connection_of_http_2_may_rest_for_as_long_as_is_said_and_no_longer() {
+    let sent = Sent::new(1, 100);
+    let clock = sent.clock.clone();
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let io = hyper_util::rt::TokioIo::new(ours);
+    let asking = async {
+        let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, io)
+            .await
+            .unwrap();
+        let asking = async {
+            for _ in 0..3 {
+                let nothing = Sent::new(0, 0).body(None);
+                let request = Request::get("http://x/").body(nothing).unwrap();
+                let mut body = sender.send_request(request).await.unwrap().into_body();
+                assert_eq!(next(&mut body).await.map(|data| data.len()), Some(100));
+                clock.sleep(REST * 9 / 10).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ended = connection => clock.monotonic(),
+            () = asking => unreachable!("it never ends"),
+        }
+    };
+    let (_ended, at) = tokio::join!(sent.serve(theirs), asking);
+    let last_asked = 2 * (REST * 9 / 10);
+    let rested = at.saturating_sub(last_asked);
+    assert!((REST..2 * REST).contains(&rested), "{rested:?}");
 }
 
 async fn next(body: &mut Incoming) -> Option<Bytes> {
@@ -167,21 +209,29 @@ async fn an_answer_that_is_not_read_ends_its_connection() {
         let ended = sent.serve(theirs).await;
         assert_eq!(ended, Err(NOT_READ.to_owned()));
         let limit = Limits::default().stall_timeout;
-        assert!((limit..3 * limit).contains(&clock.monotonic()));
+        assert!((limit..limit * 3 / 2).contains(&clock.monotonic()));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_http_2_that_is_not_read_ends_its_connection() {
-    let sent = Sent::new(usize::MAX, PIECE_BYTES);
-    let (ours, theirs) = tokio::io::duplex(16 << 20);
-    // It answers pings and holds the answer without reading it.
-    let holding = over_http2(ours, |body| async move {
-        let _held = body;
-        std::future::pending::<()>().await;
-    });
-    let (ended, ()) = tokio::join!(sent.serve(theirs), holding);
-    assert_eq!(ended, Err(NOT_READ.to_owned()));
+    // One that fills what may be on its way, and those of which nothing may: not a byte of them is ever asked for.
+    for (window, pieces) in [(WINDOW, usize::MAX), (0, usize::MAX), (0, 1)] {
+        let sent = Sent::new(pieces, PIECE_BYTES);
+        let clock = sent.clock.clone();
+        let (ours, theirs) = tokio::io::duplex(16 << 20);
+        // It answers pings and holds the answer without reading it.
+        let holding = over_http2(ours, window, |body| async move {
+            let _held = body;
+            std::future::pending::<()>().await;
+        });
+        let both = async { tokio::join!(sent.serve(theirs), holding) };
+        let both = clock.timeout(Duration::from_secs(3600), both).await;
+        let (ended, ()) = both.unwrap_or_else(|_| panic!("{window} {pieces}: it is held for ever"));
+        assert_eq!(ended, Err(NOT_READ.to_owned()), "{window} {pieces}");
+        let limit = Limits::default().stall_timeout;
+        assert!((limit..3 * limit).contains(&clock.monotonic()));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,6 +258,28 @@ async fn who_reads_slowly_is_sent_everything() {
     assert!(clock.monotonic() > Duration::from_secs(1200));
 }
 
+/// What is on its way is read for longer than anybody may take nothing, piece by piece, and faster than too slowly.
+#[tokio::test(start_paused = true)]
+async fn who_reads_large_pieces_slowly_over_http_2_is_sent_them() {
+    let (pieces, bytes) = (3, 1 << 20);
+    let sent = Sent::new(pieces, bytes);
+    let clock = sent.clock.clone();
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    let reading = over_http2(ours, WINDOW, |mut body| async move {
+        let mut read = 0;
+        // The last piece is handed over whole, and nobody waits for what follows.
+        while read < (pieces - 1) * bytes {
+            clock.sleep(Duration::from_secs(1)).await;
+            read += next(&mut body).await.map_or(0, |data| data.len());
+        }
+        assert!(clock.monotonic() > Duration::from_secs(120));
+    });
+    tokio::select! {
+        ended = sent.serve(theirs) => panic!("the connection ended: {ended:?}"),
+        () = reading => {}
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_answer_with_nothing_to_say_for_a_while_lives() {
     let hour = Duration::from_secs(3600);
@@ -222,7 +294,7 @@ async fn an_answer_with_nothing_to_say_for_a_while_lives() {
     assert_eq!((ended, read.is_ok()), (Ok(()), true));
     assert!(answer.iter().filter(|byte| **byte == b'x').count() >= 300);
     let (ours, theirs) = tokio::io::duplex(64 << 10);
-    let reading = over_http2(ours, |mut body| async move {
+    let reading = over_http2(ours, WINDOW, |mut body| async move {
         for _ in 0..3 {
             assert_eq!(next(&mut body).await.map(|data| data.len()), Some(100));
         }

@@ -129,15 +129,94 @@ async fn half_sent_bodies_are_let_go_when_their_time_is_up() {
         let took = world.clock.monotonic() - begun;
         assert!(took < Duration::from_secs(20), "{pieces:?}: {took:?}");
     }
-    let drip = world.body(&[1; 100_000], Duration::from_secs(1), true);
-    let refused = receive(drip, MIB, Some(intake.account()))
-        .await
-        .unwrap_err();
-    assert_eq!(refused, NotReceived::TooSlow);
+    // Seldom, and so often that it is never waited for.
+    for pause in [Duration::from_secs(1), LOOK_EVERY / 10] {
+        let drip = world.body(&[1; 100_000], pause, true);
+        let refused = receive(drip, MIB, Some(intake.account()))
+            .await
+            .unwrap_err();
+        assert_eq!(refused, NotReceived::TooSlow, "{pause:?}");
+    }
     assert_eq!(world.budget.bytes(), 0);
     // 16 KiB each second is slow, and no attack.
     let slow = world.body(&[16_384; 60], Duration::from_secs(1), true);
     assert!(receive(slow, MIB, Some(intake.account())).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_of_which_nothing_has_come_are_counted_too() {
+    let world = World::new();
+    let intake = world.intake(1);
+    let share = 2 * MIB;
+    let none = || world.body(&[], Duration::ZERO, false);
+    let waiting = futures_all((0..200).map(|_| receive(none(), MIB, Some(intake.account()))));
+    let looking = async {
+        world.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.budget.bytes(), share);
+    };
+    let (refused, ()) = tokio::join!(waiting, looking);
+    assert!(refused.iter().all(Result::is_err));
+    assert_eq!(world.budget.bytes(), 0);
+}
+
+/// A body that says how long it will be, and does not come.
+struct Announced(u64);
+
+impl Body for Announced {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        hyper::body::SizeHint::with_exact(self.0)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_announces_too_much_is_refused_before_it_comes() {
+    let world = World::new();
+    let intake = world.intake(1);
+    for bytes in [MIB as u64 + 1, u64::MAX] {
+        let refused = receive(Announced(bytes), MIB, Some(intake.account())).await;
+        assert_eq!(refused.unwrap_err(), NotReceived::TooLarge(MIB));
+    }
+    assert_eq!(world.clock.monotonic(), Duration::ZERO);
+    let late = receive(Announced(MIB as u64), MIB, Some(intake.account())).await;
+    assert_eq!(late.unwrap_err(), NotReceived::TooSlow);
+}
+
+/// Whoever sends at once and is made to wait is not slow, also while others are waited for.
+#[tokio::test(start_paused = true)]
+async fn the_time_for_which_there_is_no_room_is_not_the_senders() {
+    let world = World::new();
+    let intake = world.intake(1);
+    let holder = || Holder::at([10, 0, 0, 1].into());
+    // Each makes another step of the body wait until it is gone.
+    let blockers = [300_000, 400_000, 1_100_000].map(|bytes| {
+        let mut lease = world.budget.lease(Class::Request, holder());
+        lease.grow(bytes).unwrap();
+        lease
+    });
+    let leaving = async {
+        for blocker in blockers {
+            world.clock.sleep(ROOM_TIME_MAX * 4 / 5).await;
+            drop(blocker);
+        }
+    };
+    let mut hungry = world.budget.lease(Class::Request, holder());
+    let body = world.body(&[60_000; 17], Duration::from_millis(1), true);
+    let receiving = async {
+        let received = receive(body, MIB, Some(intake.account())).await;
+        assert_eq!(received.map(|it| it.bytes.len()), Ok(17 * 60_000));
+        assert!(world.clock.monotonic() > 2 * ROOM_TIME_MAX);
+    };
+    tokio::join!(leaving, receiving, hungry.grow_to(2 * MIB));
 }
 
 #[tokio::test(start_paused = true)]

@@ -197,3 +197,43 @@ async fn a_trigger_without_an_address_keeps_its_events_until_there_is_one() {
     server.until_quiet().await;
     assert_eq!(sorted(subscriber.ids("/last")), ["early", "late"]);
 }
+
+/// Brokers as others would export them: of a class that somebody else serves, and as Knative stamps every one.
+#[tokio::test]
+async fn a_broker_of_another_class_takes_no_events_until_its_class_is_served() {
+    let mut server = stage::with_broker().await;
+    let of_class = |name: &str, class: &str| {
+        let mut broker = broker(name);
+        broker["metadata"]["annotations"] = json!({"eventing.knative.dev/broker.class": class});
+        broker
+    };
+    let publish = async |server: &Server, name: &str| {
+        let place = format!("/broker/team-a/{name}");
+        let answer = server
+            .publisher()
+            .ask("POST", &place, &event("1", "x"), b"")
+            .await;
+        answer.unwrap().status()
+    };
+    server.apply(&of_class("kafka", "Kafka")).await;
+    server
+        .apply(&of_class("stamped", "MTChannelBasedBroker"))
+        .await;
+    server.until_ready("brokers", "stamped").await;
+    let ready = server
+        .until_condition("brokers", "kafka", "Ready", "False")
+        .await;
+    assert_eq!(ready["reason"], "ClassNotServed");
+    assert_eq!(publish(&server, "stamped").await, 202);
+    assert_eq!(publish(&server, "kafka").await, 404);
+    server.terminate().await;
+    server.launch_configured("brokerClasses: [Kafka]\n").await;
+    server.until_ready("brokers", "kafka").await;
+    let ready = server
+        .until_condition("brokers", "stamped", "Ready", "False")
+        .await;
+    assert_eq!(ready["reason"], "ClassNotServed");
+    assert_eq!(publish(&server, "kafka").await, 202);
+    assert_eq!(publish(&server, "stamped").await, 404);
+    assert_eq!(publish(&server, "default").await, 202);
+}

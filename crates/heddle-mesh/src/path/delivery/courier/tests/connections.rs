@@ -181,22 +181,44 @@ async fn no_more_deliveries_are_open_than_are_allowed() {
 
 #[tokio::test]
 async fn a_connection_that_rests_is_closed_for_one_elsewhere() {
-    let quiet = Server::start(|_| Act::say(NO_CONTENT)).await;
-    let busy = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let one = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let other = Server::start(|_| Act::say(NO_CONTENT)).await;
     let third = Server::start(|_| Act::say(NO_CONTENT)).await;
+    // Whichever of them it is, and whatever its address.
+    for (round, (quiet, busy)) in [(&one, &other), (&other, &one)].into_iter().enumerate() {
+        let courier = courier(Limits {
+            all_max: 2,
+            ..Limits::default()
+        });
+        let [quiet_address, busy_address, third_address] =
+            [quiet, busy, &third].map(|server| courier.address(&server.url(), None).unwrap());
+        for address in [&quiet_address, &busy_address, &busy_address, &third_address] {
+            assert_eq!(send(&courier, address, PATIENT).await, accepted(204));
+        }
+        let resting = [&quiet_address, &busy_address, &third_address].map(|to| to.pool.resting());
+        assert_eq!(resting, [0, 1, 1], "the one that rested longest had to go");
+        assert_eq!(send(&courier, &busy_address, PATIENT).await, accepted(204));
+        assert_eq!(busy.connections(), round + 1);
+    }
+}
+
+#[tokio::test]
+async fn of_one_origin_the_connection_that_rested_longest_goes_first() {
+    let many = Server::start(|_| Act::say(NO_CONTENT)).await;
+    let other = Server::start(|_| Act::say(NO_CONTENT)).await;
     let courier = courier(Limits {
-        all_max: 2,
+        all_max: 5,
         ..Limits::default()
     });
-    let [quiet_address, busy_address, third_address] =
-        [&quiet, &busy, &third].map(|server| courier.address(&server.url(), None).unwrap());
-    for address in [&quiet_address, &busy_address, &busy_address, &third_address] {
-        assert_eq!(send(&courier, address, PATIENT).await, accepted(204));
-    }
-    let resting = [&quiet_address, &busy_address, &third_address].map(|to| to.pool.resting());
-    assert_eq!(resting, [0, 1, 1], "the one that rested longest had to go");
-    assert_eq!(send(&courier, &busy_address, PATIENT).await, accepted(204));
-    assert_eq!(busy.connections(), 1);
+    let [many_address, other_address] =
+        [&many, &other].map(|server| courier.address(&server.url(), None).unwrap());
+    let sending = (0..5).map(|_| send(&courier, &many_address, PATIENT));
+    futures::future::join_all(sending).await;
+    assert_eq!(many_address.pool.resting(), 5);
+    let oldest = many_address.pool.rests_since();
+    assert_eq!(send(&courier, &other_address, PATIENT).await, accepted(204));
+    assert_eq!(many_address.pool.resting(), 4);
+    assert!(many_address.pool.rests_since() > oldest);
 }
 
 #[tokio::test]

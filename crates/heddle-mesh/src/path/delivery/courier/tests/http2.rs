@@ -121,7 +121,7 @@ async fn repeat(
 ) -> Result<Response<axum::body::Body>, Infallible> {
     let (head, body) = request.into_parts();
     assert_eq!(head.version, Version::HTTP_2);
-    assert_eq!(head.uri.authority().unwrap(), "shop.example");
+    assert_eq!(head.uri.host(), Some("shop.example"));
     let mut response = Response::new(body);
     if head.uri.path() != "/in" {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -177,5 +177,27 @@ async fn an_http_2_connection_that_ended_is_opened_again() {
     }
     assert!(send(courier, &address, PATIENT).await.answered());
     assert_eq!(pair.connections(), 2);
+    pair.tasks.cancel();
+}
+
+#[tokio::test]
+async fn an_http_2_connection_that_rests_is_closed_for_one_elsewhere() {
+    let pair = Pair::new(Limits {
+        all_max: 1,
+        idle_timeout: 100 * PATIENT,
+        ..Limits::default()
+    })
+    .await;
+    let courier = &pair.courier;
+    let [one, other] = ["https://shop.example/in", "https://shop.example:444/in"]
+        .map(|url| courier.address(url, None).unwrap());
+    for round in 1..=3 {
+        for address in [&one, &other] {
+            // The server closes what rests, too, but not so soon.
+            let ended = send(courier, address, PATIENT / 6).await;
+            assert!(ended.answered(), "{ended:?}");
+        }
+        assert_eq!(pair.connections(), 2 * round);
+    }
     pair.tasks.cancel();
 }
