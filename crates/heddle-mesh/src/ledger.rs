@@ -8,6 +8,7 @@ mod dead_letters;
 mod explain;
 mod look_back;
 mod losses;
+mod reading;
 mod trace;
 
 use crate::log::Unavailable;
