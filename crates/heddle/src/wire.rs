@@ -455,6 +455,7 @@ fn open_mesh(
         quota: config.quota,
         limits,
         observer,
+        heartbeat_sink: None,
     };
     Mesh::open(options).context("cannot take up the events of the last run")
 }

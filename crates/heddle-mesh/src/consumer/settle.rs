@@ -94,6 +94,9 @@ impl Consumer {
         let offset = tried.job.offset;
         state.window.finish(&tried.job);
         self.notify_attempt_finished();
+        if state.forgotten {
+            return;
+        }
         state.read_succeeded(shared);
         if !matches!(result, AttemptResult::Backpressured { .. }) {
             self.mark_dirty(shared, &mut state);

@@ -86,7 +86,7 @@ impl Mesh {
     }
 
     pub(super) fn consumers_by_key(&self) -> Vec<Arc<Consumer>> {
-        let mut all = self.shared.all_consumers();
+        let mut all = self.shared.user_consumers();
         all.sort_by(|one, other| one.key.cmp(&other.key));
         all
     }

@@ -11,10 +11,14 @@ mod damaged;
 mod delivery;
 mod door;
 mod draining;
+#[cfg(feature = "fault-injection")]
+mod heartbeat_faults;
+mod heartbeats;
 mod ledger;
 mod observer;
 mod order;
 mod own_door;
+mod pairs;
 mod quota;
 mod removed;
 mod replies;

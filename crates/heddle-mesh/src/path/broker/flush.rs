@@ -37,7 +37,7 @@ fn flush(shared: &Arc<Shared>) -> impl Future<Output = bool> + Send + use<> {
         scanned,
         consumers: dirty
             .iter()
-            .map(|consumer| consumer.checkpoint(scanned))
+            .filter_map(|consumer| consumer.checkpoint(scanned))
             .collect(),
     };
     let mut lines = shared.take_lines();
