@@ -25,6 +25,7 @@ mod expiry;
 mod give_up;
 mod keys;
 mod lanes;
+mod last_attempts;
 mod lost;
 mod reading;
 mod reconcile;
@@ -56,6 +57,7 @@ use crate::shared::Shared;
 use cursor::Cursor;
 use expiry::QuotaState;
 use lanes::Lanes;
+use last_attempts::LastAttempts;
 use retries::Retries;
 use routing::Routing;
 use timer::{TimerEntry, TimerTask};
@@ -95,6 +97,7 @@ pub(crate) struct State {
     pub(crate) tally: Counters,
     /// Since the process began.
     pub(crate) answers: Answers,
+    pub(crate) last_attempts: LastAttempts,
     /// It takes part in the next checkpoint.
     dirty: bool,
     /// Its line in the journal was the last about it.

@@ -9,6 +9,7 @@ mod explain;
 mod look_back;
 mod losses;
 mod reading;
+pub(crate) mod samples;
 mod trace;
 
 use crate::log::Unavailable;

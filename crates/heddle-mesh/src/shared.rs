@@ -20,6 +20,7 @@ use crate::faults::InjectedFaults;
 use crate::heartbeat::Heartbeats;
 use crate::journal::JournalRecord;
 use crate::journal::record::ConsumerId;
+use crate::ledger::samples::LogSamples;
 use crate::log::{Log, Offset};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
@@ -97,6 +98,10 @@ pub(crate) struct Shared {
     pub(crate) closing: AtomicBool,
     /// Nothing new is sent: what was done cannot be remembered.
     pub(crate) journal_stalled: AtomicBool,
+    /// What the journal said when it last took nothing.
+    pub(crate) stall_reason: Mutex<String>,
+    /// What the last readings saw. Locked before consumers, and by readings only.
+    pub(crate) samples: Mutex<LogSamples>,
     held_bytes: AtomicUsize,
     pub(crate) metrics: Metrics,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -152,6 +157,8 @@ impl Shared {
             retries: Arc::default(),
             closing: AtomicBool::new(false),
             journal_stalled: AtomicBool::new(false),
+            stall_reason: Mutex::default(),
+            samples: Mutex::default(),
             held_bytes: AtomicUsize::new(0),
             metrics: Metrics::default(),
             observer: parts.observer,

@@ -200,7 +200,7 @@ impl Mesh {
     }
 
     /// When a consumer's oldest event was accepted. Read once for each.
-    fn accepted(&self, consumer: &Consumer, offset: Offset) -> Option<Timestamp> {
+    pub(super) fn accepted(&self, consumer: &Consumer, offset: Offset) -> Option<Timestamp> {
         let seen = *consumer.oldest_seen.lock();
         if let Some((_, at)) = seen.filter(|(known, _)| *known == offset) {
             return Some(at);

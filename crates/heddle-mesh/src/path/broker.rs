@@ -164,7 +164,7 @@ impl Scanner {
                 let keys = matched.map(|index| &*in_force.consumers[*index as usize].key);
                 self.shared.heartbeats.scanned(&event, keys);
             } else if self.matches.is_empty() {
-                self.shared.metrics.unmatched();
+                self.shared.metrics.unmatched(entry);
             }
             for index in &self.matches {
                 in_force.consumers[*index as usize].offer(&self.shared, record);

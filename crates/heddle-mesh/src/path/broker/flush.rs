@@ -95,6 +95,7 @@ fn remember(shared: &Arc<Shared>) {
 
 /// What is delivered now would be forgotten by a restart, and delivered again. So nothing new is begun.
 fn forget(shared: &Shared, refused: &AppendRefused) {
+    *shared.stall_reason.lock() = refused.to_string();
     if !shared.journal_stalled.swap(true, Ordering::AcqRel) {
         tracing::error!(%refused, "outcomes cannot be written; deliveries wait");
         shared.notify_changed();

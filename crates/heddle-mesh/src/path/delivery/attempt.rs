@@ -121,6 +121,8 @@ pub(crate) struct FinishedAttempt<'a> {
     pub(crate) accepted_at: Timestamp,
     pub(crate) latency: Duration,
     pub(crate) at: Timestamp,
+    /// The same by the monotonic clock.
+    pub(crate) ended: Duration,
     /// Held until what came of the attempt is settled.
     pub(crate) room: SendingRoom<'a>,
 }
@@ -146,7 +148,8 @@ pub(crate) async fn run<'a>(
                 .unwrap_or_else(|_| Ok(AttemptResult::again("heddle panicked while sending it")))?
         }
     };
-    let latency = shared.clock.monotonic().saturating_sub(begun);
+    let ended = shared.clock.monotonic();
+    let latency = ended.saturating_sub(begun);
     let at = shared.clock.now();
     if !plan.of_heartbeats {
         shared.metrics.attempted(latency);
@@ -161,6 +164,7 @@ pub(crate) async fn run<'a>(
         accepted_at,
         latency,
         at,
+        ended,
         room,
     })
 }
