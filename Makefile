@@ -40,7 +40,7 @@ test: ## Everything: installs what tests need, then `check`, then fuzzing, power
 	@$(left_out)
 	.ci/tools.sh rust fuzz kubectl fuse bundles packaging $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
 	# Builds xtask on the way, and its dependencies as all tests want them; by itself it would build them once more.
-	cargo test --locked --workspace --features $(suites) --test tidy
+	cargo test --locked --workspace --features $(suites),heddle-mesh/fault-injection --test tidy
 	HEDDLE_KUBECTL='$(kubectls)' $(bundle_programs) $(built)/xtask check --features $(suites)
 	$(built)/xtask fuzz $(GATE_FUZZ_SECONDS)
 	tests/packaging/install.sh $(built)/heddle $(built)/xtask

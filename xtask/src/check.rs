@@ -30,15 +30,16 @@ enum Program {
     Codegen,
 }
 
+/// Lets tests break a hop of the mesh. Nothing but tests is built with it.
+const FAULTS: &str = "heddle-mesh/fault-injection";
+
 /// The gate. Tests are built with `features`, which let suites run whose programs are there. All of them name the whole
 /// workspace, so that dependencies have the same features everywhere and are built once.
 fn steps(features: Option<&str>) -> Vec<Step> {
     let with = |more: Option<&str>| {
-        let features: Vec<&str> = features.into_iter().chain(more).collect();
-        match features.is_empty() {
-            true => String::new(),
-            false => format!(" --features {}", features.join(",")),
-        }
+        let features = features.into_iter().chain(more).chain([FAULTS]);
+        let features: Vec<&str> = features.collect();
+        format!(" --features {}", features.join(","))
     };
     let (suites, otlp) = (with(None), with(Some("heddle/otlp")));
     vec![

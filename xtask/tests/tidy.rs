@@ -435,6 +435,47 @@ fn machine_paths(file: &File) -> Vec<String> {
         .collect()
 }
 
+/// Manifests and release builds that ask for broken hops. Tests are told to on the command line, and nobody else is.
+fn asked_for_faults(file: &File) -> Vec<String> {
+    let feature = ["fault", "injection"].join("-");
+    let defined = format!("{feature} = []");
+    let is_manifest = file.path.ends_with("Cargo.toml");
+    let is_defined = |line: &str| file.path == "crates/heddle-mesh/Cargo.toml" && line == defined;
+    let asks = |line: &&str| {
+        let line = line.trim();
+        line.contains(&feature)
+            && (line.contains("--release") || (is_manifest && !is_defined(line)))
+    };
+    let lines = file.text.lines().filter(asks);
+    lines
+        .map(|line| format!("{} asks for faults: {line}", file.path))
+        .collect()
+}
+
+#[test]
+fn nothing_that_is_shipped_can_break_a_hop_on_purpose() {
+    assert_none(
+        &files()
+            .iter()
+            .flat_map(asked_for_faults)
+            .collect::<Vec<_>>(),
+    );
+    let feature = ["fault", "injection"].join("-");
+    let found = |path: &str, text: String| {
+        let path = path.to_owned();
+        asked_for_faults(&File { path, text }).len()
+    };
+    let mesh = "crates/heddle-mesh/Cargo.toml";
+    assert_eq!(found(mesh, format!("{feature} = []")), 0);
+    assert_eq!(found(mesh, format!("default = [\"{feature}\"]")), 1);
+    assert_eq!(
+        found("crates/heddle/Cargo.toml", format!("{feature} = []")),
+        1
+    );
+    let build = format!("cargo build --release --features heddle-mesh/{feature}");
+    assert_eq!(found("Makefile", build), 1);
+}
+
 #[test]
 fn sources_open_with_what_they_are_and_stay_readable() {
     let files = files();

@@ -4,6 +4,7 @@
 //! mesh answers in the same types, and neither knows the other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 
@@ -18,6 +19,128 @@ pub struct Resources {
     pub brokers: Vec<Arc<Broker>>,
     pub triggers: Vec<Arc<Trigger>>,
     pub policies: Vec<Arc<EventPolicy>>,
+    /// Where synthetic events are to arrive, in the order of application and namespace.
+    pub heartbeats: Vec<HeartbeatTarget>,
+}
+
+/// Synthetic events of an Application are to reach the Broker of a namespace, whatever the state of the way there: a way that
+/// is broken is what they are to find.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeartbeatTarget {
+    pub application: String,
+    pub namespace: String,
+    /// Name of the Broker.
+    pub broker: String,
+    /// How often.
+    pub interval: Duration,
+}
+
+/// What the mesh knows of its own health, at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MeshReading {
+    /// Whether a table is in force.
+    pub routing: bool,
+    /// Why resources cannot be written, if so; whoever stands between the mesh and the controllers knows.
+    pub store: Option<String>,
+    pub log: LogReading,
+    /// One for each target, in their order.
+    pub heartbeats: Vec<HeartbeatReading>,
+    pub canary: HeartbeatReading,
+    /// In the order of their keys; those of heartbeats are not among them.
+    pub consumers: Vec<ConsumerReading>,
+    /// In the order of their names.
+    pub doors: Vec<DoorReading>,
+}
+
+/// What is known of the synthetic events of one application in one namespace. Ages are measured with a monotonic clock.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HeartbeatReading {
+    /// Empty for the canary, which crosses a channel, a link and a broker that nobody declared.
+    pub application: String,
+    pub namespace: String,
+    /// As it is in force: longer than was asked for where there are very many.
+    pub interval: Duration,
+    /// How long ago the first was sent; `None` before that.
+    pub since: Option<Duration>,
+    /// How long ago the last one that arrived did so.
+    pub age: Option<Duration>,
+    /// How long that one took from the source to the sink.
+    pub end_to_end: Option<Duration>,
+    /// How many in a row did not arrive in time, counted up to the newest whose time is over.
+    pub misses: u32,
+    /// How many in a row arrived in time, likewise.
+    pub hits: u32,
+    /// Where the oldest one that is missing got stuck, if any is.
+    pub stuck: Option<StuckHop>,
+}
+
+/// The hop at which an event got no further.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StuckHop {
+    /// One of the names of the hops: `source`, `channel`, `subscription`, `broker`, `trigger` or `delivery`.
+    pub hop: String,
+    /// What is at fault there, such as `subscription/NAMESPACE/NAME`.
+    pub object: String,
+    /// What was seen: the refusal, the error, or how long nothing has happened.
+    pub why: String,
+}
+
+/// What one consumer's account says about its subscriber, without reading the log.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ConsumerReading {
+    /// `trigger/NAMESPACE/NAME` or `subscription/NAMESPACE/NAME`.
+    pub key: String,
+    /// `channel/NAMESPACE/NAME` or `broker/NAMESPACE/NAME`: from where events reach it.
+    pub entries: Vec<String>,
+    pub matched: u64,
+    pub delivered: u64,
+    pub pending: u64,
+    pub retrying: u64,
+    /// At rest now.
+    pub dead_letters: u64,
+    /// How old the oldest event is that has not ended.
+    pub oldest_pending: Option<Duration>,
+    /// How long ago an attempt was last answered with success.
+    pub succeeded: Option<Duration>,
+    /// The last attempt that failed, if it is newer than the last success: how long ago, and why.
+    pub failed: Option<(Duration, String)>,
+    /// What no account explains; anything but 0 is a fault of heddle.
+    pub unaccounted: u64,
+}
+
+/// How the disk and the tasks stand that all events depend on.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LogReading {
+    /// Why nothing is appended until a restart, if so.
+    pub broken: Option<String>,
+    /// Why nothing is appended for now, if so.
+    pub refusing: Option<String>,
+    /// Why what becomes of events cannot be written down for now, if so.
+    pub journal_stalled: Option<String>,
+    /// Events that are safe and not matched yet, and for how long there have been any.
+    pub unmatched: u64,
+    pub unmatched_for: Option<Duration>,
+    /// Of what may be used of the disk, the part that is: 1 when events are refused for want of room. `None` when unknown.
+    pub used_ratio: Option<f64>,
+    /// In how long it will be full if it goes on as in the last minutes.
+    pub full_in: Option<Duration>,
+    /// Who keeps most of the log, if anybody keeps any.
+    pub largest: Option<String>,
+    pub damaged: u64,
+    pub journal_lost: u64,
+}
+
+/// What publishing to an application came to since the process began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DoorReading {
+    pub application: String,
+    pub accepted: u64,
+    /// Answered 4xx: what was sent cannot be taken as it is, or not from them.
+    pub refused: u64,
+    /// Answered 429 or 5xx.
+    pub failed: u64,
+    /// Accepted, and wanted by nobody.
+    pub unmatched: u64,
 }
 
 impl Resources {

@@ -103,6 +103,8 @@ codes! {
         "send the token or the certificate of [a publisher](../operating/publishers.md)";
     FORBIDDEN = "forbidden", 403, "an Application at a place that is not its own, without an EventPolicy there that names it, or with an event that its filters do not let pass",
         "apply the policy that the message describes, or publish to `/{application}/events`";
+    TYPE_RESERVED = "type-reserved", 403, "a type that begins with `dev.heddle.heartbeat.`, which nobody but heddle sends",
+        "use another type";
 }
 
 /// Whether this is answered at all: the code, with the status.

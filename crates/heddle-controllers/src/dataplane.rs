@@ -12,7 +12,7 @@ use std::fmt::Debug;
 
 use futures::future::BoxFuture;
 use heddle_api::conditions::{Condition, ConditionType, NO_MESH, Reason};
-use heddle_api::dataplane::{Fate, GivenUp, Held, Resources, RoutedConsumer};
+use heddle_api::dataplane::{Fate, GivenUp, Held, MeshReading, Resources, RoutedConsumer};
 use heddle_api::delivery::reason::{
     BACKLOG_OVER_QUOTA, BAD_REPLIES, CONSENT_MISSING, DELIVERY_HELD, SETTINGS_IGNORED,
     SUBSCRIBER_GONE,
@@ -57,6 +57,10 @@ pub trait DataPlane: Send + Sync + Debug {
         fate: Fate,
         why: &str,
     ) -> BoxFuture<'static, Result<GivenUp, String>>;
+
+    /// What the evidence for health is made of, read in one go and without reading the log. It changes all the time and
+    /// counts for nothing in [`DataPlane::changed`].
+    fn reading(&self) -> MeshReading;
 
     /// Takes resources to compile a table from, and returns at once. The table comes into force a little later.
     fn route(&self, resources: Resources);

@@ -180,6 +180,7 @@ impl Stores {
             brokers,
             triggers: sorted(self.triggers.state()),
             policies: sorted(self.policies.state()),
+            heartbeats: Vec::new(),
         }
     }
 }

@@ -25,6 +25,7 @@ mod expiry;
 mod give_up;
 mod keys;
 mod lanes;
+mod last_attempts;
 mod lost;
 mod reading;
 mod reconcile;
@@ -44,6 +45,7 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use crate::heartbeat;
 use crate::journal::positions::Counters;
 use crate::journal::record::ConsumerId;
 use crate::journal::{ConsumerCheckpoint, JournalRecord};
@@ -55,6 +57,7 @@ use crate::shared::Shared;
 use cursor::Cursor;
 use expiry::QuotaState;
 use lanes::Lanes;
+use last_attempts::LastAttempts;
 use retries::Retries;
 use routing::Routing;
 use timer::{TimerEntry, TimerTask};
@@ -94,8 +97,11 @@ pub(crate) struct State {
     pub(crate) tally: Counters,
     /// Since the process began.
     pub(crate) answers: Answers,
+    pub(crate) last_attempts: LastAttempts,
     /// It takes part in the next checkpoint.
     dirty: bool,
+    /// Its line in the journal was the last about it.
+    pub(crate) forgotten: bool,
 }
 
 impl Consumer {
@@ -108,6 +114,11 @@ impl Consumer {
             attempt_finished: Notify::new(),
             oldest_seen: Mutex::default(),
         }
+    }
+
+    /// Whether it is one of heddle's own.
+    pub(crate) fn hears_heartbeats(&self) -> bool {
+        heartbeat::is_consumer(&self.key)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -124,7 +135,9 @@ impl Consumer {
     /// A lane asks for work.
     pub(crate) fn take(self: &Arc<Self>, shared: &Arc<Shared>) -> Option<(Job, Arc<DeliveryPlan>)> {
         let mut state = self.lock();
-        let job = if shared.sends() && state.has_work() && self.passes_throttle(shared, &mut state)
+        let job = if shared.sends_for(&self.key)
+            && state.has_work()
+            && self.passes_throttle(shared, &mut state)
         {
             let next = state.next_job(shared);
             next.unwrap_or_else(|unavailable| {
@@ -171,15 +184,17 @@ impl Consumer {
     }
 
     /// How far the consumer is; it takes part in no later checkpoint until it changes again.
-    pub(crate) fn checkpoint(&self, scanned: Offset) -> ConsumerCheckpoint {
+    ///
+    /// Of one that was forgotten there is nothing to say.
+    pub(crate) fn checkpoint(&self, scanned: Offset) -> Option<ConsumerCheckpoint> {
         let mut state = self.lock();
         state.dirty = false;
-        ConsumerCheckpoint {
+        (!state.forgotten).then(|| ConsumerCheckpoint {
             consumer: self.id,
             matched: state.tally.matched,
             floor: state.floor(scanned),
             counted_to: state.cursor.counted_to.unwrap_or(0),
-        }
+        })
     }
 
     /// The last checkpoint was lost.

@@ -52,7 +52,9 @@ impl Mesh {
                 .iter()
                 .any(|feed| *feed.entry == *broker && feed.via.is_empty())
         };
-        let of_broker: Vec<bool> = specs.map(|spec| own(&spec.feeds)).collect();
+        let of_broker: Vec<bool> = specs
+            .map(|spec| !spec.is_of_heartbeats() && own(&spec.feeds))
+            .collect();
         let scanned = self.shared.scanned();
         let mut pending: u64 = 0;
         for (consumer, _) in in_force
@@ -94,7 +96,7 @@ impl Mesh {
     pub fn pending_through(&self, channel: &str, broker: &str) -> u64 {
         let way = Way { channel, broker };
         let mut pending = 0;
-        for consumer in self.shared.all_consumers() {
+        for consumer in self.shared.user_consumers() {
             let redriven = consumer.redriven(&self.shared, way);
             pending += redriven.map_or(1, |redriven| redriven.len() as u64);
             let Some(backlog) = consumer.backlog(way, self.shared.scanned()) else {
@@ -122,7 +124,7 @@ impl Mesh {
     ) -> Result<GivenUp, GiveUpError> {
         let (way, ending) = (Way { channel, broker }, Ending { fate, why });
         let mut count = 0;
-        for consumer in self.shared.all_consumers() {
+        for consumer in self.shared.user_consumers() {
             count += give_up_of(&self.shared, &consumer, way, &ending).await?;
         }
         if count > 0 {

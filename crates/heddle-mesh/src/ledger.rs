@@ -8,6 +8,8 @@ mod dead_letters;
 mod explain;
 mod look_back;
 mod losses;
+mod reading;
+pub(crate) mod samples;
 mod trace;
 
 use crate::log::Unavailable;

@@ -29,8 +29,10 @@ mod consumer;
 mod draining;
 pub mod envelope;
 pub mod event;
+mod faults;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod heartbeat;
 pub mod hop;
 mod housekeeping;
 pub mod journal;
@@ -50,6 +52,9 @@ pub mod who;
 
 pub use codec::Unreadable;
 pub use draining::GiveUpError;
+#[cfg(feature = "fault-injection")]
+pub use faults::{Fault, FaultPair};
+pub use heartbeat::HeartbeatSink;
 pub use housekeeping::Retention;
 pub use mesh::{Mesh, Options};
 pub use observer::Observer;

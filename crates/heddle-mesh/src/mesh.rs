@@ -12,7 +12,9 @@ use heddle_store::Health;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::consumer::timer::{self, TimerEntry, TimerTask};
+use crate::heartbeat::{self, HeartbeatSink, ProberDeps};
 use crate::housekeeping::{self, Keeper, Retention};
+use crate::journal::JournalRecord;
 use crate::log::Log;
 use crate::observer::Observer;
 use crate::path::broker::{Request, Scanner};
@@ -20,7 +22,7 @@ use crate::path::delivery::courier::Courier;
 use crate::path::source::Source;
 use crate::quota::Quota;
 use crate::recovery;
-use crate::routes::{Table, recompile};
+use crate::routes::{Table, recompile_with};
 use crate::shared::{Consumers, Parts, Shared};
 
 /// Tables that wait to come into force; only the newest matters, so few are enough.
@@ -43,6 +45,8 @@ pub struct Options {
     pub limits: crate::event::http::Limits,
     /// Told what happens on the path.
     pub observer: Option<Arc<dyn Observer>>,
+    /// Where [`Mesh::heartbeat_sink`] can be reached, such as `http://host:port`; without it there are no heartbeats.
+    pub heartbeat_sink: Option<String>,
 }
 
 /// A running mesh. Clones are the same mesh.
@@ -78,7 +82,11 @@ impl Mesh {
             log_lost_below: positions.log_lost_below,
             ..Consumers::default()
         };
-        for (id, position) in &positions.consumers {
+        let (of_heartbeats, of_users): (Vec<_>, Vec<_>) = positions
+            .consumers
+            .iter()
+            .partition(|(_, position)| heartbeat::is_consumer(&position.key));
+        for (id, position) in of_users {
             let consumer = recovery::consumer(*id, position, scanned, bounds.end);
             consumers
                 .by_key
@@ -97,7 +105,15 @@ impl Mesh {
             dead: recovery::dead(positions),
             scanned,
             observer: options.observer,
+            heartbeat_sink: options.heartbeat_sink,
         }));
+        // The heartbeats of the last process are nobody's any more.
+        for (id, _) in of_heartbeats {
+            shared.note(JournalRecord::Forgotten {
+                consumer: *id,
+                when: shared.clock.now(),
+            });
+        }
         schedule(&shared);
         shared.look_for_dead_letter_room();
         let tasks = options.tasks.child("mesh");
@@ -118,6 +134,14 @@ impl Mesh {
         let keeper = Arc::new(tokio::sync::Mutex::new(keeper));
         let keeping = housekeeping::run(Arc::clone(&shared), Arc::clone(&keeper));
         tasks.spawn("housekeeping", OnError::Report, keeping);
+        if shared.heartbeats.has_sink() {
+            let prober = heartbeat::run(ProberDeps {
+                shared: Arc::clone(&shared),
+                source: Source::new(Arc::clone(&shared), options.limits),
+                tasks: tasks.child("heartbeats"),
+            });
+            tasks.spawn("prober", OnError::EndProcess, prober);
+        }
         Ok(Self {
             keeper,
             shared,
@@ -129,7 +153,8 @@ impl Mesh {
 
     /// Compiles a table and brings it into force; answers when it is.
     pub async fn route(&self, resources: &Resources) {
-        let table = recompile(resources, &self.table());
+        let canary = self.shared.heartbeats.has_sink();
+        let table = recompile_with(resources, &self.table(), canary);
         self.install(Arc::new(table)).await;
     }
 
@@ -151,6 +176,12 @@ impl Mesh {
     #[must_use]
     pub fn source(&self) -> Source {
         Source::new(Arc::clone(&self.shared), self.limits)
+    }
+
+    /// What is to answer where heartbeats are sent to.
+    #[must_use]
+    pub fn heartbeat_sink(&self) -> HeartbeatSink {
+        HeartbeatSink::new(Arc::clone(&self.shared))
     }
 
     /// The table in force.

@@ -8,6 +8,7 @@ mod answers;
 mod doors;
 #[cfg(test)]
 mod tests;
+mod unmatched;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use heddle_api::dataplane::DoorReading;
 use heddle_api::ledger::{Account, Accounts, SERVING};
 use heddle_rt::metrics::{Histogram, sample};
 use jiff::Timestamp;
@@ -23,6 +25,7 @@ pub(crate) use answers::Answers;
 use answers::{APPLICATIONS_MAX, OVERFLOW};
 pub(crate) use doors::DoorKind;
 use doors::Doors;
+use unmatched::Unmatched;
 
 /// Consumers shown one by one.
 const CONSUMERS_MAX: usize = 1000;
@@ -36,7 +39,7 @@ const BOUNDS: [f64; 14] = [
 #[derive(Debug)]
 pub(crate) struct Metrics {
     published: Doors,
-    unmatched: AtomicU64,
+    unmatched: Unmatched,
     passed_on: AtomicU64,
     unencoded: AtomicU64,
     source: Histogram,
@@ -47,7 +50,7 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             published: Doors::default(),
-            unmatched: AtomicU64::default(),
+            unmatched: Unmatched::default(),
             passed_on: AtomicU64::default(),
             unencoded: AtomicU64::default(),
             source: Histogram::of_seconds(&BOUNDS),
@@ -81,8 +84,14 @@ impl Metrics {
         self.source.observe(took);
     }
 
-    pub(crate) fn unmatched(&self) {
-        self.unmatched.fetch_add(1, Ordering::Relaxed);
+    /// Nobody wanted an event that came in at `entry`.
+    pub(crate) fn unmatched(&self, entry: &str) {
+        self.unmatched.count(entry);
+    }
+
+    /// What publishing to each Application came to, in the order of their names.
+    pub(crate) fn door_readings(&self) -> Vec<DoorReading> {
+        self.published.readings(&self.unmatched)
     }
 
     /// An event was appended to another place of this mesh.
@@ -112,12 +121,14 @@ impl Metrics {
             "Events by door, place and class of answer.",
         );
         self.published.write(&mut out);
+        family(
+            &mut out,
+            "heddle_unmatched",
+            "counter",
+            "Events that nobody wanted, by the Application they came from.",
+        );
+        self.unmatched.write(&mut out);
         for (name, help, count) in [
-            (
-                "heddle_unmatched",
-                "Events that nobody wanted.",
-                &self.unmatched,
-            ),
             (
                 "heddle_link_appended",
                 "Events passed on to another broker or channel.",

@@ -86,7 +86,7 @@ pub(crate) fn enforce(shared: &Arc<Shared>, usual: Quota) {
     let (segments, now) = (shared.log.segments(), shared.clock.now());
     // Few quotas, and possibly many consumers: finding a time in the log may take a look at the disk.
     let mut limits: HashMap<Quota, Option<Limit>> = HashMap::new();
-    for consumer in shared.all_consumers() {
+    for consumer in shared.user_consumers() {
         // Without a spec only its name's place is kept, and that for a day.
         let Some(spec) = consumer.lock().routing.spec.clone() else {
             continue;

@@ -22,17 +22,20 @@ mod settings;
 mod tests;
 mod topology;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use heddle_api::attributes::Attributes;
+use heddle_api::dataplane::HeartbeatTarget;
 use heddle_api::duck::DeliverySpec;
 use heddle_api::filter::FilterSource;
 
+use crate::heartbeat::is_heartbeat;
 use crate::path::trigger::Predicate;
 use grants::Leading;
 use index::Index;
 
+pub(crate) use compile::recompile_with;
 pub use compile::{compile, recompile};
 pub use grants::Grant;
 pub use settings::{Bound, Consent, Settings, Start, Webhook};
@@ -51,6 +54,12 @@ pub struct Table {
     /// What policies allow the mesh itself.
     leading: Leading,
     index: Index,
+    /// The same of heartbeats, so that they and everything else cost each other nothing.
+    heartbeat_index: Index,
+    /// Where heartbeats are to arrive, without the canary.
+    heartbeats: Arc<[HeartbeatTarget]>,
+    /// Subscriptions that would lead from place to place if somebody allowed it.
+    denied: BTreeMap<String, DeniedLink>,
     rejected: Vec<Rejected>,
     faults: Vec<Rejected>,
 }
@@ -82,7 +91,21 @@ pub struct ConsumerSpec {
     pub fingerprint: u64,
 }
 
+/// A link that leads where nobody allows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeniedLink {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) remedy: String,
+}
+
 impl ConsumerSpec {
+    /// Whether it is one of heddle's own, which hear heartbeats.
+    #[must_use]
+    pub fn is_of_heartbeats(&self) -> bool {
+        self.predicate.is_of_heartbeats()
+    }
+
     /// The place at which it listens: the one from which events come without a hop.
     fn place(&self) -> Option<&str> {
         let feed = self.feeds.iter().find(|feed| feed.via.is_empty())?;
@@ -107,6 +130,8 @@ pub enum Target {
     Url(String),
     /// A place of this mesh: what goes there is appended, not sent.
     Entry(Arc<str>),
+    /// Where heartbeats arrive; the mesh knows its address.
+    HeartbeatSink,
 }
 
 /// Where answers go.
@@ -221,13 +246,29 @@ impl Table {
         &self.faults
     }
 
+    /// Where heartbeats are to arrive, as it was asked for.
+    pub(crate) fn heartbeats(&self) -> &Arc<[HeartbeatTarget]> {
+        &self.heartbeats
+    }
+
+    /// The Subscription that would lead from one place to another if somebody allowed it, with the remedy.
+    pub(crate) fn denied_link(&self, from: &str, to: &str) -> Option<(&str, &str)> {
+        let mut denied = self.denied.iter();
+        let found = denied.find(|(_, link)| link.from == from && link.to == to);
+        found.map(|(key, link)| (key.as_str(), link.remedy.as_str()))
+    }
+
     /// Puts the numbers of the consumers that want an event into `out`, which is emptied first, in ascending order.
     pub fn matches(&self, entry: &str, event: &dyn Attributes, out: &mut Vec<u32>) {
         out.clear();
         let Some(entry) = self.entries.get(entry) else {
             return;
         };
-        self.index.candidates(&entry.reach, event, |number| {
+        let index = match is_heartbeat(event) {
+            false => &self.index,
+            true => &self.heartbeat_index,
+        };
+        index.candidates(&entry.reach, event, |number| {
             if self.consumers[number as usize].predicate.matches(event) {
                 out.push(number);
             }

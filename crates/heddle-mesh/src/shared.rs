@@ -1,7 +1,8 @@
 //! What the parts of a running mesh have in common.
 //!
 //! Lock order: a consumer's state, then the list of consumers or the dead letters, then the lines. The list may be held
-//! with the dead letters, never while a consumer is being locked. Consents are asked for and looked at last. No lock is held across an await.
+//! with the dead letters, never while a consumer is being locked. Consents are asked for and looked at last, and so is the
+//! board of heartbeats. No lock is held across an await.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,8 +16,11 @@ use tokio::sync::{Notify, watch};
 
 use crate::consumer::Consumer;
 use crate::consumer::timer::Timer;
+use crate::faults::InjectedFaults;
+use crate::heartbeat::Heartbeats;
 use crate::journal::JournalRecord;
 use crate::journal::record::ConsumerId;
+use crate::ledger::samples::LogSamples;
 use crate::log::{Log, Offset};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
@@ -94,11 +98,18 @@ pub(crate) struct Shared {
     pub(crate) closing: AtomicBool,
     /// Nothing new is sent: what was done cannot be remembered.
     pub(crate) journal_stalled: AtomicBool,
+    /// What the journal said when it last took nothing.
+    pub(crate) stall_reason: Mutex<String>,
+    /// What the last readings saw. Locked before consumers, and by readings only.
+    pub(crate) samples: Mutex<LogSamples>,
     held_bytes: AtomicUsize,
     pub(crate) metrics: Metrics,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     /// Grows when something changed that controllers show.
     pub(crate) changes: watch::Sender<u64>,
+    /// Locked last, and only for heartbeats.
+    pub(crate) heartbeats: Heartbeats,
+    pub(crate) faults: InjectedFaults,
 }
 
 /// What a [`Shared`] is made from.
@@ -113,11 +124,15 @@ pub(crate) struct Parts {
     pub(crate) dead: DeadLetters,
     pub(crate) scanned: Offset,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) heartbeat_sink: Option<String>,
 }
 
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
+        let (clock, sink) = (parts.clock.clone(), parts.heartbeat_sink);
         Self {
+            heartbeats: Heartbeats::new(clock, &parts.chance, sink),
+            faults: InjectedFaults::default(),
             clock: parts.clock,
             chance: parts.chance,
             log: parts.log,
@@ -142,11 +157,20 @@ impl Shared {
             retries: Arc::default(),
             closing: AtomicBool::new(false),
             journal_stalled: AtomicBool::new(false),
+            stall_reason: Mutex::default(),
+            samples: Mutex::default(),
             held_bytes: AtomicUsize::new(0),
             metrics: Metrics::default(),
             observer: parts.observer,
             changes: watch::Sender::new(1),
         }
+    }
+
+    /// Those of users, without those that hear heartbeats.
+    pub(crate) fn user_consumers(&self) -> Vec<Arc<Consumer>> {
+        let all = self.consumers.read();
+        let of_users = all.by_id.values().filter(|one| !one.hears_heartbeats());
+        of_users.cloned().collect()
     }
 
     /// All consumers, in order. The list is not held: whoever gives up a place has the consumer and wants the list.
@@ -222,6 +246,11 @@ impl Shared {
     /// Whether deliveries may begin.
     pub(crate) fn sends(&self) -> bool {
         !self.closing.load(Ordering::Acquire) && !self.journal_stalled.load(Ordering::Acquire)
+    }
+
+    /// Whether those of a consumer may, too.
+    pub(crate) fn sends_for(&self, consumer: &str) -> bool {
+        self.sends() && !self.faults.holds(consumer)
     }
 
     /// Whether a waiting delivery may keep its event's bytes; `give_back` undoes it.

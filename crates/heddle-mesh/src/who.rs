@@ -18,6 +18,8 @@ pub enum Who {
     Administrator,
     /// The Application of this name.
     Application(Box<str>),
+    /// The mesh itself, with a heartbeat. No door lets anybody in as this.
+    Prober,
 }
 
 /// Why somebody may not publish.
@@ -35,7 +37,7 @@ impl Who {
     pub fn subject(&self) -> Option<String> {
         match self {
             Self::Application(name) => Some(application_subject(name)),
-            Self::Anonymous | Self::Administrator => None,
+            Self::Anonymous | Self::Administrator | Self::Prober => None,
         }
     }
 

@@ -5,9 +5,11 @@
 //! The wall clock may jump; durations are measured with [`Clock::monotonic`] only.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
 
 /// A cheap handle on time.
@@ -26,6 +28,8 @@ enum Source {
         origin: tokio::time::Instant,
         /// Threads outside the runtime have to read the runtime's paused clock, not their own.
         runtime: Option<Handle>,
+        /// What the wall clock was set by, in milliseconds.
+        set_by: Arc<AtomicI64>,
     },
 }
 
@@ -64,7 +68,16 @@ impl Clock {
                 start,
                 origin,
                 runtime,
+                set_by: Arc::default(),
             },
+        }
+    }
+
+    /// Somebody sets the wall clock, for all clones, forwards or back. That of the machine is left alone.
+    pub fn set_by(&self, by: SignedDuration) {
+        if let Source::Simulated { set_by, .. } = &self.source {
+            let millis = i64::try_from(by.as_millis()).unwrap_or_default();
+            set_by.fetch_add(millis, Ordering::Relaxed);
         }
     }
 
@@ -77,9 +90,13 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match &self.source {
             Source::System { .. } => Timestamp::now(),
-            Source::Simulated { start, .. } => start
-                .saturating_add(self.monotonic())
-                .unwrap_or(Timestamp::MAX),
+            Source::Simulated { start, set_by, .. } => {
+                let set_by = SignedDuration::from_millis(set_by.load(Ordering::Relaxed));
+                let started = start.saturating_add(set_by).unwrap_or(*start);
+                started
+                    .saturating_add(self.monotonic())
+                    .unwrap_or(Timestamp::MAX)
+            }
         }
     }
 

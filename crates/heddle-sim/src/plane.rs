@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_api::dataplane::{Fate, GivenUp, Held, Resources, RoutedConsumer};
+use heddle_api::dataplane::{Fate, GivenUp, Held, MeshReading, Resources, RoutedConsumer};
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use heddle_controllers::DataPlane;
 use heddle_rt::Clock;
@@ -279,6 +279,10 @@ impl DataPlane for TestPlane {
             Ok(GivenUp::of(fate, count))
         }
         .boxed()
+    }
+
+    fn reading(&self) -> MeshReading {
+        MeshReading::default()
     }
 
     fn route(&self, resources: Resources) {

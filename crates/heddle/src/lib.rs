@@ -18,6 +18,7 @@ mod descriptors;
 mod events;
 pub mod failure;
 pub mod files;
+mod heartbeats;
 mod identity;
 mod manifest;
 mod osb;

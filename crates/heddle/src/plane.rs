@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_api::dataplane::{Fate, GivenUp, Resources, RoutedConsumer};
+use heddle_api::dataplane::{Fate, GivenUp, MeshReading, Resources, RoutedConsumer};
 use heddle_controllers::DataPlane;
 use heddle_mesh::Mesh;
 use heddle_mesh::routes::Door;
@@ -113,6 +113,10 @@ impl DataPlane for Plane {
             given_up.map_err(|error| error.to_string())
         }
         .boxed()
+    }
+
+    fn reading(&self) -> MeshReading {
+        self.mesh.reading()
     }
 
     fn route(&self, resources: Resources) {

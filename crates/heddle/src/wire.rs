@@ -23,7 +23,7 @@ use heddle_mesh::log::embedded::{self, EmbeddedLog};
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::{Mesh, Observer};
-use heddle_rt::net::dial::Network;
+use heddle_rt::net::dial::{Internal, Network};
 use heddle_rt::net::host::Hosts;
 use heddle_rt::net::own::OwnListeners;
 use heddle_rt::net::trust::Roots;
@@ -41,6 +41,7 @@ use crate::descriptors::{self, Shares};
 use crate::events::EventsDoor;
 use crate::failure::Failure;
 use crate::files;
+use crate::heartbeats;
 use crate::identity::{Identity, IdentityDeps, Published};
 use crate::osb;
 use crate::otlp::Exporter;
@@ -257,6 +258,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     );
     let own_listeners = OwnListeners::default();
     let budget = Budget::default();
+    let heartbeats = heartbeats::bind(world).await?;
     let courier = courier(
         config,
         world,
@@ -264,8 +266,10 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         shares,
         budget.clone(),
         &own_listeners,
+        heartbeats.internal(),
     );
-    let mesh = open_mesh(config, world, &tasks, log, courier, observer)?;
+    let sink_url = heartbeats.url();
+    let mesh = open_mesh(config, world, &tasks, log, courier, observer, sink_url)?;
     let asks_who = config.asks_publishers();
     let plane = Plane::start(mesh.clone(), &tasks.child("routing"), asks_who);
     let clients = config.events_client_ca.as_deref().map(client_roots);
@@ -284,7 +288,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     own_listeners.add(events_address);
     let network = NetworkRules {
         egress: config.egress.clone(),
-        own_listeners: vec![address, events_address],
+        own_listeners: vec![address, events_address, heartbeats.address()],
     };
     let workshop = bundles::open(dir, world, &tasks, network)?;
     let Controllers { numbers, started } = if config.controllers {
@@ -338,6 +342,11 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     });
     doors.spawn_finishing("events", OnError::EndProcess, |closing| {
         net::serve(events_listener, events_door, events, closing)
+    });
+    let sink = heartbeats.sink(mesh.heartbeat_sink());
+    let sink_door = heartbeats.door(world, &budget);
+    doors.spawn_finishing("heartbeats", OnError::EndProcess, |closing| {
+        net::serve(heartbeats.listener, sink_door, sink, closing)
     });
     let published = identity.publish(address, events_address)?;
     plane.serve_at(Some(published.events.clone()));
@@ -443,6 +452,7 @@ fn open_mesh(
     log: Arc<EmbeddedLog>,
     courier: Courier,
     observer: Option<Arc<dyn Observer>>,
+    heartbeat_sink: String,
 ) -> anyhow::Result<Mesh> {
     let limits = EventLimits::default();
     let options = heddle_mesh::Options {
@@ -455,6 +465,7 @@ fn open_mesh(
         quota: config.quota,
         limits,
         observer,
+        heartbeat_sink: Some(heartbeat_sink),
     };
     Mesh::open(options).context("cannot take up the events of the last run")
 }
@@ -467,12 +478,18 @@ fn courier(
     shares: Shares,
     budget: Budget,
     own_listeners: &OwnListeners,
+    internal: Internal,
 ) -> Courier {
-    let (clock, egress) = (world.clock.clone(), config.egress.clone());
+    let (clock, egress, own) = (
+        world.clock.clone(),
+        config.egress.clone(),
+        own_listeners.clone(),
+    );
+    let network = Network::beside_and_within(clock, egress, own, internal);
     Courier::new(CourierOptions {
         tasks: tasks.child("connections"),
         clock: world.clock.clone(),
-        connect: Arc::new(Network::beside(clock, egress, own_listeners.clone())),
+        connect: Arc::new(network),
         limits: ConnectionLimits {
             all_max: shares.outgoing,
             open_max: shares.destination,

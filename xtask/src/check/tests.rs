@@ -28,7 +28,9 @@ fn every_step_is_announced_and_carried_out_in_order() {
     assert_eq!(announced.len(), steps.len());
     let fmt = format!("==> 1 of {}: cargo fmt --all --check", steps.len());
     assert_eq!(announced[0], fmt);
-    let whole = |line: &String| line.ends_with(": cargo test --locked --workspace");
+    let whole = |line: &String| {
+        line.ends_with(": cargo test --locked --workspace --features heddle-mesh/fault-injection")
+    };
     assert!(announced.iter().any(whole));
 }
 
@@ -51,9 +53,9 @@ fn suites_are_tests_of_the_same_build() {
     assert_eq!(
         tests,
         [
-            "cargo test --locked --workspace --features a/x,b/y --test tidy",
-            "cargo test --locked --workspace --features a/x,b/y",
-            "cargo test --locked --workspace --features a/x,b/y,heddle/otlp --bin heddle otlp::",
+            "cargo test --locked --workspace --features a/x,b/y,heddle-mesh/fault-injection --test tidy",
+            "cargo test --locked --workspace --features a/x,b/y,heddle-mesh/fault-injection",
+            "cargo test --locked --workspace --features a/x,b/y,heddle/otlp,heddle-mesh/fault-injection --bin heddle otlp::",
         ]
     );
     assert!(typed.contains(&"cargo xtask codegen --check".to_owned()));

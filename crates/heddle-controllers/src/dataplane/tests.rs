@@ -1,7 +1,7 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{DataPlane, Fate, GivenUp, Resources, RoutedConsumer, RoutingState};
+use super::{DataPlane, Fate, GivenUp, MeshReading, Resources, RoutedConsumer, RoutingState};
 
 /// A mesh that knows at most one consumer.
 #[derive(Debug, Default)]
@@ -55,6 +55,10 @@ impl DataPlane for One {
         _: &str,
     ) -> BoxFuture<'static, Result<GivenUp, String>> {
         Box::pin(std::future::ready(Ok(GivenUp::default())))
+    }
+
+    fn reading(&self) -> MeshReading {
+        MeshReading::default()
     }
 
     fn route(&self, _: Resources) {}

@@ -12,7 +12,18 @@ use crate::shared::Shared;
 
 impl State {
     /// An event of the consumer's own ends: counted, written down, and on its way to the external sink if there is one.
+    /// A heartbeat does not rest: nobody would send it on its way again.
     pub(super) fn dead_letter(&mut self, shared: &Shared, dead: Dead) {
+        if self.routing.plan.of_heartbeats {
+            self.tally.expired += 1;
+            let line = JournalRecord::Expired {
+                consumer: dead.attempted.consumer,
+                offset: dead.attempted.offset,
+                at: dead.attempted.at,
+                reason: dead.reason.into(),
+            };
+            return note(shared, self, line);
+        }
         self.tally.dead += 1;
         let full = {
             let mut letters = shared.dead.lock();

@@ -70,7 +70,7 @@ impl Lanes {
 impl Consumer {
     /// Starts as many lanes as there is work and permission for.
     pub(crate) fn wake(self: &Arc<Self>, shared: &Arc<Shared>, state: &mut State) {
-        if !shared.sends() || !state.may_send() {
+        if !shared.sends_for(&self.key) || !state.may_send() {
             return;
         }
         let in_flight = u32::try_from(state.window.in_flight()).unwrap_or(u32::MAX);
@@ -96,11 +96,11 @@ impl Consumer {
         {
             let mut state = self.lock();
             // Work that came since this lane last looked counts on it.
-            if shared.sends() && state.has_work() {
+            if shared.sends_for(&self.key) && state.has_work() {
                 return true;
             }
             state.lanes.finish();
-            if !shared.sends() || !state.lanes.rest() {
+            if !shared.sends_for(&self.key) || !state.lanes.rest() {
                 return false;
             }
         }
@@ -114,7 +114,7 @@ impl Consumer {
             if state.lanes.answer() {
                 return true;
             }
-            if late || !shared.sends() {
+            if late || !shared.sends_for(&self.key) {
                 state.lanes.leave();
                 return false;
             }

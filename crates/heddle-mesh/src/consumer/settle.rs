@@ -37,6 +37,8 @@ struct Tried {
     accepted_at: Timestamp,
     latency: Duration,
     at: Timestamp,
+    /// The same by the monotonic clock.
+    ended: Duration,
 }
 
 impl Tried {
@@ -72,6 +74,7 @@ impl Consumer {
             accepted_at: finished.accepted_at,
             latency: finished.latency,
             at: finished.at,
+            ended: finished.ended,
         };
         match kind {
             JobKind::Sink(name) => self.settle_sink(shared, plan, &tried, name, finished.result),
@@ -94,6 +97,9 @@ impl Consumer {
         let offset = tried.job.offset;
         state.window.finish(&tried.job);
         self.notify_attempt_finished();
+        if state.forgotten {
+            return;
+        }
         state.read_succeeded(shared);
         if !matches!(result, AttemptResult::Backpressured { .. }) {
             self.mark_dirty(shared, &mut state);
@@ -102,6 +108,7 @@ impl Consumer {
         match result {
             AttemptResult::Delivered { status, bad_reply } => {
                 state.window.breaker.succeeded();
+                state.last_attempts.succeed(tried.ended);
                 state.tally.delivered += 1;
                 state.end(shared, &tried.job);
                 state.answers.count(tried.entry(), status);
@@ -132,6 +139,7 @@ impl Consumer {
             }
             AttemptResult::Gone => {
                 state.window.held = Some(GONE.to_owned());
+                state.last_attempts.fail(tried.ended, GONE);
                 let line = JournalRecord::Held {
                     consumer: self.id,
                     reason: GONE.into(),
@@ -166,6 +174,7 @@ impl Consumer {
         tried: &Tried,
         failed: FailedAttempt,
     ) {
+        state.last_attempts.fail(tried.ended, &failed.error);
         if failed.again {
             state.window.breaker.failed(shared.clock.monotonic());
         } else {

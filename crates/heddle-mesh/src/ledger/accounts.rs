@@ -86,7 +86,7 @@ impl Mesh {
     }
 
     pub(super) fn consumers_by_key(&self) -> Vec<Arc<Consumer>> {
-        let mut all = self.shared.all_consumers();
+        let mut all = self.shared.user_consumers();
         all.sort_by(|one, other| one.key.cmp(&other.key));
         all
     }
@@ -200,7 +200,7 @@ impl Mesh {
     }
 
     /// When a consumer's oldest event was accepted. Read once for each.
-    fn accepted(&self, consumer: &Consumer, offset: Offset) -> Option<Timestamp> {
+    pub(super) fn accepted(&self, consumer: &Consumer, offset: Offset) -> Option<Timestamp> {
         let seen = *consumer.oldest_seen.lock();
         if let Some((_, at)) = seen.filter(|(known, _)| *known == offset) {
             return Some(at);

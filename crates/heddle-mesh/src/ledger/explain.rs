@@ -11,6 +11,7 @@ use super::Error;
 use super::look_back::{LOOK_BYTES_MAX, Look};
 use crate::envelope;
 use crate::event::Event;
+use crate::heartbeat;
 use crate::log::{Offset, Record};
 use crate::mesh::Mesh;
 use crate::path::trigger::Predicate;
@@ -69,7 +70,9 @@ impl Look for Trial {
         let Ok((entry, event)) = envelope::entry_and_event(&record.payload) else {
             return;
         };
-        if !self.entries.iter().any(|reaching| **reaching == *entry) {
+        if !self.entries.iter().any(|reaching| **reaching == *entry)
+            || heartbeat::is_reserved(event.type_())
+        {
             return;
         }
         let verdict = self.predicate.explain(&event);

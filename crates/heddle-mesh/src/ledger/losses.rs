@@ -84,9 +84,9 @@ impl Mesh {
             let events = counted(events, "event");
             format!("nobody knows what became of {events} of {key}, which the disk lost")
         };
-        let all = self.shared.consumers.read().by_id.clone();
+        let all = self.shared.user_consumers();
         let accounts = all
-            .values()
+            .iter()
             .map(|consumer| (consumer.key.to_string(), consumer.lock().tally.lost));
         accounts
             .filter(|(_, events)| *events > 0)

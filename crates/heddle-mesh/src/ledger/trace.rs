@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 use heddle_api::ledger::{Attempt, BadReply, Cause, ConsumerTrace, EventState, Trace, TracedEvent};
 use jiff::Timestamp;
@@ -12,6 +13,7 @@ use super::losses::AskedEvent;
 use crate::consumer::{CompiledRevision, Consumer, State};
 use crate::envelope::{self, Envelope};
 use crate::event::{Event, key_of};
+use crate::heartbeat;
 use crate::journal::record::ConsumerId;
 use crate::journal::{self, Attempted, Dead, JournalRecord};
 use crate::log::{Lookup, Offset, Record};
@@ -93,7 +95,14 @@ impl Mesh {
         let scanned = self.shared.scanned();
         let mut verdicts = Vec::new();
         let mut filtered = 0;
-        for consumer in self.consumers_by_key() {
+        let consumers = match heartbeat::is_reserved(envelope.event.type_()) {
+            false => self.consumers_by_key(),
+            true => self.shared.all_consumers(),
+        };
+        let is_asked = |one: &Arc<Consumer>| {
+            one.hears_heartbeats() == heartbeat::is_reserved(envelope.event.type_())
+        };
+        for consumer in consumers.into_iter().filter(is_asked) {
             let state = consumer.lock();
             let Some(revision) = state.routing.revision_at(record.offset) else {
                 continue;

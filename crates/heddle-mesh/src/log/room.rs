@@ -76,6 +76,11 @@ impl Room {
         }
     }
 
+    /// With less than this free, events are refused.
+    pub(crate) fn reserve_bytes(&self) -> u64 {
+        self.needed_bytes - self.needed_bytes / (SLACK_PART + 1)
+    }
+
     fn seen(dir: &Path, space: Space, reserve: Reserve, was_low: bool) -> Self {
         let reserve = reserve.bytes(space.total_bytes);
         let needed_bytes = reserve.saturating_add(reserve / SLACK_PART);

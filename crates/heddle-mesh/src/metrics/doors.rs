@@ -3,12 +3,15 @@
 //! Counting is a look into a map that hardly ever changes and one addition. A place is counted only if it exists, so that
 //! strangers cannot fill the map, and no more of them than [`PLACES_MAX`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use heddle_api::dataplane::DoorReading;
 use heddle_rt::metrics::{LabelMap, sample};
 
 use super::answers::{OVERFLOW, application};
+use super::unmatched::Unmatched;
 
 /// Places counted one by one, for each kind of door. Those of a deleted place stay until the process ends.
 const PLACES_MAX: usize = 1000;
@@ -53,6 +56,30 @@ impl Doors {
             _ => Arc::clone(place),
         };
         self.places[door as usize].update(place, name, add);
+    }
+
+    /// What publishing to each Application came to, whichever door it was published at.
+    pub(super) fn readings(&self, unmatched: &Unmatched) -> Vec<DoorReading> {
+        let mut readings: BTreeMap<Box<str>, DoorReading> = BTreeMap::new();
+        for (place, counts) in self.places.iter().flat_map(LabelMap::sorted) {
+            let reading = readings.entry(application(&place).into()).or_default();
+            let [accepted, refused, busy, failed] =
+                counts.each_ref().map(|count| count.load(Ordering::Relaxed));
+            reading.accepted += accepted;
+            reading.refused += refused;
+            reading.failed += busy + failed;
+        }
+        for (application, count) in unmatched.counts() {
+            readings.entry(application).or_default().unmatched = count;
+        }
+        let named = |(application, reading): (Box<str>, DoorReading)| DoorReading {
+            application: application.into(),
+            ..reading
+        };
+        let of_applications =
+            |(name, _): &(Box<str>, DoorReading)| !name.is_empty() && **name != *OVERFLOW;
+        let readings = readings.into_iter().filter(of_applications);
+        readings.map(named).collect()
     }
 
     /// The samples of `heddle_published_total`.

@@ -19,6 +19,7 @@ use futures::future::{BoxFuture, OptionFuture};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::envelope;
+use crate::heartbeat;
 use crate::journal::record::ConsumerId;
 use crate::log::{Batch, Offset, Unavailable};
 use crate::routes::Table;
@@ -128,6 +129,9 @@ impl Scanner {
     }
 
     fn try_scan(&mut self) -> Result<(), Unavailable> {
+        if self.shared.faults.stalls_scanner() {
+            return Err(Unavailable("by fault injection".to_owned()));
+        }
         let scanned = self.shared.scanned();
         let batch = match self.shared.log.recent(scanned, SCAN_BYTES) {
             Some(batch) if batch.next > scanned => batch,
@@ -149,8 +153,18 @@ impl Scanner {
             };
             self.matches.clear();
             in_force.table.matches(entry, &event, &mut self.matches);
-            if self.matches.is_empty() {
-                self.shared.metrics.unmatched();
+            if cfg!(feature = "fault-injection") {
+                let key = |index: &u32| &*in_force.consumers[*index as usize].key;
+                let faults = &self.shared.faults;
+                self.matches
+                    .retain(|index| !faults.drops(entry, key(index)));
+            }
+            if heartbeat::is_reserved(event.type_()) {
+                let matched = self.matches.iter();
+                let keys = matched.map(|index| &*in_force.consumers[*index as usize].key);
+                self.shared.heartbeats.scanned(&event, keys);
+            } else if self.matches.is_empty() {
+                self.shared.metrics.unmatched(entry);
             }
             for index in &self.matches {
                 in_force.consumers[*index as usize].offer(&self.shared, record);

@@ -11,6 +11,9 @@ pub(crate) async fn append(
     shared: &Shared,
     envelope: &Envelope,
 ) -> Result<Range<Offset>, AppendRefused> {
+    if shared.faults.fails_append(&envelope.entry) {
+        return Err(AppendRefused::Busy);
+    }
     let head = envelope.head();
     let draft = Draft {
         key: envelope.event.key(),

@@ -99,9 +99,14 @@ impl DeadLetters {
         Some(rest.offset)
     }
 
+    /// How many of a consumer rest, without replies.
+    pub(crate) fn count(&self, consumer: ConsumerId) -> u64 {
+        self.counts.get(&consumer).copied().unwrap_or_default()
+    }
+
     /// Why a consumer may have no more of them, if so.
     pub(crate) fn full(&self, consumer: ConsumerId) -> Option<String> {
-        let count = self.counts.get(&consumer).copied().unwrap_or_default();
+        let count = self.count(consumer);
         let all: u64 = self.counts.values().sum();
         let full = count >= CONSUMER_MAX || (all >= ALL_MAX && count >= SHARE_MIN);
         full.then(|| {

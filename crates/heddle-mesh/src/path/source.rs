@@ -29,6 +29,7 @@ use http_body_util::Full;
 use crate::envelope::{Envelope, HOPS_MAX, TraceContext};
 use crate::event::Event;
 use crate::event::http::{Limits, Received};
+use crate::heartbeat;
 use crate::log::Offset;
 use crate::metrics::DoorKind;
 use crate::observer::{Accepted, Seen};
@@ -105,8 +106,11 @@ impl Source {
         };
         let took = self.shared.clock.monotonic().saturating_sub(begun);
         let status = response.status().as_u16();
-        let metrics = &self.shared.metrics;
-        metrics.published(kind, place.as_ref(), status, events, took);
+        // Numbers are about what others publish.
+        if *who != Who::Prober {
+            let metrics = &self.shared.metrics;
+            metrics.published(kind, place.as_ref(), status, events, took);
+        }
         response
     }
 
@@ -133,7 +137,10 @@ impl Source {
         match received {
             Received::One(event) => {
                 self.admit(who, entry, std::slice::from_ref(&event))?;
-                let coming = self.coming(trace, &event);
+                let coming = match who {
+                    Who::Prober => Coming::default(),
+                    _ => self.coming(trace, &event),
+                };
                 let mut envelope = envelope(entry, coming.trace, event, hops)?;
                 envelope.request_id = request_id.map(Into::into);
                 let offsets = channel::append(&self.shared, &envelope).await?;
@@ -241,19 +248,40 @@ impl Source {
             who::may_enter(who, &in_force.table, &entry)
                 .map_err(|denied| refusal::forbidden(who, &entry, denied, None))?;
         }
-        door.open(&in_force)
+        if cfg!(feature = "fault-injection") && self.shared.faults.refuses(&door.entry()) {
+            return Err(refusal::starting());
+        }
+        match door {
+            // No door leads there but the prober's.
+            Path::Entry(_, place) if *who == Who::Prober => {
+                let found = in_force.table.entry(place);
+                let found = found.map(|entry| Arc::clone(&entry.name));
+                found.ok_or_else(refusal::starting)
+            }
+            _ => door.open(&in_force),
+        }
     }
 
     /// Whether these events may be published, all of them.
     fn admit(&self, who: &Who, entry: &str, events: &[Event]) -> Result<(), PublishError> {
+        let index_of = |index: usize| (events.len() > 1).then_some(index as u64);
+        if *who != Who::Prober
+            && let Some(index) = events
+                .iter()
+                .position(|event| heartbeat::is_reserved(event.type_()))
+        {
+            return Err(refusal::type_reserved(
+                events[index].type_(),
+                index_of(index),
+            ));
+        }
         let Who::Application(_) = who else {
             return Ok(());
         };
         let in_force = self.shared.in_force.load();
         for (index, event) in events.iter().enumerate() {
-            let index = (events.len() > 1).then_some(index as u64);
             who::may(who, &in_force.table, entry, event)
-                .map_err(|denied| refusal::forbidden(who, entry, denied, index))?;
+                .map_err(|denied| refusal::forbidden(who, entry, denied, index_of(index)))?;
         }
         Ok(())
     }
@@ -265,7 +293,7 @@ fn account<'a>(who: &'a Who, parts: &'a Parts) -> Option<Account<'a>> {
     Some(match who {
         Who::Application(name) => intake.account_of(name),
         Who::Administrator => intake.account_of(ADMINISTRATOR),
-        Who::Anonymous => intake.account(),
+        Who::Anonymous | Who::Prober => intake.account(),
     })
 }
 
@@ -273,6 +301,7 @@ fn account<'a>(who: &'a Who, parts: &'a Parts) -> Option<Account<'a>> {
 const ADMINISTRATOR: &str = "administrator/";
 
 /// How an event comes.
+#[derive(Default)]
 struct Coming {
     /// What is kept with it.
     trace: Option<TraceContext>,
@@ -309,6 +338,7 @@ impl Path<'_> {
             },
             Self::Entry(kind, place) => {
                 let found = in_force.table.entry(place);
+                let found = found.filter(|entry| !heartbeat::canary::is_part(&entry.name));
                 let found = found.map(|entry| Arc::clone(&entry.name));
                 found.ok_or_else(|| refusal::no_entry(*kind, place))
             }

@@ -4,6 +4,8 @@
 //! does not understand is an error rather than a wider filter, that a missing attribute and an expression that fails are
 //! "no", and that [`Predicate::explain`] says why not whenever [`Predicate::matches`] says no. Finding the few predicates
 //! worth asking is left to the index of the routing table, which goes by [`Predicate::demand`].
+//!
+//! Heartbeats are nobody's but heddle's: a predicate decides about them or about everything else, never about both.
 
 mod compile;
 mod explain;
@@ -16,13 +18,21 @@ use heddle_api::attributes::Attributes;
 use heddle_api::cesql::Expression;
 use heddle_api::filter::demand::{Clause, Demand};
 
+use crate::heartbeat::is_heartbeat;
+
 pub use compile::Invalid;
+
+/// Why whoever wants all events does not want this one.
+const NOT_FOR_USERS: &str =
+    "heartbeats go to heddle itself and nowhere else, and nothing else goes there";
 
 /// Which events are wanted: those for which every term holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Predicate {
     terms: Vec<Term>,
     cost: u32,
+    /// Whether heartbeats are wanted, and nothing else.
+    of_heartbeats: bool,
 }
 
 /// One condition. Attributes are compared in their canonical text form.
@@ -52,7 +62,28 @@ impl Predicate {
         Self {
             terms: Vec::new(),
             cost: 0,
+            of_heartbeats: false,
         }
+    }
+
+    /// The heartbeats of one source are wanted.
+    #[must_use]
+    pub(crate) fn heartbeats_of(source: &str) -> Self {
+        let terms = vec![Term::Exact(Pair {
+            attribute: "source".into(),
+            text: source.into(),
+        })];
+        Self {
+            cost: cost_of_all(&terms),
+            terms,
+            of_heartbeats: true,
+        }
+    }
+
+    /// Whether heartbeats are wanted, and nothing else.
+    #[must_use]
+    pub const fn is_of_heartbeats(&self) -> bool {
+        self.of_heartbeats
     }
 
     /// What it costs to ask it, in the units of [`filter::cost`](heddle_api::filter::cost).
@@ -64,11 +95,14 @@ impl Predicate {
     /// Whether the event is wanted.
     #[must_use]
     pub fn matches(&self, event: &dyn Attributes) -> bool {
-        self.terms.iter().all(|term| term.holds(event))
+        is_heartbeat(event) == self.of_heartbeats && self.terms.iter().all(|term| term.holds(event))
     }
 
     /// Why the event is not wanted: the term that does not hold, its attribute and the value found.
     pub fn explain(&self, event: &dyn Attributes) -> Result<(), String> {
+        if is_heartbeat(event) != self.of_heartbeats {
+            return Err(NOT_FOR_USERS.to_owned());
+        }
         match self.terms.iter().find(|term| !term.holds(event)) {
             None => Ok(()),
             Some(term) => Err(term.why_not(event)),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use heddle_api::dataplane::Resources;
+use heddle_api::dataplane::{HeartbeatTarget, Resources};
 use heddle_api::duck::{DeliverySpec, Destination};
 use heddle_api::filter::FilterSource;
 use heddle_api::{Broker, Channel, Subscription, Trigger};
@@ -17,6 +17,7 @@ use super::grants::Grants;
 use super::index::{Index, Posting};
 use super::topology::{Topology, name_of, primary, stays};
 use super::{ConsumerSpec, Entry, Feed, Rejected, Reply, Settings, Table, Target};
+use crate::heartbeat::{self, broker_of, canary};
 use crate::path::trigger::Predicate;
 
 /// The table that these resources describe.
@@ -28,8 +29,13 @@ pub fn compile(resources: &Resources) -> Table {
 /// The same table as [`compile`] makes, sooner: filters that the table before knows are not read again.
 #[must_use]
 pub fn recompile(resources: &Resources, before: &Table) -> Table {
+    recompile_with(resources, before, false)
+}
+
+/// The same, with the way of the canary if it is to have one.
+pub(crate) fn recompile_with(resources: &Resources, before: &Table, canary: bool) -> Table {
     let grants = Grants::new(resources);
-    let topology = Topology::new(resources, &grants);
+    let topology = Topology::new(resources, &grants, canary);
     let places = 0..u32::try_from(topology.names().len()).expect("places are counted in 32 bits");
     let reached: Vec<_> = places.map(|place| topology.reached_from(place)).collect();
     let feeds = topology.feeds(&reached);
@@ -65,6 +71,10 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
         compiler.subscription(subscription);
     }
     compiler.keep_to_budgets();
+    let canary = canary.then(canary::target);
+    for target in resources.heartbeats.iter().chain(canary.as_ref()) {
+        compiler.heartbeats(target);
+    }
     let entries = topology.names().iter().zip(&reached);
     let entries = entries.map(|(name, reached)| {
         let mut reach: Box<[u32]> = reached.iter().map(|reached| reached.place).collect();
@@ -75,8 +85,10 @@ pub fn recompile(resources: &Resources, before: &Table) -> Table {
     let links = std::mem::take(&mut compiler.links);
     let mut table = compiler.table();
     table.links = links;
+    table.heartbeats = resources.heartbeats.as_slice().into();
     table.entries = entries.collect();
     table.doors = doors(resources, &topology);
+    table.denied = topology.into_denied();
     table.grants = grants.publishers;
     table.leading = grants.leading;
     table
@@ -282,6 +294,43 @@ impl TableCompiler<'_> {
         }
     }
 
+    /// Whoever hears the heartbeats of an Application at a Broker, if that is a place. How they get there is not asked: a
+    /// way that is missing is what they are to find.
+    fn heartbeats(&mut self, target: &HeartbeatTarget) {
+        let Some(place) = self.topology.place(&broker_of(target)) else {
+            return;
+        };
+        let key: Arc<str> = heartbeat::key_of(&target.namespace, &target.application).into();
+        let source = heartbeat::source_of(&target.application);
+        let filters = FilterSource::Attributes(BTreeMap::from([
+            ("source".to_owned(), source.clone()),
+            ("type".to_owned(), heartbeat::TYPE.to_owned()),
+        ]));
+        let before = self.before.consumer(&key);
+        let known = before.filter(|(_, before)| before.filters == filters);
+        let predicate = match known {
+            Some((_, before)) => Arc::clone(&before.predicate),
+            None => Arc::new(Predicate::heartbeats_of(&source)),
+        };
+        let consumer = ConsumerSpec {
+            key,
+            uid: String::new(),
+            generation: 0,
+            feeds: self.feeds[place as usize].clone(),
+            fingerprint: fingerprint::of_filters(self.feed_hashes[place as usize], &filters),
+            predicate,
+            filters,
+            destination: Target::HeartbeatSink,
+            reply: Reply::None,
+            delivery: heartbeat::delivery(),
+            dead_letter_sink: None,
+            ca_certs: None,
+            dead_letter_ca_certs: None,
+            settings: Settings::default(),
+        };
+        self.add(place, consumer);
+    }
+
     fn sink(
         &self,
         namespace: &str,
@@ -339,13 +388,18 @@ impl TableCompiler<'_> {
 
     fn table(mut self) -> Table {
         let numbered = || (0_u32..).zip(&self.consumers);
-        let index = Index::new(numbered().map(|(number, (_, (place, consumer)))| {
-            let posting = Posting {
-                place: *place,
-                consumer: number,
-            };
-            (posting, &*consumer.predicate)
-        }));
+        let index = |of_heartbeats: bool| {
+            let own = numbered()
+                .filter(move |(_, (_, (_, one)))| one.is_of_heartbeats() == of_heartbeats);
+            Index::new(own.map(|(number, (_, (place, consumer)))| {
+                let posting = Posting {
+                    place: *place,
+                    consumer: number,
+                };
+                (posting, &*consumer.predicate)
+            }))
+        };
+        let (index, heartbeat_index) = (index(false), index(true));
         let numbers = numbered()
             .map(|(number, (key, _))| (key.clone(), number))
             .collect();
@@ -353,6 +407,7 @@ impl TableCompiler<'_> {
         self.faults.sort_by(|one, other| one.key.cmp(&other.key));
         Table {
             index,
+            heartbeat_index,
             numbers,
             consumers: self
                 .consumers
@@ -369,7 +424,7 @@ impl TableCompiler<'_> {
 impl From<Target> for Reply {
     fn from(target: Target) -> Self {
         match target {
-            Target::Unresolved => Self::Unresolved,
+            Target::Unresolved | Target::HeartbeatSink => Self::Unresolved,
             Target::Url(url) => Self::Url(url),
             Target::Entry(entry) => Self::Entry(entry),
         }

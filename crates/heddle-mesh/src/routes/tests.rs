@@ -751,3 +751,63 @@ fn an_empty_table_leads_nowhere() {
     assert_eq!(feeds(&table), Vec::<String>::new());
     assert_eq!(FilterSource::default(), FilterSource::Everything);
 }
+
+fn heartbeats_of(application: &str, namespace: &str) -> HeartbeatTarget {
+    HeartbeatTarget {
+        application: application.to_owned(),
+        namespace: namespace.to_owned(),
+        broker: "default".to_owned(),
+        interval: std::time::Duration::from_secs(10),
+    }
+}
+
+#[test]
+fn heartbeats_are_heard_where_a_broker_is_and_come_by_the_links_there_are() {
+    let mut world = World::default()
+        .channel("hub", "shop", json!({}))
+        .broker("team", "default", json!({}))
+        .broker("other", "default", json!({}))
+        .trigger("team", "all", json!({"spec": {"broker": "default"}}))
+        .link("link", "shop", "Broker", "team", "default");
+    let targets = [("shop", "none"), ("shop", "other"), ("shop", "team")];
+    world.0.heartbeats = targets.map(|(app, ns)| heartbeats_of(app, ns)).to_vec();
+    let table = world.compile();
+    let expected = [
+        "heartbeat/other/shop <- broker/other/default",
+        "heartbeat/team/shop <- broker/team/default, channel/hub/shop via subscription/hub/link broker/team/default",
+        "trigger/team/all <- broker/team/default, channel/hub/shop via subscription/hub/link broker/team/default",
+    ];
+    assert_eq!(feeds(&table), expected);
+    assert!(table.rejected().is_empty() && table.faults().is_empty());
+    let names = |source: &str, type_: &str| {
+        let attributes = [("type", type_), ("source", source), ("id", "1")];
+        let mut builder = crate::event::Builder::new(crate::event::Form::Binary);
+        for (name, text) in attributes {
+            builder.push(name, heddle_api::attributes::Value::Text(text));
+        }
+        let mut matched = Vec::new();
+        table.matches("channel/hub/shop", &builder.build(None), &mut matched);
+        let key = |number: &u32| table.consumers()[*number as usize].key.to_string();
+        matched.iter().map(key).collect::<Vec<String>>()
+    };
+    let heartbeat = crate::heartbeat::TYPE;
+    assert_eq!(
+        names("/heddle/heartbeat/shop", heartbeat),
+        ["heartbeat/team/shop"]
+    );
+    assert_eq!(names("/heddle/heartbeat/crm", heartbeat), [""; 0]);
+    assert_eq!(
+        names("/heddle/heartbeat/shop", "order.created"),
+        ["trigger/team/all"]
+    );
+}
+
+#[test]
+fn the_canary_has_a_way_of_its_own_if_it_is_asked_for() {
+    let resources = Resources::default();
+    assert!(feeds(&compile(&resources)).is_empty());
+    let table = recompile_with(&resources, &Table::empty(), true);
+    let expected = "heartbeat/_heddle/_canary <- broker/_heddle/canary, channel/_heddle/canary via \
+                    subscription/_heddle/canary broker/_heddle/canary";
+    assert_eq!(feeds(&table), [expected]);
+}

@@ -12,7 +12,8 @@ use heddle_api::{Broker, Channel, Subscription};
 use kube::{Resource, ResourceExt as _};
 
 use super::grants::Grants;
-use super::{Feed, Target};
+use super::{DeniedLink, Feed, Target};
+use crate::heartbeat::canary;
 
 pub(super) struct Topology {
     /// Names of places to their numbers, which follow the order of the names.
@@ -22,8 +23,8 @@ pub(super) struct Topology {
     addresses: BTreeMap<String, u32>,
     /// Per place, the links that start there: the name of the Subscription and where it leads.
     links: Vec<BTreeMap<String, u32>>,
-    /// Links that nobody allows, with the remedy.
-    denied: BTreeMap<String, String>,
+    /// Links that nobody allows.
+    denied: BTreeMap<String, DeniedLink>,
 }
 
 /// What an event that comes in at one place reaches.
@@ -34,7 +35,7 @@ pub(super) struct Reached {
 }
 
 impl Topology {
-    pub(super) fn new(resources: &Resources, grants: &Grants) -> Self {
+    pub(super) fn new(resources: &Resources, grants: &Grants, canary: bool) -> Self {
         let channels = resources
             .channels
             .iter()
@@ -42,8 +43,11 @@ impl Topology {
         let brokers = resources.brokers.iter().filter(|broker| stays(&***broker));
         let channels = channels.map(|channel| (name_of(&**channel), channel_addresses(channel)));
         let brokers = brokers.map(|broker| (name_of(&**broker), broker_addresses(broker)));
+        let canary_places = [canary::CHANNEL, canary::BROKER].into_iter();
+        let canary_places = canary_places.filter(|_| canary);
         let places: BTreeMap<Arc<str>, Vec<String>> = channels
             .chain(brokers)
+            .chain(canary_places.map(|name| (name.to_owned(), Vec::new())))
             .map(|(name, addresses)| (name.into(), addresses))
             .collect();
 
@@ -69,16 +73,30 @@ impl Topology {
                 let [origin, place] = [from, to].map(|place| &*topology.names[place as usize]);
                 match grants.leading.check([origin, &key], place) {
                     Ok(()) => drop(topology.links[from as usize].insert(key, to)),
-                    Err(remedy) => drop(topology.denied.insert(key, remedy)),
+                    Err(remedy) => {
+                        let (from, to) = (origin.to_owned(), place.to_owned());
+                        let denied = DeniedLink { from, to, remedy };
+                        drop(topology.denied.insert(key, denied));
+                    }
                 }
             }
+        }
+        if let (Some(from), Some(to)) = (
+            topology.place(canary::CHANNEL),
+            topology.place(canary::BROKER),
+        ) {
+            topology.links[from as usize].insert(canary::LINK.to_owned(), to);
         }
         topology
     }
 
     /// Why a Subscription that leads from place to place is no link, if it is not.
     pub(super) fn denied(&self, key: &str) -> Option<&String> {
-        self.denied.get(key)
+        self.denied.get(key).map(|denied| &denied.remedy)
+    }
+
+    pub(super) fn into_denied(self) -> BTreeMap<String, DeniedLink> {
+        self.denied
     }
 
     pub(super) fn names(&self) -> &[Arc<str>] {
@@ -108,7 +126,7 @@ impl Topology {
         let (destination, url) = primary(subscription);
         match self.target(&subscription.namespace()?, destination?, url) {
             Target::Entry(name) => self.place(&name),
-            Target::Url(_) | Target::Unresolved => None,
+            Target::Url(_) | Target::Unresolved | Target::HeartbeatSink => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod accounting;
 mod bad_replies;
 mod clocks;
 mod closing;
@@ -11,11 +12,15 @@ mod damaged;
 mod delivery;
 mod door;
 mod draining;
+#[cfg(feature = "fault-injection")]
+mod heartbeat_faults;
+mod heartbeats;
 mod ledger;
 mod newer;
 mod observer;
 mod order;
 mod own_door;
+mod pairs;
 mod quota;
 mod removed;
 mod replies;

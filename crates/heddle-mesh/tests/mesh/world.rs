@@ -17,7 +17,7 @@ use heddle_mesh::observer::{Accepted, Attempted, Observer, Seen};
 use heddle_mesh::path::delivery::ConnectionLimits;
 use heddle_mesh::path::delivery::courier::{Courier, CourierOptions};
 use heddle_mesh::who::Who;
-use heddle_mesh::{Mesh, Options, Quota, Retention, Span};
+use heddle_mesh::{HeartbeatSink, Mesh, Options, Quota, Retention, Span};
 use heddle_rt::net::dial::{Connect, Connecting, Place, Stream};
 use heddle_rt::net::own::OwnListener;
 use heddle_rt::vfs::{MemoryVfs, PowerLoss};
@@ -87,6 +87,8 @@ pub(crate) struct Subscribers {
     manners: Mutex<HashMap<String, Manner>>,
     received: Mutex<Vec<Received>>,
     tasks: Mutex<Option<Tasks>>,
+    /// What is behind the host `heartbeats`.
+    sink: Mutex<Option<HeartbeatSink>>,
 }
 
 impl Subscribers {
@@ -176,6 +178,9 @@ impl Subscribers {
     }
 }
 
+/// The host at which heartbeats arrive, in a world that has them.
+pub(crate) const SINK_HOST: &str = "heartbeats";
+
 /// The network of a test: every host is a subscriber, but `own`, which is this mesh's own listener.
 #[derive(Debug)]
 struct Wires(Arc<Subscribers>);
@@ -200,7 +205,12 @@ impl Connect for Wires {
             let service = hyper::service::service_fn(move |request| {
                 let (host, subscribers) = (host.clone(), Arc::clone(&subscribers));
                 async move {
-                    Ok::<_, std::convert::Infallible>(subscribers.answer(&host, request).await)
+                    let sink = subscribers.sink.lock().clone();
+                    let answer = match sink.filter(|_| host == SINK_HOST) {
+                        Some(sink) => sink.handle(request).await,
+                        None => subscribers.answer(&host, request).await,
+                    };
+                    Ok::<_, std::convert::Infallible>(answer)
                 }
             });
             let serving = hyper::server::conn::http1::Builder::new()
@@ -277,6 +287,8 @@ pub(crate) struct World {
     pub(crate) disk: Option<MemoryVfs>,
     /// Whether a loss had to be accepted before it began.
     pub(crate) repaired: bool,
+    /// Whether there is somewhere for heartbeats to arrive.
+    pub(crate) heartbeats: bool,
     tasks: Tasks,
 }
 
@@ -296,10 +308,12 @@ impl World {
             retention,
             quota,
             watcher: None,
+            heartbeats: false,
         })
         .unwrap();
         Self {
             watcher: None,
+            heartbeats: false,
             clock,
             chance,
             log,
@@ -347,6 +361,19 @@ impl World {
         world.watcher = Some(Arc::default());
         world.begin();
         world
+    }
+
+    /// In memory, with somewhere for heartbeats to arrive.
+    pub(crate) async fn with_heartbeats() -> Self {
+        let (world, _) = Self::in_memory_that_refuses();
+        world.and_heartbeats().await
+    }
+
+    /// The same world as another process that has somewhere for heartbeats to arrive.
+    pub(crate) async fn and_heartbeats(mut self) -> Self {
+        self.heartbeats = true;
+        self.restart().await;
+        self
     }
 
     /// What whoever watches was told so far.
@@ -423,6 +450,7 @@ impl World {
                     log: &log,
                     subscribers: &subscribers,
                     watcher: None,
+                    heartbeats: false,
                     ..self.around()
                 })?;
                 Ok((log, mesh))
@@ -431,6 +459,7 @@ impl World {
                 Ok((log, mesh)) => {
                     return Self {
                         watcher: None,
+                        heartbeats: false,
                         clock: self.clock.clone(),
                         chance: self.chance.clone(),
                         log,
@@ -506,6 +535,7 @@ impl World {
             retention: self.retention,
             quota: self.quota,
             watcher: self.watcher.clone(),
+            heartbeats: self.heartbeats,
         }
     }
 
@@ -822,6 +852,7 @@ struct Around<'a> {
     retention: Retention,
     quota: Quota,
     watcher: Option<Arc<Watcher>>,
+    heartbeats: bool,
 }
 
 fn open(around: Around<'_>) -> Result<Mesh, String> {
@@ -834,6 +865,7 @@ fn open(around: Around<'_>) -> Result<Mesh, String> {
         retention,
         quota,
         watcher,
+        heartbeats,
     } = around;
     let limits = heddle_mesh::event::http::Limits::default();
     let courier = Courier::new(CourierOptions {
@@ -854,8 +886,11 @@ fn open(around: Around<'_>) -> Result<Mesh, String> {
         quota,
         limits,
         observer: watcher.map(|watcher| watcher as Arc<dyn Observer>),
+        heartbeat_sink: heartbeats.then(|| format!("http://{SINK_HOST}")),
     };
-    Mesh::open(options).map_err(|error| error.to_string())
+    let mesh = Mesh::open(options).map_err(|error| error.to_string())?;
+    *subscribers.sink.lock() = heartbeats.then(|| mesh.heartbeat_sink());
+    Ok(mesh)
 }
 
 /// The id of an event in structured form.

@@ -3,7 +3,8 @@
 //! [`Network`] asks for the addresses of a name, shows each to the [`Egress`] policy and connects to the very address that
 //! was allowed, so that a name which changes its mind between the question and the connection gains nothing. A listener of
 //! this process is not connected to: the error says so ([`OwnListener`](super::own::OwnListener)), and the caller, who
-//! stands on both sides of that door, decides what to do. TLS is verified against the name in the URL. A simulation puts its own [`Connect`] in place.
+//! stands on both sides of that door, decides what to do. One address of this process may have a name of its own
+//! ([`Internal`]), which no policy is asked about and nobody outside can know. TLS is verified against the name in the URL. A simulation puts its own [`Connect`] in place.
 //! What is said on the connection, and how long all of this may take, is left to the caller.
 
 use std::fmt::Debug;
@@ -85,6 +86,14 @@ pub trait Resolve: Send + Sync + Debug {
     fn resolve(&self, host: &str, port: u16) -> Resolving;
 }
 
+/// An address of this process under a name that is a secret of it. Whoever knows the name connects there whatever the
+/// policy says of the address; under any other name of the address the policy decides as always.
+#[derive(Clone, Debug)]
+pub struct Internal {
+    pub host: String,
+    pub address: SocketAddr,
+}
+
 /// The machine's network.
 #[derive(Clone, Debug)]
 pub struct Network {
@@ -96,6 +105,7 @@ struct Inner {
     clock: Clock,
     egress: Egress,
     own: OwnListeners,
+    internal: Option<Internal>,
     resolve: Box<dyn Resolve>,
     trust: Trust,
 }
@@ -120,6 +130,20 @@ impl Network {
         Self::with(Inner::new(clock, egress, own, Box::new(SystemResolver)))
     }
 
+    /// The same, and one address under a name of its own.
+    #[must_use]
+    pub fn beside_and_within(
+        clock: Clock,
+        egress: Egress,
+        own: OwnListeners,
+        internal: Internal,
+    ) -> Self {
+        Self::with(Inner {
+            internal: Some(internal),
+            ..Inner::new(clock, egress, own, Box::new(SystemResolver))
+        })
+    }
+
     fn with(inner: Inner) -> Self {
         let inner = Arc::new(inner);
         Self { inner }
@@ -139,6 +163,7 @@ impl Inner {
             clock,
             egress,
             own,
+            internal: None,
             resolve,
             trust: Trust::default(),
         }
@@ -161,6 +186,10 @@ impl Inner {
 
     /// The addresses of a place that the policy allows; an error when there are none.
     async fn allowed(&self, place: &Place) -> io::Result<Vec<SocketAddr>> {
+        let internal = self.internal.as_ref();
+        if let Some(internal) = internal.filter(|internal| internal.host == place.host) {
+            return Ok(vec![internal.address]);
+        }
         let mut addresses = self.addresses(place).await?;
         let mut denied = None;
         addresses.retain(|address| match self.egress.check(address.ip()) {

@@ -37,7 +37,7 @@ fn flush(shared: &Arc<Shared>) -> impl Future<Output = bool> + Send + use<> {
         scanned,
         consumers: dirty
             .iter()
-            .map(|consumer| consumer.checkpoint(scanned))
+            .filter_map(|consumer| consumer.checkpoint(scanned))
             .collect(),
     };
     let mut lines = shared.take_lines();
@@ -95,6 +95,7 @@ fn remember(shared: &Arc<Shared>) {
 
 /// What is delivered now would be forgotten by a restart, and delivered again. So nothing new is begun.
 fn forget(shared: &Shared, refused: &AppendRefused) {
+    *shared.stall_reason.lock() = refused.to_string();
     if !shared.journal_stalled.swap(true, Ordering::AcqRel) {
         tracing::error!(%refused, "outcomes cannot be written; deliveries wait");
         shared.notify_changed();

@@ -56,6 +56,9 @@ impl Scanner {
             consumers: consumers.clone(),
             ready: true,
         }));
+        self.shared
+            .heartbeats
+            .follow(&self.shared.in_force.load().table);
         for consumer in consumers {
             let mut state = consumer.lock();
             consumer.wake(&self.shared, &mut state);
@@ -89,7 +92,12 @@ impl Scanner {
         };
         let when = self.shared.clock.now();
         for consumer in gone {
-            unroute(&self.shared, &consumer, at, when);
+            if consumer.hears_heartbeats() {
+                // Nobody comes back for what is left of them.
+                forget(&self.shared, &consumer, &mut consumer.lock(), when);
+            } else {
+                unroute(&self.shared, &consumer, at, when);
+            }
         }
         // Whoever is new from now on was not there before.
         self.shared.consumers.write().unknown_from = None;
@@ -128,6 +136,7 @@ impl Scanner {
             if !old(&mut state) || state.window.in_flight() > 0 {
                 continue;
             }
+            tracing::info!(consumer = %consumer.key, unfinished = state.tally.pending(), "the cursor of a deleted trigger expired");
             forget(&self.shared, &consumer, &mut state, now);
         }
     }
@@ -200,6 +209,7 @@ fn begin(
     }
     let first = shared.log.bounds().start;
     let start = match &spec.settings.start {
+        Start::New if spec.is_of_heartbeats() => at,
         // Its beginning may be among what the journal lost. Rather an event too many than one too few.
         Start::New => shared.consumers.read().unknown_from.unwrap_or(at),
         Start::Earliest => first,
@@ -307,14 +317,16 @@ fn unroute(shared: &Shared, consumer: &Arc<Consumer>, at: Offset, when: Timestam
 
 /// Whatever it had not finished was removed by whoever deleted it.
 fn forget(shared: &Shared, consumer: &Arc<Consumer>, state: &mut State, when: Timestamp) {
-    tracing::info!(consumer = %consumer.key, unfinished = state.tally.pending(), "the cursor of a deleted trigger expired");
+    state.routing.spec = None;
+    state.routing.plan = Arc::new(DeliveryPlan::nowhere());
     state.tally.removed += state.tally.pending();
     let redriven = state.clear(shared);
     let mut letters = shared.dead.lock();
     redriven.into_iter().for_each(|name| letters.forget(name));
-    let rests = letters
-        .resting()
-        .any(|(_, rest)| rest.consumer == consumer.id);
+    let rests = !consumer.hears_heartbeats()
+        && letters
+            .resting()
+            .any(|(_, rest)| rest.consumer == consumer.id);
     drop(letters);
     let line = JournalRecord::Forgotten {
         consumer: consumer.id,
@@ -324,6 +336,8 @@ fn forget(shared: &Shared, consumer: &Arc<Consumer>, state: &mut State, when: Ti
     if rests {
         return;
     }
+    // Nothing is written about it from now on, whatever is still under way.
+    state.forgotten = true;
     let mut all = shared.consumers.write();
     all.by_id.remove(&consumer.id);
     all.by_key.remove(&consumer.key);

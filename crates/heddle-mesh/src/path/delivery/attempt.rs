@@ -26,6 +26,8 @@ use super::plan::{DeliveryPlan, Target};
 use super::sending::SendingRoom;
 use crate::envelope::{Cause, Envelope, TraceContext};
 use crate::event::Event;
+use crate::faults::Suffers;
+use crate::heartbeat;
 use crate::journal::{BadReply, Dead};
 use crate::log::{AppendRefused, Lookup, Unavailable};
 use crate::observer::{Attempted, Seen};
@@ -39,6 +41,9 @@ pub(crate) const ANSWER_BYTES_MAX: usize = 768;
 
 /// Why an event rests that nobody can read any more.
 pub(crate) const DAMAGED: &str = "its record in the log is damaged and its bytes are lost";
+
+/// Why a reply that calls itself a heartbeat goes nowhere.
+const RESERVED: &str = "its type is reserved for heddle's own heartbeats";
 
 /// Why an event was not appended to another place of this mesh.
 enum NotTaken {
@@ -116,6 +121,8 @@ pub(crate) struct FinishedAttempt<'a> {
     pub(crate) accepted_at: Timestamp,
     pub(crate) latency: Duration,
     pub(crate) at: Timestamp,
+    /// The same by the monotonic clock.
+    pub(crate) ended: Duration,
     /// Held until what came of the attempt is settled.
     pub(crate) room: SendingRoom<'a>,
 }
@@ -141,9 +148,12 @@ pub(crate) async fn run<'a>(
                 .unwrap_or_else(|_| Ok(AttemptResult::again("heddle panicked while sending it")))?
         }
     };
-    let latency = shared.clock.monotonic().saturating_sub(begun);
+    let ended = shared.clock.monotonic();
+    let latency = ended.saturating_sub(begun);
     let at = shared.clock.now();
-    shared.metrics.attempted(latency);
+    if !plan.of_heartbeats {
+        shared.metrics.attempted(latency);
+    }
     let (payload, accepted_at, room) = match found.found() {
         Some(loaded) => (loaded.payload, loaded.accepted_at, loaded.room),
         None => (Bytes::new(), at, SendingRoom::Unneeded),
@@ -154,6 +164,7 @@ pub(crate) async fn run<'a>(
         accepted_at,
         latency,
         at,
+        ended,
         room,
     })
 }
@@ -187,6 +198,9 @@ async fn attempt(
     }
     if let Some(reason) = expired(shared, &envelope.event) {
         return Ok(AttemptResult::Expired(reason));
+    }
+    if plan.of_heartbeats {
+        return Ok(attempt.stamped(&plan.target, &envelope.event).await);
     }
     Ok(attempt.watched(&plan.target, &envelope.event).await)
 }
@@ -249,7 +263,29 @@ impl Attempt<'_> {
         done
     }
 
+    /// Sends a heartbeat, and leaves a mark on the board.
+    async fn stamped(&self, target: &Target, event: &Event) -> AttemptResult {
+        let heartbeats = &self.shared.heartbeats;
+        let _turn = heartbeats.attempted(self.consumer, event.id()).await;
+        let done = self.send(target, event).await;
+        if let AttemptResult::Failed(FailedAttempt { error: why, .. })
+        | AttemptResult::Backpressured { why, .. } = &done
+        {
+            heartbeats.failed(self.consumer, event.id(), why);
+        }
+        done
+    }
+
     async fn send(&self, target: &Target, event: &Event) -> AttemptResult {
+        match self
+            .shared
+            .faults
+            .suffers(&self.envelope.entry, self.consumer)
+        {
+            Suffers::Nothing => {}
+            Suffers::Failure => return AttemptResult::again("failed by fault injection"),
+            Suffers::Delay(by) => self.shared.clock.sleep(by).await,
+        }
         let address = match target {
             Target::None | Target::Unresolved(_) => return AttemptResult::NotAttempted,
             Target::Entry(entry) => return self.pass_on(entry, event).await,
@@ -312,6 +348,9 @@ impl Attempt<'_> {
     }
 
     async fn append(&self, entry: &Arc<str>, event: &Event) -> Result<(), NotTaken> {
+        if heartbeat::is_reserved(event.type_()) {
+            return Err(NotTaken::Unfit(RESERVED.to_owned()));
+        }
         let Some(hops_left) = self.envelope.hops_left.checked_sub(1) else {
             let why = "it has passed too many brokers: there is a loop";
             return Err(NotTaken::Unfit(why.to_owned()));

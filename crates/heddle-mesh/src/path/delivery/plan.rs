@@ -46,6 +46,8 @@ pub(crate) struct DeliveryPlan {
     pub(crate) ordered: bool,
     /// How often a dead letter is sent on its way again by itself.
     pub(crate) auto_redrive: u32,
+    /// What it sends are heartbeats.
+    pub(crate) of_heartbeats: bool,
 }
 
 impl DeliveryPlan {
@@ -62,6 +64,7 @@ impl DeliveryPlan {
             window: WINDOW,
             ordered: false,
             auto_redrive: 0,
+            of_heartbeats: false,
         }
     }
 
@@ -76,6 +79,10 @@ impl DeliveryPlan {
             }
             routes::Target::Url(text) => url(text, ca),
             routes::Target::Entry(entry) => Target::Entry(Arc::clone(entry)),
+            routes::Target::HeartbeatSink => match shared.heartbeats.address_of(&spec.key) {
+                Some(address) => url(&address, None),
+                None => Target::Unresolved("this mesh has nowhere for heartbeats".to_owned()),
+            },
         };
         let reply = match &spec.reply {
             routes::Reply::None => Target::None,
@@ -105,6 +112,8 @@ impl DeliveryPlan {
                 routes::Target::Unresolved => None,
                 routes::Target::Url(url) => Some(url.clone()),
                 routes::Target::Entry(entry) => Some(entry.to_string()),
+                // Its address is a secret.
+                routes::Target::HeartbeatSink => Some("heddle itself".to_owned()),
             },
             reply,
             sink: sink.map_or(Target::None, |sink| {
@@ -116,6 +125,7 @@ impl DeliveryPlan {
             window: spec.settings.in_flight_max.unwrap_or(WINDOW),
             ordered: spec.settings.ordered,
             auto_redrive: spec.settings.auto_redrive.unwrap_or(0),
+            of_heartbeats: spec.is_of_heartbeats(),
         }
     }
 

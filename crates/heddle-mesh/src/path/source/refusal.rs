@@ -230,6 +230,16 @@ pub(super) fn forbidden(
     refusal
 }
 
+/// Only the mesh sends these.
+pub(super) fn type_reserved(type_: &str, index: Option<u64>) -> PublishError {
+    let message =
+        format!("the type {type_:?} is reserved for heddle's own heartbeats; use another type");
+    let mut refusal =
+        PublishError::new(StatusCode::FORBIDDEN, code::TYPE_RESERVED, message).about("type");
+    refusal.body.index = index;
+    refusal
+}
+
 fn too_large(bytes_max: usize) -> PublishError {
     let message = format!(
         "the request is larger than {bytes_max} bytes; send less at once, or refer to the data"

@@ -33,7 +33,11 @@ impl Predicate {
             FilterSource::Filters(filters) => filters.iter().flat_map(terms).collect(),
         };
         let cost = cost_of_all(&terms);
-        Ok(Self { terms, cost })
+        Ok(Self {
+            terms,
+            cost,
+            of_heartbeats: false,
+        })
     }
 }
 

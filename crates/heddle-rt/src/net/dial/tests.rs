@@ -73,6 +73,28 @@ async fn a_connection_goes_only_to_addresses_that_are_allowed() {
 }
 
 #[tokio::test]
+async fn an_address_of_this_process_is_reached_by_its_secret_name_alone() {
+    let listener = listener().await;
+    let address = listener.address();
+    let internal = Internal {
+        host: "secret.invalid".to_owned(),
+        address,
+    };
+    let (clock, own) = (Clock::system(), OwnListeners::default());
+    let forbids = Egress {
+        allow_loopback: false,
+        ..Egress::ANYWHERE
+    };
+    let network = Network::beside_and_within(clock, forbids, own, internal);
+    network.connect(&plain("secret.invalid", 80)).await.unwrap();
+    for host in ["127.0.0.1", "localhost"] {
+        let error = refused(&network, &plain(host, address.port())).await;
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{host}");
+    }
+    refused(&network, &plain("other.invalid", 80)).await;
+}
+
+#[tokio::test]
 async fn a_name_that_changes_its_mind_gains_nothing() {
     let listener = listener().await;
     let port = listener.address().port();

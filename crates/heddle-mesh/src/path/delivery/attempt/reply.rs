@@ -8,8 +8,9 @@ use std::sync::Arc;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 
-use super::{Attempt, AttemptResult, FailedAttempt, NotTaken};
+use super::{Attempt, AttemptResult, FailedAttempt, NotTaken, RESERVED};
 use crate::event::{Event, http as ce};
+use crate::heartbeat;
 use crate::journal::{BadReply, ReplyFault};
 use crate::path::delivery::courier::{Address, Outcome};
 use crate::path::delivery::plan::Target;
@@ -26,6 +27,7 @@ impl Attempt<'_> {
     /// What becomes of a delivery that was answered with this status and this event.
     pub(super) async fn send_reply(&self, status: u16, reply: &Event) -> AttemptResult {
         let sent = match &self.plan.reply {
+            _ if heartbeat::is_reserved(reply.type_()) => Err(refused(reply, RESERVED)),
             Target::None => Ok(()),
             Target::Unresolved(why) => {
                 let bad = bad(reply, ReplyFault::NoDestination, why.clone());

@@ -1,0 +1,23 @@
+//! How a consumer's attempts last ended, by the monotonic clock and since the process began.
+
+use std::time::Duration;
+
+use crate::journal::positions::short;
+
+#[derive(Debug, Default)]
+pub(crate) struct LastAttempts {
+    pub(crate) succeeded: Option<Duration>,
+    /// The last one that failed, if none has succeeded since.
+    pub(crate) failed: Option<(Duration, String)>,
+}
+
+impl LastAttempts {
+    pub(super) fn succeed(&mut self, at: Duration) {
+        self.succeeded = Some(at);
+        self.failed = None;
+    }
+
+    pub(super) fn fail(&mut self, at: Duration, why: &str) {
+        self.failed = Some((at, short(why)));
+    }
+}

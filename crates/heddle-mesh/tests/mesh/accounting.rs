@@ -1,0 +1,171 @@
+//! What the mesh knows of its consumers, doors and log without reading it.
+
+use std::time::Duration;
+
+use heddle_api::dataplane::{ConsumerReading, DoorReading};
+use heddle_mesh::log::Reserve;
+use serde_json::json;
+
+use crate::world::{Manner, World};
+
+fn consumer(world: &World, name: &str) -> ConsumerReading {
+    let key = format!("trigger/ns/{name}");
+    let consumers = world.mesh.reading().consumers;
+    let mut own = consumers.into_iter().filter(|one| one.key == key);
+    own.next().expect("the trigger has a reading")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consumer_says_how_its_attempts_ended() {
+    let mut world = World::with_broker();
+    let once = json!({"spec": {"delivery": {"retry": 0}}});
+    world.trigger("well", "a", json!({}));
+    world.trigger("ill", "b", once);
+    world.manner("b", Manner::Answer(400));
+    world.route().await;
+    let unused = consumer(&world, "well");
+    assert_eq!((unused.succeeded, unused.failed), (None, None));
+    assert_eq!(unused.entries, ["broker/ns/default"]);
+    world.publish("1", &[]).await;
+    world.until_delivered("well", 1).await;
+    world.until_dead_lettered("ill", 1).await;
+    world.pass(30).await;
+    let (well, ill) = (consumer(&world, "well"), consumer(&world, "ill"));
+    assert_eq!((well.delivered, well.unaccounted), (1, 0));
+    let second = Duration::from_secs(1);
+    let ago = well.succeeded.unwrap();
+    assert!(ago.abs_diff(30 * second) < second, "{ago:?}");
+    assert_eq!((well.failed, ill.succeeded), (None, None));
+    assert_eq!((ill.dead_letters, ill.pending), (1, 0));
+    let (ago, why) = ill.failed.unwrap();
+    assert!(ago.abs_diff(30 * second) < second, "{ago:?}");
+    assert_eq!(why, "the subscriber answered 400");
+    // A success makes up for it.
+    world.manner("b", Manner::Accept);
+    world.publish("2", &[]).await;
+    world.until_delivered("ill", 1).await;
+    assert_eq!(consumer(&world, "ill").failed, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_pending_event_is_as_old_as_it_is() {
+    let mut world = World::with_broker();
+    world.trigger("t", "a", json!({}));
+    world.manner("a", Manner::Hang);
+    world.route().await;
+    assert_eq!(consumer(&world, "t").oldest_pending, None);
+    let second = Duration::from_secs(1);
+    let near = |age: Option<Duration>, seconds: u32| {
+        let age = age.unwrap();
+        assert!(
+            age.abs_diff(seconds * second) <= second,
+            "{age:?}, {seconds}"
+        );
+    };
+    world.publish("1", &[]).await;
+    for seconds in 1..20 {
+        world.pass(1).await;
+        near(consumer(&world, "t").oldest_pending, seconds);
+    }
+    // By another process, to which the log has to tell.
+    world.mesh.settled().await;
+    world.crash().await;
+    world.route().await;
+    world.pass(10).await;
+    let age = consumer(&world, "t").oldest_pending.unwrap();
+    assert!(age >= 29 * second && age < 32 * second, "{age:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reading_looks_up_no_more_than_a_few_events() {
+    let mut world = World::on_disk_with_broker();
+    for number in 0..100 {
+        world.trigger(&format!("t{number:03}"), "a", json!({}));
+    }
+    world.manner("a", Manner::Hang);
+    world.route().await;
+    world.publish("1", &[]).await;
+    world.pass(1).await;
+    world.crash().await;
+    world.route().await;
+    world.pass(1).await;
+    let told = |world: &World| {
+        let consumers = world.mesh.reading().consumers;
+        let told = consumers.iter().filter(|one| one.oldest_pending.is_some());
+        told.count()
+    };
+    assert_eq!(told(&world), 32);
+    assert_eq!(told(&world), 64);
+    let more = [told(&world), told(&world)];
+    assert_eq!(more, [96, 100]);
+    assert_eq!(told(&world), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_wants_is_counted_for_its_application() {
+    let mut world = World::with_broker();
+    world.application("shop");
+    world.application("crm");
+    world.linked("shop", "team");
+    world.wants_all("team", "all", "a");
+    world.route().await;
+    for id in ["1", "2", "3"] {
+        world.publish_at("/shop/events", id, &[]).await;
+        world.publish_at("/crm/events", id, &[]).await;
+    }
+    world.publish_at("/crm/events", "", &[]).await;
+    world.publish("elsewhere", &[]).await;
+    world.pass(1).await;
+    let expected = |application: &str, refused, unmatched| DoorReading {
+        application: application.to_owned(),
+        accepted: 3,
+        refused,
+        failed: 0,
+        unmatched,
+    };
+    let doors = world.mesh.reading().doors;
+    assert_eq!(doors, [expected("crm", 1, 3), expected("shop", 0, 0)]);
+    let text = world.mesh.metrics_text();
+    assert!(
+        text.contains("heddle_unmatched_total{app=\"crm\"} 3"),
+        "{text}"
+    );
+    assert!(
+        text.contains("heddle_unmatched_total{app=\"\"} 1"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_fills_says_so_before_it_is_full() {
+    let reserve = Reserve::Bytes(64 << 10);
+    let mut world = World::on_small_disk(4 << 20, reserve);
+    world.broker("ns", "default");
+    world.trigger("t", "a", json!({}));
+    world.manner("a", Manner::Answer(500));
+    world.route().await;
+    let empty = world.mesh.reading().log;
+    assert!(empty.used_ratio < Some(0.1), "{empty:?}");
+    assert_eq!((empty.full_in, &empty.largest), (None, &None));
+    for id in 0..240 {
+        assert_eq!(world.publish_large(&id.to_string(), 4000).await, 202);
+        world.pass(1).await;
+        assert!(world.mesh.reading().routing);
+        if id % 10 == 0 {
+            world.log.survey();
+        }
+    }
+    let log = world.mesh.reading().log;
+    let used = log.used_ratio.unwrap();
+    assert!(used > 0.2 && used < 0.9, "{log:?}");
+    let full_in = log.full_in.expect("it fills");
+    assert!(
+        full_in > Duration::from_secs(60) && full_in < Duration::from_secs(3600),
+        "{full_in:?}"
+    );
+    assert_eq!(log.largest.as_deref(), Some("trigger/ns/t"));
+    assert_eq!(
+        (log.broken, log.refusing, log.journal_stalled),
+        (None, None, None)
+    );
+}
