@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use crate::conditions::{ConditionSet, Conditions};
+use crate::health::EventingStatus;
 use crate::schema::structural;
 
 /// What an Application is and which services it offers.
@@ -27,6 +28,7 @@ use crate::schema::structural;
     doc = "An external system: the services it offers and the events it sends. Its name is the CloudEvents source of those events.",
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name":"Health","type":"string","jsonPath":".status.eventing.health"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name":"Description","type":"string","jsonPath":".spec.description","priority":1}"#
 )]
@@ -225,6 +227,9 @@ pub struct ApplicationStatus {
     /// The installation state as older tools read it; follows `Ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installation_status: Option<InstallationStatus>,
+    /// How well the application's events get where they should, as measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eventing: Option<EventingStatus>,
 }
 
 /// A service that is not offered.

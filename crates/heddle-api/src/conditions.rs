@@ -286,6 +286,18 @@ impl Conditions {
     }
 }
 
+/// The last of a type counts.
+impl FromIterator<Condition> for Conditions {
+    fn from_iter<I: IntoIterator<Item = Condition>>(conditions: I) -> Self {
+        let mut all = Self::default();
+        for condition in conditions {
+            all.remove(&condition.type_);
+            all.0.push(condition);
+        }
+        all
+    }
+}
+
 impl<'a> IntoIterator for &'a Conditions {
     type Item = &'a Condition;
     type IntoIter = std::slice::Iter<'a, Condition>;

@@ -165,7 +165,7 @@ pub struct EventFlowStatus {
     /// The Subscription that carries the events, if it was there before the flow and therefore has a name of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_name: Option<String>,
-    /// When a synthetic event last passed the whole flow.
+    /// When a synthetic event had passed the whole flow for the first time after none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "timestamp")]
     pub last_heartbeat: Option<Time>,
@@ -246,8 +246,8 @@ pub mod condition {
     /// A synthetic event came through.
     pub const HEARTBEAT_OK: ConditionType = ConditionType {
         name: "HeartbeatOK",
-        meaning: "A synthetic event passed the whole flow within three intervals. Nobody says so yet: there are no synthetic events.",
-        reasons: &[reason::HEARTBEAT_MISSING],
+        meaning: "A synthetic event passed the whole flow within three intervals.",
+        reasons: &[reason::HEARTBEAT_MISSING, reason::HEARTBEAT_PENDING],
     };
 }
 
@@ -319,6 +319,11 @@ pub mod reason {
     pub const POLICY_NOT_READY: Reason = Reason {
         name: "PolicyNotReady",
         meaning: "The policy for the flow is not in force yet; it is tried again.",
+    };
+    /// None has been sent yet, or nobody can tell.
+    pub const HEARTBEAT_PENDING: Reason = Reason {
+        name: "HeartbeatPending",
+        meaning: "No synthetic event has arrived yet and it is too early to worry, or nobody can tell at the moment.",
     };
     /// No synthetic event came through.
     pub const HEARTBEAT_MISSING: Reason = Reason {

@@ -41,6 +41,7 @@ pub mod event_flow;
 pub mod event_policy;
 pub mod evidence;
 pub mod filter;
+pub mod health;
 pub mod http_source;
 mod knative;
 pub mod ledger;

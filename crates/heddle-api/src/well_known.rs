@@ -81,6 +81,8 @@ pub mod field_manager {
     pub const EVENT_FLOW: &str = "heddle-event-flow";
     /// The controller of what the flows of a namespace share: Broker, links, policies, projections.
     pub const EVENTING: &str = "heddle-eventing";
+    /// The controller that judges how well events get where they should.
+    pub const HEALTH: &str = "heddle-health";
     /// The controller of ServiceInstances.
     pub const INSTANCE: &str = "heddle-service-instance";
     /// The controller of ServiceBindings.

@@ -1,0 +1,62 @@
+use std::collections::BTreeSet;
+
+use super::catalogue::{ALL, find};
+use super::*;
+
+#[test]
+fn every_entry_says_what_to_do_and_has_a_code_of_its_own() {
+    let codes: BTreeSet<&str> = ALL.iter().map(|fault| fault.code).collect();
+    assert_eq!(codes.len(), ALL.len(), "a code stands for one thing");
+    for fault in ALL {
+        assert_ne!(fault.health, HealthStatus::Healthy, "{}", fault.code);
+        for text in [fault.meaning, fault.impact, fault.remedy] {
+            assert!(!text.is_empty(), "{}", fault.code);
+        }
+        assert!(!fault.diagnosis.is_empty(), "{}", fault.code);
+        let first = fault.meaning.split(' ').next().unwrap_or_default();
+        let ordinary = [
+            "A",
+            "An",
+            "No",
+            "The",
+            "It",
+            "Events",
+            "Records",
+            "Conditions",
+            "Synthetic",
+            "What",
+            "More",
+        ];
+        assert!(
+            ordinary.contains(&first),
+            "{first} is said in small letters"
+        );
+        assert_eq!(find(fault.code), Some(fault));
+    }
+    for plane in HealthPlane::ALL {
+        assert!(ALL.iter().any(|fault| fault.plane == plane), "{plane:?}");
+    }
+}
+
+#[test]
+fn a_body_has_its_verdict_in_the_open() {
+    let namespace = NamespaceHealth {
+        name: "team-a".to_owned(),
+        state: state::ENABLED,
+        heartbeat: Some(HeartbeatHealth::default()),
+        ..NamespaceHealth::default()
+    };
+    let body = serde_json::to_value(&namespace).unwrap();
+    for field in [
+        "name", "health", "since", "reason", "message", "remedy", "state",
+    ] {
+        assert!(body.get(field).is_some(), "{field} in {body}");
+    }
+    for plane in ["control", "data", "user", "dependencies"] {
+        assert_eq!(body["planes"][plane]["health"], "Unknown", "{body}");
+    }
+    assert!(body["heartbeat"].get("ageSeconds").is_some(), "{body}");
+    assert!(body["heartbeat"].get("endToEndSeconds").is_some(), "{body}");
+    let read: NamespaceHealth = serde_json::from_value(body).unwrap();
+    assert_eq!(read, namespace);
+}
