@@ -69,6 +69,7 @@ impl Reconciler for Applications {
     type Kind = Application;
     type World = World;
     const NAME: &'static str = field_manager::APPLICATION;
+    const FOREIGN_FIELDS: &'static [&'static str] = &["eventing"];
     const NOTICES: Notices = Notices::ASSEMBLED;
 
     async fn observe(&self, ctx: &Ctx, object: Application) -> Result<World, Error> {

@@ -21,11 +21,13 @@ use std::hash::{DefaultHasher, Hash as _};
 use std::time::Duration;
 
 use heddle_api::broker::Claim;
-use heddle_api::event_flow::{EventFlowSpec, EventFlowStatus};
+use heddle_api::conditions::{READY, Status};
+use heddle_api::event_flow::{EventFlowSpec, EventFlowStatus, condition};
+use heddle_api::health::PlaneHealth;
 use heddle_api::well_known::{INTEGRATION_NAMESPACE, field_manager};
 use heddle_api::{
-    ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy, HTTPSource,
-    Subscription, names,
+    ApplicationMapping, Broker, Channel, Condition, Conditions, EventActivation, EventFlow,
+    EventPolicy, HTTPSource, Subscription, names,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
@@ -39,7 +41,7 @@ use crate::reconcile::{
 };
 use crate::references::Target;
 use crate::watch::{Change, name_of};
-use crate::{ControllerStart, DataPlane, Watches};
+use crate::{ControllerStart, DataPlane, Report, Watches};
 #[cfg(test)]
 pub(crate) use leaving::Leaving;
 use links::Links;
@@ -62,7 +64,16 @@ pub(crate) fn start(start: &ControllerStart, watches: &mut Watches, parts: &mut 
         .requeue_referrers_on_change(&mut watches.policies)
         .requeue_referrers_on_change(&mut watches.activations)
         .requeue_referrers_on_change(&mut watches.namespaces);
+    parts.push(controller.requeue_on_health_change(start.options.health.clone(), data_plane));
     start.add_with_mesh(controller, view, parts);
+}
+
+/// What the newest verdict says of the way that a flow's events take, if anybody has judged it.
+fn data_plane(report: &Report, flow: &EventFlow) -> Option<PlaneHealth> {
+    let namespace = flow.namespace().unwrap_or_default();
+    let pair = (flow.spec.application.clone(), namespace);
+    let found = report.pairs.get(&pair)?;
+    Some(found.verdict.planes.data.clone()).filter(|_| flow.spec.health_check.enabled)
 }
 
 /// What is kept of a flow: what it refers to, and whether it is to go.
@@ -75,13 +86,36 @@ pub(crate) fn trim(flow: &EventFlow) -> EventFlow {
             service_id: spec.service_id.clone(),
             source_ref: spec.source_ref.clone(),
             broker_ref: spec.broker_ref.clone(),
+            health_check: spec.health_check.clone(),
             ..EventFlowSpec::default()
         },
-        status: taken_in(flow).map(|name| EventFlowStatus {
-            link_name: Some(name.to_owned()),
+        status: flow.status.as_ref().map(|status| EventFlowStatus {
+            link_name: status.link_name.clone(),
+            conditions: judged(&status.conditions),
             ..EventFlowStatus::default()
         }),
     }
+}
+
+/// What health goes by: whether it is ready, or why not, and whether it was ever linked.
+fn judged(conditions: &Conditions) -> Conditions {
+    let kept = [
+        condition::LINK_READY.name,
+        condition::HEARTBEAT_OK.name,
+        READY,
+    ];
+    let kept = kept.iter().filter_map(|name| conditions.find(name));
+    let kept = kept.map(|condition| {
+        let told = condition.type_ == READY && condition.status != Status::True;
+        Condition {
+            type_: condition.type_.clone(),
+            status: condition.status,
+            reason: condition.reason.clone().filter(|_| told),
+            message: condition.message.clone().filter(|_| told),
+            ..Condition::default()
+        }
+    });
+    kept.collect()
 }
 
 /// Everything whose changes concern a flow.

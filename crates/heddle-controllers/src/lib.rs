@@ -33,10 +33,12 @@ mod event_policy;
 mod eventing;
 #[cfg(test)]
 mod flow_model;
+mod health;
 mod http_source;
 mod leader;
 mod metrics;
 mod operation;
+mod pulse;
 mod reconcile;
 mod records;
 mod referenced;
@@ -75,8 +77,10 @@ use tokio::sync::watch::Receiver;
 
 pub use bundles::Bundles;
 pub use dataplane::DataPlane;
+pub use health::{HealthBoard, Report, draw_topology, metrics_text as health_metrics};
 pub use leader::{Leadership, lead};
 pub use metrics::Metrics;
+pub use pulse::{PulseReading, Pulses};
 pub use reconcile::{Ctx, Error, Notices, Reconciler, Step, StepName};
 
 use reconcile::Controller;
@@ -104,6 +108,10 @@ pub struct Options {
     pub bundles: Option<Arc<dyn Bundles>>,
     /// Numbers about registries and bundles, for whoever serves metrics.
     pub numbers: Metrics,
+    /// That each controller is at work.
+    pub pulses: Pulses,
+    /// Where verdicts on the health of the mesh are published.
+    pub health: HealthBoard,
     /// Set once the controllers know everything that there is, and work.
     pub started: Arc<AtomicBool>,
     /// How Applications become offerings, which decides what clashes. The front must be told the same.
@@ -122,6 +130,8 @@ impl Options {
             data_plane: None,
             bundles: None,
             numbers: Metrics::default(),
+            pulses: Pulses::default(),
+            health: HealthBoard::default(),
             started: Arc::default(),
             offers: Mode::default(),
         }
@@ -252,6 +262,10 @@ pub async fn run(client: Client, options: Options) {
     bundle::start(&start, &mut watches, &mut parts);
     bundle_revision::start(&start, &mut watches, &mut parts);
     parts.push(records::expire(start.client.clone(), options.clone()).boxed());
+    let judged = health::PathStores::of(&watches);
+    let gate = start.gate.clone();
+    let judging = health::run(start.client.clone(), options.clone(), judged).boxed();
+    parts.push(gate.pass().then(|()| judging).boxed());
     event_policy::start(&start, &mut watches, &mut parts);
     parts.extend(feed.map(|feed| feed.run().boxed()));
     parts.push(tell_started(watches.complete(), Arc::clone(&options.started)).boxed());

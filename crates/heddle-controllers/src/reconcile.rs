@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::pulse::Pulse;
 use crate::references::{Index, Target};
 use crate::watch::{Watched, sorted};
 use crate::watch_cache::WatchCache;
@@ -247,6 +248,7 @@ struct ReconcileLoop<B: Reconciler> {
     ctx: Ctx,
     backoff: Mutex<KeyedBackoff<ObjectRef<B::Kind>>>,
     own_writes: OwnStatusWrites<B>,
+    pulse: Arc<Pulse>,
 }
 
 fn on_error<B: Reconciler>(
@@ -274,8 +276,17 @@ async fn reconcile<B: Reconciler>(
         .catch_unwind()
         .await;
     let outcome = round.unwrap_or_else(|_| Err(Error::Panicked(key.to_string())));
-    if outcome.is_ok() {
-        reconcile_loop.backoff.lock().reset(&key);
+    match &outcome {
+        Ok(_) => {
+            reconcile_loop.backoff.lock().reset(&key);
+            reconcile_loop.pulse.succeeded();
+        }
+        // Somebody else wrote first, which is no fault.
+        Err(Error::Moved(_)) => reconcile_loop.pulse.succeeded(),
+        Err(error) => {
+            let now = reconcile_loop.ctx.options.clock.monotonic();
+            reconcile_loop.pulse.failed(now, error);
+        }
     }
     outcome.map(|again| again.map_or_else(Action::await_change, Action::requeue))
 }

@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use heddle_api::broker::Classes;
 use heddle_api::dataplane::Resources;
-use heddle_api::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
+use heddle_api::{
+    Application, Broker, Channel, EventFlow, EventPolicy, HTTPSource, Subscription, Trigger,
+};
 use heddle_rt::Clock;
 use kube::runtime::reflector::Store;
 use kube::{Resource, ResourceExt as _};
 use tokio::sync::{Notify, watch};
 
+use crate::health;
 use crate::watch::{Change, SharedWatch, Watched, sorted};
 use crate::{DataPlane, Watches};
 
@@ -42,6 +45,8 @@ struct Stores {
     brokers: Store<Broker>,
     triggers: Store<Trigger>,
     policies: Store<EventPolicy>,
+    /// Only for where synthetic events are to arrive.
+    flows: Store<EventFlow>,
     /// Which Brokers there are for the mesh.
     classes: Classes,
     /// Of each of them, whether its first list is in.
@@ -86,6 +91,7 @@ impl RouteFeed {
                 brokers: follow(&mut watches.brokers, &changed),
                 triggers: follow(&mut watches.triggers, &changed),
                 policies: follow(&mut watches.policies, &changed),
+                flows: follow_targets(&mut watches.flows, &changed),
                 classes,
                 complete: vec![
                     watches.applications.is_complete(),
@@ -95,6 +101,7 @@ impl RouteFeed {
                     watches.brokers.is_complete(),
                     watches.triggers.is_complete(),
                     watches.policies.is_complete(),
+                    watches.flows.is_complete(),
                 ],
             },
             plane,
@@ -170,17 +177,18 @@ impl Stores {
     }
 
     fn snapshot(&self) -> Resources {
+        let subscriptions = sorted(self.subscriptions.state());
         let mut brokers = sorted(self.brokers.state());
         brokers.retain(|broker| self.classes.foreign(broker).is_none());
         Resources {
             applications: sorted(self.applications.state()),
             http_sources: sorted(self.http_sources.state()),
             channels: sorted(self.channels.state()),
-            subscriptions: sorted(self.subscriptions.state()),
+            heartbeats: health::targets(&self.flows.state(), &subscriptions),
+            subscriptions,
             brokers,
             triggers: sorted(self.triggers.state()),
             policies: sorted(self.policies.state()),
-            heartbeats: Vec::new(),
         }
     }
 }
@@ -215,6 +223,27 @@ fn follow<K: Watched + Routes>(
     shared_watch.on_change(move |change| {
         let same = matches!(change, Change::Applied { old: Some(old), new, .. } if same_routes(&***old, &***new));
         if !same {
+            changed.notify_one();
+        }
+    });
+    shared_watch.store()
+}
+
+/// Of a flow, only where synthetic events are to arrive has a say in routes.
+fn follow_targets(
+    shared_watch: &mut SharedWatch<EventFlow>,
+    changed: &Arc<Notify>,
+) -> Store<EventFlow> {
+    let changed = Arc::clone(changed);
+    shared_watch.on_change(move |change| {
+        let (old, new) = match change {
+            Change::Applied { old, new, .. } => {
+                (old.and_then(|old| health::target(old)), health::target(new))
+            }
+            Change::Deleted(old) => (health::target(old), None),
+            Change::Listed(new) => (None, health::target(new)),
+        };
+        if old != new {
             changed.notify_one();
         }
     });

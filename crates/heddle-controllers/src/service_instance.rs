@@ -21,7 +21,8 @@ mod tests;
 
 use std::time::Duration;
 
-use heddle_api::service_instance::ServiceInstanceSpec;
+use heddle_api::operation::OperationState;
+use heddle_api::service_instance::{ServiceInstanceSpec, ServiceInstanceStatus};
 use heddle_api::well_known::field_manager;
 use heddle_api::{Application, ApplicationMapping, EventFlow, ServiceBinding, ServiceInstance};
 use jiff::Timestamp;
@@ -81,8 +82,18 @@ pub(crate) fn trim(instance: &ServiceInstance) -> ServiceInstance {
             application: spec.application.clone(),
             ..ServiceInstanceSpec::default()
         },
-        status: None,
+        status: failure(status),
     }
+}
+
+/// Of what became of it, only that it failed: health names such an instance.
+fn failure(status: Option<&ServiceInstanceStatus>) -> Option<ServiceInstanceStatus> {
+    let operation = status?.operation.as_ref()?;
+    let failed = operation.state == OperationState::Failed;
+    failed.then(|| ServiceInstanceStatus {
+        operation: Some(operation.clone()),
+        ..ServiceInstanceStatus::default()
+    })
 }
 
 /// Everything whose changes concern an instance.

@@ -24,6 +24,8 @@ struct Inner<K: Resource<DynamicType = ()>> {
 struct QueuedKeys<K: Resource<DynamicType = ()>> {
     order: VecDeque<ObjectRef<K>>,
     known: HashSet<ObjectRef<K>>,
+    /// Since the queue was made.
+    taken: u64,
 }
 
 impl<K: Resource<DynamicType = ()>> Clone for WorkQueue<K> {
@@ -38,6 +40,7 @@ impl<K: Resource<DynamicType = ()>> WorkQueue<K> {
             waiting: Mutex::new(QueuedKeys {
                 order: VecDeque::new(),
                 known: HashSet::new(),
+                taken: 0,
             }),
             not_empty: Notify::new(),
         }))
@@ -55,7 +58,14 @@ impl<K: Resource<DynamicType = ()>> WorkQueue<K> {
         let mut waiting = self.0.waiting.lock();
         let key = waiting.order.pop_front()?;
         waiting.known.remove(&key);
+        waiting.taken += 1;
         Some(key)
+    }
+
+    /// How many wait, and how many were taken so far.
+    pub(crate) fn depth(&self) -> (usize, u64) {
+        let waiting = self.0.waiting.lock();
+        (waiting.order.len(), waiting.taken)
     }
 
     /// What is waiting, as long as there is somebody to look at it. One reader at a time.

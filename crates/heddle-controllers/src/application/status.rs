@@ -59,6 +59,8 @@ pub(super) fn status(world: &World, now: Timestamp) -> Option<Value> {
             .map(|status| status.conditions.clone())
             .unwrap_or_default(),
         installation_status: None,
+        // Another controller's.
+        eventing: None,
     };
     let [source, channel] = CHILDREN;
     status

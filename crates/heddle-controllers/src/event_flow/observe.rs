@@ -2,6 +2,7 @@
 //! stays only says what the watches know, and has it confirmed before it calls itself ready: operations end with that, and an
 //! end is not taken back.
 
+use heddle_api::health::PlaneHealth;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use heddle_api::{
     ApplicationMapping, Broker, Channel, EventActivation, EventFlow, EventPolicy, HTTPSource,
@@ -15,7 +16,7 @@ use kube::{Resource, ResourceExt as _};
 
 use super::leaving::Leaving;
 use super::links::Links;
-use super::{link_key, link_name, source, status};
+use super::{data_plane, link_key, link_name, source, status};
 use crate::eventing::{goes_only_to, goes_when_unneeded, is_disabled, succeeds};
 use crate::reconcile::{Ctx, Error};
 use crate::routing;
@@ -30,6 +31,8 @@ pub(crate) struct World {
     pub parts: Parts,
     /// Set for a flow that is to go.
     pub leaving: Option<Leaving>,
+    /// What synthetic events say, if anybody knows.
+    pub heartbeat: Option<PlaneHealth>,
     pub now: Timestamp,
 }
 
@@ -71,6 +74,11 @@ async fn gather(ctx: &Ctx, links: &Links, flow: EventFlow, from: From) -> Result
         broker,
         parts: Parts::default(),
         leaving: None,
+        heartbeat: ctx
+            .options
+            .health
+            .published()
+            .and_then(|report| data_plane(&report, &flow)),
         now: ctx.options.clock.now(),
         flow,
     };

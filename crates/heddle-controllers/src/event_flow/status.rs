@@ -2,9 +2,11 @@
 
 use heddle_api::conditions::{Condition, ConditionType, Reason, Status};
 use heddle_api::event_flow::{CONDITIONS, EventFlowStatus, condition, reason};
+use heddle_api::health::HealthStatus;
 use heddle_api::well_known::{INJECTION_LABEL, INTEGRATION_NAMESPACE};
 use heddle_api::{Broker, Channel, EventFlow, EventPolicy, HTTPSource, names};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource, ResourceExt as _};
 use serde_json::Value;
 
@@ -61,8 +63,40 @@ fn of_parts(world: &World, now: Timestamp) -> EventFlowStatus {
     ] {
         status.conditions.set(condition, now);
     }
+    if let Some(heartbeat) = heartbeat_ok(world) {
+        let passed = heartbeat.status == Status::True;
+        if status.conditions.set(heartbeat, now) && passed {
+            status.last_heartbeat = Some(Time(now));
+        }
+    }
     CONDITIONS.conclude(&mut status.conditions, now);
     status
+}
+
+/// Nothing is said before synthetic events were sent; from then on it stays, which is how it is known that they were.
+fn heartbeat_ok(world: &World) -> Option<Condition> {
+    let type_ = condition::HEARTBEAT_OK;
+    let heartbeat = world.heartbeat.as_ref()?;
+    match (heartbeat.health, heartbeat.reason.as_str()) {
+        (HealthStatus::Healthy, "HeartbeatOK") => Some(Condition::met(type_)),
+        // It is slow, and it arrives.
+        (HealthStatus::Degraded, _) => Some(Condition::met(type_)),
+        (HealthStatus::Healthy, _) => None,
+        (HealthStatus::Unhealthy, _) => {
+            let hop = heartbeat.hop.as_deref().unwrap_or("the way");
+            let evidence = heartbeat.evidence.as_deref().unwrap_or(&heartbeat.message);
+            let message = format!("synthetic events do not get past {hop}: {evidence}");
+            Some(Condition::unmet(type_, reason::HEARTBEAT_MISSING, message))
+        }
+        (HealthStatus::Unknown, _) => {
+            let message = heartbeat.message.clone();
+            Some(Condition::unknown(
+                type_,
+                reason::HEARTBEAT_PENDING,
+                message,
+            ))
+        }
+    }
 }
 
 fn is_allowed(world: &World) -> Condition {

@@ -256,6 +256,7 @@ impl Server {
         let leaving = flow.metadata.deletion_timestamp.is_some();
         let link = heddle_api::names::link(application, NAMESPACE);
         Some(event_flow::World {
+            heartbeat: None,
             broker: self.brokers.get(&flow.spec.broker_ref.name).cloned(),
             link: self.links.get(&link).cloned(),
             parts: event_flow::Parts {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
+use heddle_rt::Clock;
 use heddle_rt::backoff::{KeyedBackoff, Limits};
 use kube::runtime::applier;
 use kube::runtime::controller::{Action, Config};
@@ -18,11 +19,12 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::{Ctx, Error, OwnStatusWrites, ReconcileLoop, Reconciler, on_error, reconcile};
+use crate::pulse::{self, Pulse};
 use crate::referenced::Referenced;
 use crate::references::{Index, Target};
 use crate::watch::{Change, SharedWatch, Watched, key_of, sorted};
 use crate::work_queue::WorkQueue;
-use crate::{Bundles, DataPlane};
+use crate::{Bundles, DataPlane, HealthBoard, Report};
 
 /// What one reconcile causes (children, a status) comes back as several wake-ups; together they are one.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -221,12 +223,46 @@ impl<B: Reconciler<Kind: Watched>> Controller<B> {
         .boxed()
     }
 
+    /// Wakes objects of which health says something else than before, until the future is dropped.
+    pub(crate) fn requeue_on_health_change<T: PartialEq + Send + 'static>(
+        &self,
+        board: HealthBoard,
+        view: fn(&Report, &B::Kind) -> Option<T>,
+    ) -> BoxFuture<'static, ()> {
+        let (store, queue) = (self.store.clone(), self.queue.clone());
+        async move {
+            let mut changes = board.changes();
+            let mut known: HashMap<ObjectRef<B::Kind>, T> = HashMap::new();
+            while changes.changed().await.is_ok() {
+                changes.borrow_and_update();
+                let Some(report) = board.published() else {
+                    continue;
+                };
+                let mut now = HashMap::with_capacity(known.len());
+                for object in sorted(store.state()) {
+                    let key = key_of(&*object);
+                    let seen = view(&report, &object);
+                    if known.get(&key) != seen.as_ref() {
+                        queue.enqueue(key.clone());
+                    }
+                    now.extend(seen.map(|seen| (key, seen)));
+                }
+                known = now;
+            }
+        }
+        .boxed()
+    }
+
     /// Reconciles whatever is woken, until the future is dropped.
     pub(crate) async fn run(self, ctx: Ctx) {
         let config = Config::default()
             .concurrency(ctx.options.concurrency)
             .debounce(DEBOUNCE);
+        let (clock, queue) = (ctx.options.clock.clone(), self.queue.clone());
+        let pulse = ctx.options.pulses.of(B::NAME, &clock);
+        let beating = beat(Arc::clone(&pulse), queue, clock);
         let reconcile_loop = Arc::new(ReconcileLoop {
+            pulse,
             backoff: Mutex::new(KeyedBackoff::new(
                 Limits::default(),
                 ctx.options.chance.clone(),
@@ -236,7 +272,7 @@ impl<B: Reconciler<Kind: Watched>> Controller<B> {
             own_writes: self.own_writes,
             reconciler: self.reconciler,
         });
-        applier(
+        let working = applier(
             |wake, reconcile_loop| task(reconcile::<B>(wake, reconcile_loop)),
             on_error::<B>,
             reconcile_loop,
@@ -249,8 +285,18 @@ impl<B: Reconciler<Kind: Watched>> Controller<B> {
                 tracing::debug!(controller = B::NAME, %error, "a round ended early");
             }
             futures::future::ready(())
-        })
-        .await;
+        });
+        // In one future, so that a loop which is not polled does not beat.
+        futures::future::join(working, beating).await;
+    }
+}
+
+/// Beats until the future is dropped.
+async fn beat<K: Watched>(pulse: Arc<Pulse>, queue: WorkQueue<K>, clock: Clock) {
+    loop {
+        let (queued, taken) = queue.depth();
+        pulse.beat(clock.monotonic(), queued, taken);
+        clock.sleep(pulse::PERIOD).await;
     }
 }
 
