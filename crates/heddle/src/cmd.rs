@@ -15,6 +15,7 @@ mod deprovision;
 mod doctor;
 mod explain;
 mod get;
+mod health;
 mod inventory;
 mod logs;
 mod on_path;
@@ -28,6 +29,7 @@ mod restore;
 mod serve;
 #[cfg(test)]
 mod testing;
+mod topology;
 mod trace;
 mod unbind;
 mod update;
@@ -90,6 +92,8 @@ enum Command {
     DeadLetters(dead_letters::Command),
     #[command(subcommand)]
     Explain(explain::Command),
+    Health(health::Args),
+    Topology(topology::Args),
     Doctor(doctor::Args),
     Backup(backup::Args),
     Restore(restore::Args),
@@ -157,6 +161,8 @@ async fn dispatch(
         Command::Trace(args) => trace::run(args, world, terminal).await,
         Command::DeadLetters(command) => command.run(world, terminal).await,
         Command::Explain(command) => command.run(world, terminal).await,
+        Command::Health(args) => health::run(args, world, terminal).await,
+        Command::Topology(args) => topology::run(args, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
         Command::Backup(args) => Box::pin(backup::run(args, world, terminal)).await,
         Command::Restore(args) => Box::pin(restore::run(args, world, terminal)).await,

@@ -39,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backup::server::Backups;
 use crate::bundles;
+use crate::health::HealthApi;
 use crate::osb;
 use crate::otlp::Exporter;
 
@@ -63,6 +64,8 @@ pub(crate) struct Control {
     pub(crate) backups: Backups,
     /// What the controllers count.
     pub(crate) numbers: Metrics,
+    /// How well the mesh is.
+    pub(crate) health: HealthApi,
     /// Whether controllers run here, and with them what feeds the mesh.
     pub(crate) controllers: bool,
     /// Set once the controllers that were asked for are running.
@@ -100,6 +103,7 @@ impl Control {
             .merge(bundles::router(self.workshop.clone()))
             .merge(osb::router(self.front.clone()))
             .merge(self.backups.clone().router())
+            .merge(self.health.clone().router())
             .layer(asking);
         let ending = middleware::from_fn_with_state(self.closing.clone(), end_watches);
         let naming = middleware::from_fn_with_state(self.hosts.clone(), check_host);
@@ -207,7 +211,8 @@ async fn metrics(State(control): State<Control>, headers: HeaderMap) -> Response
     let exporter = control.exporter.as_ref().map(Exporter::metrics_text);
     let exporter = exporter.unwrap_or_default();
     let numbers = control.numbers.text();
-    let text = format!("{server}{mesh}{front}{numbers}{exporter}# EOF\n");
+    let health = control.health.metrics_text();
+    let text = format!("{server}{mesh}{front}{numbers}{health}{exporter}# EOF\n");
     exposition::respond(&headers, text)
 }
 

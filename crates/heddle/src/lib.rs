@@ -18,6 +18,7 @@ mod descriptors;
 mod events;
 pub mod failure;
 pub mod files;
+mod health;
 mod heartbeats;
 mod identity;
 mod manifest;

@@ -250,8 +250,8 @@ impl Table {
         }
         for row in &self.rows {
             line(&mut text, row, widths, |cell| match cell.trim_end() {
-                "True" => paint(colour, Tone::Good, cell),
-                "False" => paint(colour, Tone::Bad, cell),
+                "True" | "Healthy" => paint(colour, Tone::Good, cell),
+                "False" | "Unhealthy" => paint(colour, Tone::Bad, cell),
                 "<none>" => paint(colour, Tone::Quiet, cell),
                 _ => cell.to_owned(),
             });

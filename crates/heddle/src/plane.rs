@@ -12,6 +12,7 @@ use heddle_controllers::DataPlane;
 use heddle_mesh::Mesh;
 use heddle_mesh::routes::Door;
 use heddle_rt::{OnError, Tasks};
+use heddle_store::{Health, Store};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -19,6 +20,8 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct Plane {
     mesh: Mesh,
+    /// Where the resources are kept, which the controllers cannot see.
+    store: Store,
     resources: watch::Sender<Option<Resources>>,
     base_url: Mutex<Option<String>>,
     /// Whether the listener asks publishers who they are.
@@ -27,7 +30,7 @@ pub(crate) struct Plane {
 
 impl Plane {
     /// Starts taking resources.
-    pub(crate) fn start(mesh: Mesh, tasks: &Tasks, asks_who: bool) -> Arc<Self> {
+    pub(crate) fn start(mesh: Mesh, store: Store, tasks: &Tasks, asks_who: bool) -> Arc<Self> {
         let (resources, mut newest) = watch::channel(None::<Resources>);
         let routed = mesh.clone();
         tasks.spawn("routes", OnError::EndProcess, async move {
@@ -40,6 +43,7 @@ impl Plane {
         });
         Arc::new(Self {
             mesh,
+            store,
             resources,
             base_url: Mutex::new(None),
             asks_who,
@@ -116,7 +120,15 @@ impl DataPlane for Plane {
     }
 
     fn reading(&self) -> MeshReading {
-        self.mesh.reading()
+        let store = match self.store.health() {
+            Health::Serving => None,
+            Health::Full => Some("the disk is full".to_owned()),
+            Health::Exhausted(why) | Health::Poisoned(why) => Some(why),
+        };
+        MeshReading {
+            store,
+            ..self.mesh.reading()
+        }
     }
 
     fn route(&self, resources: Resources) {

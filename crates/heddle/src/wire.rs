@@ -15,7 +15,7 @@ use heddle_apiserver::{
     ADMINS, ApiServer, CONTROLLERS, Identity as User, Registry, SCRAPERS, Tokens,
 };
 use heddle_bundles::sandbox::NetworkRules;
-use heddle_controllers::{Bundles, DataPlane, Leadership, Metrics};
+use heddle_controllers::{Bundles, DataPlane, HealthBoard, Leadership, Metrics};
 use heddle_front::catalog::refuse_switch;
 use heddle_mesh::event::http::Limits as EventLimits;
 use heddle_mesh::log::Reserve;
@@ -41,6 +41,7 @@ use crate::descriptors::{self, Shares};
 use crate::events::EventsDoor;
 use crate::failure::Failure;
 use crate::files;
+use crate::health::HealthApi;
 use crate::heartbeats;
 use crate::identity::{Identity, IdentityDeps, Published};
 use crate::osb;
@@ -156,6 +157,7 @@ impl Ground {
         options.broker_classes = config.broker_classes.clone();
         let controllers = Controllers {
             numbers: options.numbers.clone(),
+            health: options.health.clone(),
             started: Arc::clone(&options.started),
         };
         let clock = world.clock.clone();
@@ -188,6 +190,7 @@ impl Ground {
 #[derive(Debug)]
 pub(crate) struct Controllers {
     numbers: Metrics,
+    health: HealthBoard,
     /// Set once they know everything that there is, and work.
     started: Arc<AtomicBool>,
 }
@@ -197,6 +200,7 @@ impl Controllers {
     fn none() -> Self {
         Self {
             numbers: Metrics::default(),
+            health: HealthBoard::default(),
             started: Arc::new(AtomicBool::new(true)),
         }
     }
@@ -271,7 +275,8 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let sink_url = heartbeats.url();
     let mesh = open_mesh(config, world, &tasks, log, courier, observer, sink_url)?;
     let asks_who = config.asks_publishers();
-    let plane = Plane::start(mesh.clone(), &tasks.child("routing"), asks_who);
+    let store = ground.server.store().clone();
+    let plane = Plane::start(mesh.clone(), store, &tasks.child("routing"), asks_who);
     let clients = config.events_client_ca.as_deref().map(client_roots);
     let clients = clients.transpose()?;
     let publishers = Arc::new(Publishers::default());
@@ -291,7 +296,11 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         own_listeners: vec![address, events_address, heartbeats.address()],
     };
     let workshop = bundles::open(dir, world, &tasks, network)?;
-    let Controllers { numbers, started } = if config.controllers {
+    let Controllers {
+        numbers,
+        health,
+        started,
+    } = if config.controllers {
         let port: Arc<dyn Bundles> = Arc::new(Port(workshop.clone()));
         ground.start_controllers(world, Some(plane.clone()), Some(port), config)
     } else {
@@ -308,6 +317,11 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         workshop,
         backups,
         numbers,
+        health: HealthApi {
+            board: health,
+            clock: world.clock.clone(),
+            run: world.chance.u64(),
+        },
         controllers: config.controllers,
         controllers_started: started,
         exporter: exporter.clone(),

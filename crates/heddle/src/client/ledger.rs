@@ -4,6 +4,8 @@
 //! [`Failure`] in the server's words, with its code, so that it can be looked up.
 
 use anyhow::Context as _;
+use heddle_api::health::topology::TopologyGraph;
+use heddle_api::health::{ApplicationHealth, ApplicationHealthList, MeshHealth, NamespaceHealth};
 use heddle_api::ledger::{
     Accounts, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken, ErrorBody,
     ExplainRequest, Explanation, Trace,
@@ -137,6 +139,38 @@ impl<'a> Ledger<'a> {
 
     pub(crate) async fn accounts(&self) -> anyhow::Result<Accounts> {
         self.get("/heddle/v1/accounts", "accounts").await
+    }
+
+    pub(crate) async fn mesh_health(&self) -> anyhow::Result<MeshHealth> {
+        self.get("/heddle/v1/health", "the health of the mesh")
+            .await
+    }
+
+    pub(crate) async fn applications_health(&self) -> anyhow::Result<ApplicationHealthList> {
+        let path = "/heddle/v1/health/applications";
+        self.get(path, "the health of applications").await
+    }
+
+    pub(crate) async fn application_health(&self, name: &str) -> anyhow::Result<ApplicationHealth> {
+        let path = format!("/heddle/v1/health/applications/{}", percent_encoded(name));
+        self.get(&path, &format!("application {name}")).await
+    }
+
+    pub(crate) async fn pair_health(
+        &self,
+        application: &str,
+        namespace: &str,
+    ) -> anyhow::Result<NamespaceHealth> {
+        let [name, within] = [application, namespace].map(percent_encoded);
+        let path = format!("/heddle/v1/health/applications/{name}/namespaces/{within}");
+        let what = format!("application {application} in {namespace}");
+        self.get(&path, &what).await
+    }
+
+    pub(crate) async fn topology(&self, all: bool) -> anyhow::Result<TopologyGraph> {
+        let query = query(&[("all", all.then_some("1"))]);
+        self.get(&format!("/heddle/v1/topology{query}"), "the topology")
+            .await
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str, object: &str) -> anyhow::Result<T> {

@@ -16,6 +16,7 @@ mod doors;
 mod events;
 mod flood;
 mod harness;
+mod health;
 mod kept;
 mod remote;
 mod serve;

@@ -1,0 +1,157 @@
+//! `heddle health`: how well events get where they should, and what is broken if they do not.
+
+mod inventory;
+mod render;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use heddle_api::health::{
+    ApplicationHealth, ApplicationHealthList, HealthStatus, MeshHealth, NamespaceHealth,
+};
+use serde::Serialize;
+
+use crate::client::ledger::Ledger;
+use crate::client::target::check_name;
+use crate::client::{ClientArgs, Remote};
+use crate::failure::Failure;
+use crate::output::ReportFormat;
+use crate::terminal::Terminal;
+use crate::wire::World;
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle health                       the mesh, and every application, the worst first
+  heddle health shop                  one application and the namespaces that use it
+  heddle health shop -n team-a        one way, plane by plane
+  heddle health -w                    again whenever something changes
+  heddle health inventory             what is looked at, and what can go wrong
+  heddle health -o json | jq .reason
+
+Ends with 0 when what was asked about is healthy or degraded, and with 1 when it is unhealthy or nobody can tell.";
+
+/// How often a changed verdict is looked for.
+const WATCH_PERIOD: Duration = Duration::from_secs(1);
+
+/// How well events get where they should, and what is broken if they do not
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Option<Inner>,
+
+    /// Application; without one the mesh as a whole
+    #[arg(value_name = "APPLICATION")]
+    application: Option<String>,
+
+    /// One namespace of the application
+    #[arg(short, long, value_name = "NAME", requires = "application")]
+    namespace: Option<String>,
+
+    /// Show it again whenever something changes, until Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
+
+    /// How to show it
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: ReportFormat,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Inner {
+    Inventory(inventory::Args),
+}
+
+pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    if let Some(Inner::Inventory(inventory)) = args.command {
+        return inventory::run(inventory, terminal);
+    }
+    for name in [&args.application, &args.namespace].into_iter().flatten() {
+        check_name(name)?;
+    }
+    let remote = Remote::connect(&args.client).await?;
+    let mut shown = String::new();
+    loop {
+        let (text, what, health) = look(&args, &remote, terminal.colour_out).await?;
+        let news = unaged(&text);
+        if !args.watch || news != shown {
+            terminal.print(&text)?;
+            shown = news;
+        }
+        if !args.watch {
+            return conclude(&what, health);
+        }
+        world.clock.sleep(WATCH_PERIOD).await;
+    }
+}
+
+/// What is to be shown, what it is about, and how well that is.
+async fn look(
+    args: &Args,
+    remote: &Remote,
+    colour: bool,
+) -> anyhow::Result<(String, String, HealthStatus)> {
+    let ledger = Ledger::of(remote);
+    match (&args.application, &args.namespace) {
+        (Some(application), Some(namespace)) => {
+            let health: NamespaceHealth = ledger.pair_health(application, namespace).await?;
+            let what = format!("application {application} in {namespace}");
+            let text = args
+                .output
+                .render(&health, |health| render::pair(application, health, colour));
+            Ok((text, what, health.verdict.health))
+        }
+        (Some(application), None) => {
+            let health: ApplicationHealth = ledger.application_health(application).await?;
+            let text = args
+                .output
+                .render(&health, |health| render::application(health, colour));
+            let what = format!("application {application}");
+            Ok((text, what, health.eventing.verdict.health))
+        }
+        (None, _) => {
+            let mesh = ledger.mesh_health().await?;
+            let applications = ledger.applications_health().await?;
+            let report = Overview { mesh, applications };
+            let text = args
+                .output
+                .render(&report, |report| render::overview(report, colour));
+            Ok((text, "the mesh".to_owned(), report.mesh.verdict.health))
+        }
+    }
+}
+
+/// The mesh and its applications, for machines in one body.
+#[derive(Debug, Serialize)]
+struct Overview {
+    #[serde(flatten)]
+    mesh: MeshHealth,
+    #[serde(rename = "applicationList", serialize_with = "items")]
+    applications: ApplicationHealthList,
+}
+
+fn items<S: serde::Serializer>(
+    list: &ApplicationHealthList,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    list.items.serialize(serializer)
+}
+
+/// The text without what moves on by itself: the ages of heartbeats.
+fn unaged(text: &str) -> String {
+    let still = |line: &&str| !line.trim_start().starts_with("heartbeat");
+    text.lines().filter(still).collect::<Vec<_>>().join("\n")
+}
+
+fn conclude(what: &str, health: HealthStatus) -> anyhow::Result<()> {
+    match health {
+        HealthStatus::Healthy | HealthStatus::Degraded => Ok(()),
+        HealthStatus::Unhealthy | HealthStatus::Unknown => {
+            Err(Failure::Rejected(format!("{what} is {}", health.word())).into())
+        }
+    }
+}
