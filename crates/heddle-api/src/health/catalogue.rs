@@ -34,7 +34,7 @@ impl Detector {
 
 /// One thing that can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct HealthFault {
     /// The `reason` on the wire, one CamelCase word.
     pub code: &'static str,
     /// Where it is.
@@ -55,7 +55,7 @@ pub struct Fault {
     pub diagnosis: &'static [&'static str],
 }
 
-impl Fault {
+impl HealthFault {
     /// The meaning as it is said after a colon.
     #[must_use]
     pub fn said(&self) -> String {
@@ -68,16 +68,16 @@ impl Fault {
 
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])* $name:ident = $fault:expr;)*) => {
-        $($(#[doc = $doc])* pub const $name: Fault = $fault;)*
+        $($(#[doc = $doc])* pub const $name: HealthFault = $fault;)*
 
         /// All entries, by plane.
-        pub const ALL: &[Fault] = &[$($name),*];
+        pub const ALL: &[HealthFault] = &[$($name),*];
     };
 }
 
 /// The entry of a code.
 #[must_use]
-pub fn find(code: &str) -> Option<&'static Fault> {
+pub fn find(code: &str) -> Option<&'static HealthFault> {
     ALL.iter().find(|fault| fault.code == code)
 }
 
@@ -88,8 +88,8 @@ const fn unready(
     meaning: &'static str,
     remedy: &'static str,
     diagnosis: &'static [&'static str],
-) -> Fault {
-    Fault {
+) -> HealthFault {
+    HealthFault {
         code,
         plane: HealthPlane::Control,
         health: HealthStatus::Unhealthy,
@@ -108,8 +108,8 @@ const fn stuck(
     hop: Option<&'static str>,
     meaning: &'static str,
     remedy: &'static str,
-) -> Fault {
-    Fault {
+) -> HealthFault {
+    HealthFault {
         code,
         plane: HealthPlane::Data,
         health: HealthStatus::Unhealthy,
@@ -130,18 +130,17 @@ const fn stuck(
 const fn of_user(
     code: &'static str,
     health: HealthStatus,
-    detector: Detector,
     hop: Option<&'static str>,
     meaning: &'static str,
     impact: &'static str,
     remedy: &'static str,
     diagnosis: &'static [&'static str],
-) -> Fault {
-    Fault {
+) -> HealthFault {
+    HealthFault {
         code,
         plane: HealthPlane::User,
         health,
-        detector,
+        detector: Detector::Accounting,
         hop,
         meaning,
         impact,
@@ -157,8 +156,8 @@ const fn beneath(
     meaning: &'static str,
     impact: &'static str,
     remedy: &'static str,
-) -> Fault {
-    Fault {
+) -> HealthFault {
+    HealthFault {
         code,
         plane: HealthPlane::Dependencies,
         health,
@@ -229,7 +228,7 @@ catalogue! {
         &["kubectl -n NS describe broker NAME"],
     );
     /// Conditions that nobody keeps.
-    CONTROLLER_STALLED = Fault {
+    CONTROLLER_STALLED = HealthFault {
         code: "ControllerStalled",
         plane: HealthPlane::Control,
         health: HealthStatus::Unknown,
@@ -241,7 +240,7 @@ catalogue! {
         diagnosis: &["heddle health inventory", "curl -s http://127.0.0.1:4333/readyz"],
     };
     /// A controller that fails again and again.
-    CONTROLLER_FAILING = Fault {
+    CONTROLLER_FAILING = HealthFault {
         code: "ControllerFailing",
         plane: HealthPlane::Control,
         health: HealthStatus::Degraded,
@@ -253,7 +252,7 @@ catalogue! {
         diagnosis: &["heddle health inventory", "kubectl get events -A"],
     };
     /// Conditions say no, events say yes.
-    CONTROL_PLANE_STALE = Fault {
+    CONTROL_PLANE_STALE = HealthFault {
         code: "ControlPlaneStale",
         plane: HealthPlane::Control,
         health: HealthStatus::Degraded,
@@ -265,7 +264,7 @@ catalogue! {
         diagnosis: &["heddle health APP -n NS", "heddle doctor"],
     };
     /// Nobody has looked yet.
-    NOT_YET_OBSERVED = Fault {
+    NOT_YET_OBSERVED = HealthFault {
         code: "NotYetObserved",
         plane: HealthPlane::Control,
         health: HealthStatus::Unknown,
@@ -277,7 +276,7 @@ catalogue! {
         diagnosis: &["heddle health APP -n NS"],
     };
     /// New objects are refused.
-    ADMISSION_FAILING = Fault {
+    ADMISSION_FAILING = HealthFault {
         code: "AdmissionFailing",
         plane: HealthPlane::Control,
         health: HealthStatus::Unhealthy,
@@ -332,7 +331,7 @@ catalogue! {
         "`heddle doctor` shows what else is wrong; events that were accepted are kept",
     );
     /// The first is still on its way.
-    HEARTBEAT_PENDING = Fault {
+    HEARTBEAT_PENDING = HealthFault {
         code: "HeartbeatPending",
         plane: HealthPlane::Data,
         health: HealthStatus::Unknown,
@@ -343,8 +342,20 @@ catalogue! {
         remedy: "wait for an interval",
         diagnosis: &["heddle health APP -n NS --watch"],
     };
+    /// Nobody sends them.
+    HEARTBEAT_STALE = HealthFault {
+        code: "HeartbeatStale",
+        plane: HealthPlane::Data,
+        health: HealthStatus::Unknown,
+        detector: Detector::Heartbeat,
+        hop: None,
+        meaning: "No synthetic event was sent for three intervals, so nobody knows whether events arrive.",
+        impact: "None by itself.",
+        remedy: "if the process was stopped for a while, wait for an interval; otherwise restart heddle and report it",
+        diagnosis: &["heddle health APP -n NS", "heddle doctor"],
+    };
     /// They are switched off.
-    HEARTBEAT_DISABLED = Fault {
+    HEARTBEAT_DISABLED = HealthFault {
         code: "HeartbeatDisabled",
         plane: HealthPlane::Data,
         health: HealthStatus::Unknown,
@@ -356,7 +367,7 @@ catalogue! {
         diagnosis: &["kubectl -n NS get eventflows -o yaml"],
     };
     /// They are slow.
-    HEARTBEAT_SLOW = Fault {
+    HEARTBEAT_SLOW = HealthFault {
         code: "HeartbeatSlow",
         plane: HealthPlane::Data,
         health: HealthStatus::Degraded,
@@ -368,7 +379,7 @@ catalogue! {
         diagnosis: &["heddle top", "heddle doctor"],
     };
     /// An account does not add up.
-    BALANCE_VIOLATED = Fault {
+    BALANCE_VIOLATED = HealthFault {
         code: "BalanceViolated",
         plane: HealthPlane::Data,
         health: HealthStatus::Unhealthy,
@@ -380,7 +391,7 @@ catalogue! {
         diagnosis: &["heddle doctor", "curl -s -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:4333/heddle/v1/accounts?verify=true"],
     };
     /// Matching does not keep up.
-    MATCHING_BEHIND = Fault {
+    MATCHING_BEHIND = HealthFault {
         code: "MatchingBehind",
         plane: HealthPlane::Data,
         health: HealthStatus::Unhealthy,
@@ -400,23 +411,26 @@ catalogue! {
 
     /// A subscriber fails.
     SUBSCRIBER_FAILING = of_user(
-        "SubscriberFailing", HealthStatus::Unhealthy, Detector::Accounting, Some("delivery"),
+        "SubscriberFailing", HealthStatus::Unhealthy, Some("delivery"),
         "A subscriber does not take the events that it is sent.",
         "Its events wait and are tried again; those that are tried too often become dead letters.",
         "mend the subscriber; what became dead letters can be redriven then",
         &["heddle dead-letters list --trigger NS/NAME", "heddle trace ID"],
     );
     /// A trigger that cannot work.
-    TRIGGER_NOT_READY = of_user(
-        "TriggerNotReady", HealthStatus::Unhealthy, Detector::Resources, Some("trigger"),
+    TRIGGER_NOT_READY = HealthFault {
+        detector: Detector::Resources,
+        ..of_user(
+        "TriggerNotReady", HealthStatus::Unhealthy, Some("trigger"),
         "A Trigger is not ready: its subscriber has no address, or something it asks for cannot be done.",
         "It receives nothing. Its events are kept once it was in force.",
         "follow what its Ready condition says",
         &["kubectl -n NS describe trigger NAME"],
-    );
+    )
+    };
     /// Nothing was ever sent to it.
     SUBSCRIBER_UNTRIED = of_user(
-        "SubscriberUntried", HealthStatus::Unknown, Detector::Accounting, Some("delivery"),
+        "SubscriberUntried", HealthStatus::Unknown, Some("delivery"),
         "No event was sent to a subscriber since heddle started, so nobody knows whether it answers.",
         "None yet.",
         "publish an event that its filter wants",
@@ -424,7 +438,7 @@ catalogue! {
     );
     /// Events rest.
     DEAD_LETTERS = of_user(
-        "DeadLetters", HealthStatus::Degraded, Detector::Accounting, Some("dead-letter"),
+        "DeadLetters", HealthStatus::Degraded, Some("dead-letter"),
         "Events rest as dead letters.",
         "They were not delivered and will not be until somebody redrives them.",
         "mend what their reasons say, then redrive or discard them",
@@ -432,7 +446,7 @@ catalogue! {
     );
     /// Events are late.
     BACKLOG_OLD = of_user(
-        "BacklogOld", HealthStatus::Degraded, Detector::Accounting, Some("delivery"),
+        "BacklogOld", HealthStatus::Degraded, Some("delivery"),
         "The oldest event of a trigger has waited for more than a minute.",
         "Events arrive late.",
         "see whether the subscriber is slow or the trigger is paused; raise its window if the subscriber can take more",
@@ -440,7 +454,7 @@ catalogue! {
     );
     /// Nobody wants them.
     EVENTS_UNMATCHED = of_user(
-        "EventsUnmatched", HealthStatus::Degraded, Detector::Accounting, Some("trigger"),
+        "EventsUnmatched", HealthStatus::Degraded, Some("trigger"),
         "The application published lately, and no trigger wanted any of it although there are some.",
         "Those events were delivered to nobody.",
         "compare the types that are published with the filters: `heddle explain` shows what a filter would have done",
@@ -448,7 +462,7 @@ catalogue! {
     );
     /// The publisher is refused.
     PUBLISHER_REFUSED = of_user(
-        "PublisherRefused", HealthStatus::Degraded, Detector::Accounting, Some("source"),
+        "PublisherRefused", HealthStatus::Degraded, Some("source"),
         "Events of the application were refused lately: for their form, their size, or whom they came from.",
         "Those events are not stored, and their publisher was told so.",
         "the publisher's log has the refusal, and the page on refusals says what it means",

@@ -292,12 +292,14 @@ pub(crate) fn targets(
         if let Some((application, namespace, broker)) = linked(subscription) {
             let key = (application.clone(), namespace.clone());
             if !flowing.contains(&key) {
-                targets.entry(key).or_insert(HeartbeatTarget {
+                let interval = interval(&HealthCheck::default());
+                let target = HeartbeatTarget {
                     application,
                     namespace,
                     broker,
-                    interval: interval(&HealthCheck::default()),
-                });
+                    interval,
+                };
+                targets.entry(key).or_insert(target);
             }
         }
     }

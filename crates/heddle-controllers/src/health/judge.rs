@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use heddle_api::dataplane::{ConsumerReading, HeartbeatReading};
-use heddle_api::health::catalogue::{self, Fault};
+use heddle_api::health::catalogue::{self, HealthFault};
 use heddle_api::health::{HealthPlane, HealthStatus, PlaneHealth, Planes, Verdict, state};
 use jiff::Timestamp;
 
@@ -49,7 +49,7 @@ fn well(reason: &str, message: impl Into<String>) -> PlaneHealth {
 }
 
 /// A plane in which this is wrong.
-fn wrong(fault: &Fault) -> PlaneHealth {
+fn wrong(fault: &HealthFault) -> PlaneHealth {
     PlaneHealth {
         health: fault.health,
         reason: fault.code.to_owned(),
@@ -137,7 +137,7 @@ pub(crate) fn reached(
     }
 }
 
-type Path<'a> = Vec<(&'static Fault, &'a PathObject)>;
+type Path<'a> = Vec<(&'static HealthFault, &'a PathObject)>;
 
 /// What others wait for comes first, so that the cause is named and not what follows from it.
 fn own_path(evidence: &ApplicationEvidence) -> Path<'_> {
@@ -265,8 +265,13 @@ fn data(
 fn heartbeat(reading: &HeartbeatReading, before: Option<HealthStatus>) -> PlaneHealth {
     let patience = reading.interval * MISSES_MAX;
     let waited = reading.age.or(reading.since).unwrap_or_default();
-    if reading.misses >= MISSES_MAX || waited > patience {
+    let overdue = waited > patience;
+    if reading.misses >= MISSES_MAX || (overdue && reading.misses + 1 >= MISSES_MAX) {
         return missing(reading, &catalogue::HEARTBEAT_MISSING);
+    }
+    if overdue {
+        // None was sent either: the process was stopped for a while, or whoever sends them is.
+        return wrong(&catalogue::HEARTBEAT_STALE);
     }
     if reading.age.is_none() {
         return wrong(&catalogue::HEARTBEAT_PENDING);
@@ -285,7 +290,7 @@ fn heartbeat(reading: &HeartbeatReading, before: Option<HealthStatus>) -> PlaneH
     well("HeartbeatOK", message)
 }
 
-fn missing(reading: &HeartbeatReading, otherwise: &Fault) -> PlaneHealth {
+fn missing(reading: &HeartbeatReading, otherwise: &HealthFault) -> PlaneHealth {
     let Some(stuck) = &reading.stuck else {
         return wrong(otherwise);
     };
@@ -332,7 +337,7 @@ pub(crate) fn dependencies(shared: &SharedEvidence) -> PlaneHealth {
     let Some(log) = &shared.log else {
         return wrong(&catalogue::NOT_ROUTING).seen("no mesh runs beside these controllers");
     };
-    let room = |fault: &Fault| {
+    let room = |fault: &HealthFault| {
         let mut found = wrong(fault);
         found.object.clone_from(&log.largest);
         found

@@ -2,7 +2,7 @@
 //!
 //! Ways beyond the first thousand are summed up under one, with the worst of their numbers, so that an alarm still sounds.
 
-use heddle_api::health::{HealthStatus, Planes};
+use heddle_api::health::{HealthStatus, HeartbeatHealth, Planes};
 use heddle_rt::metrics::{family, sample};
 
 use super::Report;
@@ -60,12 +60,11 @@ fn healths(out: &mut String, report: &Report) {
     }
 }
 
+/// A number of a heartbeat.
+type Of = fn(&HeartbeatHealth) -> Option<f64>;
+
 fn heartbeats(out: &mut String, report: &Report) {
-    let gauges: [(
-        &str,
-        &str,
-        fn(&heddle_api::health::HeartbeatHealth) -> Option<f64>,
-    ); 2] = [
+    let gauges: [(&str, &str, Of); 2] = [
         (
             "heddle_heartbeat_age_seconds",
             "How long ago a synthetic event arrived. Without an application it is the canary.",

@@ -207,6 +207,17 @@ const CASES: &[Case] = {
         ),
         (
             |a, _| heartbeat(a).age = Some(seconds(31)),
+            Unknown,
+            DATA,
+            "HeartbeatStale",
+            "",
+            "",
+        ),
+        (
+            |a, _| {
+                heartbeat(a).age = Some(seconds(31));
+                heartbeat(a).misses = 2;
+            },
             Unhealthy,
             DATA,
             "HeartbeatMissing",
@@ -258,7 +269,10 @@ const CASES: &[Case] = {
             "",
         ),
         (
-            |a, _| heartbeat(a).age = None,
+            |a, _| {
+                heartbeat(a).age = None;
+                heartbeat(a).misses = 2;
+            },
             Unhealthy,
             DATA,
             "HeartbeatMissing",
@@ -772,7 +786,7 @@ fn the_mesh_is_as_well_as_what_all_share_and_most_of_its_applications() {
         assert_eq!(verdict.reason == "Healthy", health == Healthy);
     }
     let mut silent = shared.clone();
-    silent.canary.age = Some(seconds(40));
+    (silent.canary.age, silent.canary.misses) = (Some(seconds(40)), 2);
     let verdict = in_mesh(&[], &silent);
     assert_eq!(
         (verdict.health, verdict.reason.as_str()),

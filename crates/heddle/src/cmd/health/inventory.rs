@@ -1,6 +1,6 @@
 //! `heddle health inventory`: what health looks at, and the catalogue of what can go wrong.
 
-use heddle_api::health::catalogue::{ALL, Fault};
+use heddle_api::health::catalogue::{ALL, HealthFault};
 use serde_json::{Value, json};
 
 use super::render;
@@ -27,7 +27,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, terminal: &mut Terminal) -> anyhow::Result<()> {
-    let chosen: Vec<&Fault> = ALL
+    let chosen: Vec<&HealthFault> = ALL
         .iter()
         .filter(|fault| args.code.as_ref().is_none_or(|code| fault.code == code))
         .collect();
@@ -48,7 +48,7 @@ pub(super) fn run(args: Args, terminal: &mut Terminal) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn value(fault: &Fault) -> Value {
+fn value(fault: &HealthFault) -> Value {
     json!({
         "code": fault.code, "plane": fault.plane.word(), "health": format!("{:?}", fault.health),
         "detector": fault.detector.word(), "hop": fault.hop, "meaning": fault.meaning,
@@ -56,7 +56,7 @@ fn value(fault: &Fault) -> Value {
     })
 }
 
-fn table(faults: &[&Fault], colour: bool) -> String {
+fn table(faults: &[&HealthFault], colour: bool) -> String {
     let rows = faults.iter().map(|fault| {
         vec![
             fault.code.to_owned(),
@@ -70,7 +70,7 @@ fn table(faults: &[&Fault], colour: bool) -> String {
     render::table(&headers, rows).page(colour)
 }
 
-fn one(fault: &Fault) -> String {
+fn one(fault: &HealthFault) -> String {
     let mut text = format!(
         "{}: {}\n  impact     {}\n  remedy     {}\n",
         fault.code, fault.meaning, fault.impact, fault.remedy
