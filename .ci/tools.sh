@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing and nothing else, on Debian or a relative of it, as root or with sudo.
-#   tools.sh rust|kubectl|fuse|bundles|packaging|dist|kube-apiserver|deny|fuzz|schemathesis...
+#   tools.sh rust|kubectl|fuse|bundles|packaging|prometheus|dist|kube-apiserver|deny|fuzz|schemathesis...
 # Ends with an error when something cannot be had: a test that needs it must not be skipped.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
 export PATH=$tools/go/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 
-usage() { echo "usage: ${0##*/} rust|kubectl|fuse|bundles|packaging|dist|kube-apiserver|deny|fuzz|schemathesis..." >&2; exit 2; }
+usage() { echo "usage: ${0##*/} rust|kubectl|fuse|bundles|packaging|prometheus|dist|kube-apiserver|deny|fuzz|schemathesis..." >&2; exit 2; }
 [ $# -gt 0 ] || usage
 
 as_root() {
@@ -118,22 +118,30 @@ deny() {
 # The fuzzer itself is C++, and comes with a crate.
 fuzz() { packages c++=g++; }
 
-# A real registry for images, and a shell that needs nothing around it to be put into images. Unpacked, not installed: the
-# package would start a server of its own.
+# unpack PACKAGE PROGRAM FILE - takes one program out of a package, without installing it: some start a server of their own.
+unpack() {
+    local package=$1 program=$2 file=$3
+    [ -x "$file" ] && return
+    update_packages
+    mkdir -p "$(dirname "$file")"
+    rm -rf "$file.unpack"
+    mkdir -p "$file.unpack"
+    (cd "$file.unpack" && apt-get download -q "$package" && dpkg-deb -x ./*.deb root)
+    find "$file.unpack/root" -type f -name "$program" -path '*bin*' -exec mv {} "$file" \;
+    rm -r "$file.unpack"
+    [ -x "$file" ] || { echo "the package $package has no program $program" >&2; return 1; }
+}
+
+# A real registry for images, and a shell that needs nothing around it to be put into images.
 bundles() {
-    local package
-    mkdir -p "$tools/bundles"
-    for package in docker-registry busybox-static; do
-        [ -e "$tools/bundles/$package" ] && continue
-        update_packages
-        rm -rf "$tools/bundles/unpack"
-        mkdir -p "$tools/bundles/unpack"
-        (cd "$tools/bundles/unpack" && apt-get download -q "$package" && dpkg-deb -x ./*.deb root)
-        find "$tools/bundles/unpack/root" -type f \( -name docker-registry -path '*bin*' -o -name busybox \) \
-            -exec mv {} "$tools/bundles/$package" \;
-        rm -r "$tools/bundles/unpack"
-        [ -x "$tools/bundles/$package" ] || { echo "the package $package has no program" >&2; return 1; }
-    done
+    unpack docker-registry docker-registry "$tools/bundles/docker-registry"
+    unpack busybox-static busybox "$tools/bundles/busybox-static"
+}
+
+# What judges alert rules and metrics.
+prometheus() {
+    unpack prometheus promtool "$tools/prometheus/promtool"
+    "$tools/prometheus/promtool" --version
 }
 
 # What a package is tried with.
@@ -162,7 +170,7 @@ schemathesis() {
 
 for what in "$@"; do
     case $what in
-        rust | kubectl | fuse | bundles | packaging | dist | deny | fuzz | schemathesis) "$what" ;;
+        rust | kubectl | fuse | bundles | packaging | prometheus | dist | deny | fuzz | schemathesis) "$what" ;;
         kube-apiserver) kube_apiserver ;;
         *) usage ;;
     esac

@@ -1,9 +1,10 @@
-//! Chores of the repository: `cargo xtask check`, `codegen [--check]`, `fuzz [SECONDS]`, `dist`, `changelog` and
-//! `keep-data-directory`.
+//! Chores of the repository: `cargo xtask check`, `codegen [--check]`, `fuzz [SECONDS]`, `dist`, `changelog`,
+//! `keep-data-directory` and `alerts DIR`.
 //!
 //! `check` is the gate, the same here and in continuous integration. What needs programs from outside Rust (kubectl, a
 //! real API server) is asked for by the Makefile, which calls this one.
 
+mod alerts;
 mod changelog;
 mod check;
 mod codegen;
@@ -13,7 +14,7 @@ mod keep;
 
 use anyhow::{Result, bail};
 
-const CHORES: &str = "check [--features LIST] | codegen [--check] | fuzz [SECONDS] | dist [--binary FILE] [--out DIR] | changelog [VERSION DATE] | keep-data-directory";
+const CHORES: &str = "check [--features LIST] | codegen [--check] | fuzz [SECONDS] | dist [--binary FILE] [--out DIR] | changelog [VERSION DATE] | keep-data-directory | alerts DIR";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +33,7 @@ fn main() -> Result<()> {
         ["changelog", version, date] => {
             changelog::run(&codegen::repository(), Some((version, date)))
         }
+        ["alerts", out] => alerts::write(std::path::Path::new(out)),
         ["keep-data-directory"] => keep::run(&codegen::repository()),
         _ => bail!("unknown chore {words:?}; try: cargo xtask {CHORES}"),
     }

@@ -7,6 +7,7 @@
 //! REST, commands and metrics show the same value. Every verdict that is not [`Health::Healthy`] names what is broken, by a
 //! code of the [`catalogue`].
 
+pub mod alerts;
 pub mod catalogue;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ mod demo;
 mod deprovision;
 mod doctor;
 mod explain;
+mod export;
 mod get;
 mod health;
 mod inventory;
@@ -94,6 +95,8 @@ enum Command {
     Explain(explain::Command),
     Health(health::Args),
     Topology(topology::Args),
+    #[command(subcommand)]
+    Export(export::Command),
     Doctor(doctor::Args),
     Backup(backup::Args),
     Restore(restore::Args),
@@ -162,6 +165,7 @@ async fn dispatch(
         Command::DeadLetters(command) => command.run(world, terminal).await,
         Command::Explain(command) => command.run(world, terminal).await,
         Command::Health(args) => health::run(args, world, terminal).await,
+        Command::Export(command) => command.run(terminal),
         Command::Topology(args) => topology::run(args, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
         Command::Backup(args) => Box::pin(backup::run(args, world, terminal)).await,

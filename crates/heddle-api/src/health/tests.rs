@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use super::alerts::ALERTS;
 use super::catalogue::{ALL, find};
 use super::*;
 
@@ -59,4 +60,28 @@ fn a_body_has_its_verdict_in_the_open() {
     assert!(body["heartbeat"].get("endToEndSeconds").is_some(), "{body}");
     let read: NamespaceHealth = serde_json::from_value(body).unwrap();
     assert_eq!(read, namespace);
+}
+
+#[test]
+fn every_alert_has_a_runbook_and_every_broken_thing_an_alert() {
+    let names: BTreeSet<&str> = ALERTS.iter().map(|alert| alert.name).collect();
+    assert_eq!(names.len(), ALERTS.len());
+    for alert in ALERTS {
+        assert_eq!(alert.faults().count(), alert.codes.len(), "{}", alert.name);
+    }
+    let told: BTreeSet<&str> = ALERTS
+        .iter()
+        .flat_map(|alert| alert.codes)
+        .copied()
+        .collect();
+    for fault in ALL
+        .iter()
+        .filter(|fault| fault.health == HealthStatus::Unhealthy)
+    {
+        assert!(
+            told.contains(fault.code),
+            "nobody is told of {}",
+            fault.code
+        );
+    }
 }

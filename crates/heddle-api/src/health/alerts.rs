@@ -1,0 +1,266 @@
+//! When somebody should be told: one table, from which the rules for Prometheus and their runbooks are made.
+//!
+//! An alert names the codes of the [`catalogue`](super::catalogue) that it may be about; what they mean, what people notice and
+//! what to do stands there, once.
+
+use std::fmt::Write as _;
+
+use super::catalogue::{HealthFault, find};
+
+/// How soon somebody must look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// At once.
+    Critical,
+    /// During the day.
+    Warning,
+}
+
+impl Urgency {
+    /// The `severity` of the rule.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alert {
+    pub name: &'static str,
+    /// In the language of Prometheus.
+    pub expression: &'static str,
+    /// For how long it must hold.
+    pub hold: &'static str,
+    pub urgency: Urgency,
+    /// What is said, with Prometheus' own placeholders.
+    pub summary: &'static str,
+    /// What it may be about.
+    pub codes: &'static [&'static str],
+}
+
+impl Alert {
+    /// The entries of the catalogue that it may be about.
+    pub fn faults(&self) -> impl Iterator<Item = &'static HealthFault> + use<> {
+        self.codes.iter().filter_map(|code| find(code))
+    }
+}
+
+const fn alert(
+    name: &'static str,
+    urgency: Urgency,
+    hold: &'static str,
+    expression: &'static str,
+    summary: &'static str,
+    codes: &'static [&'static str],
+) -> Alert {
+    Alert {
+        name,
+        expression,
+        hold,
+        urgency,
+        summary,
+        codes,
+    }
+}
+
+/// Every alert, the most urgent first.
+pub const ALERTS: &[Alert] = &[
+    alert(
+        "HeddleAbsent",
+        Urgency::Critical,
+        "1m",
+        "absent(heddle_api_store_serving)",
+        "heddle is not running, or cannot be scraped",
+        &["ControllerStalled"],
+    ),
+    alert(
+        "HeddleMeshUnhealthy",
+        Urgency::Critical,
+        "1m",
+        "heddle_health{app=\"\",plane=\"all\"} == 0",
+        "the mesh is unhealthy: `heddle health` names what is broken",
+        &[
+            "CanaryFailing",
+            "LogBroken",
+            "LogFull",
+            "StoreBroken",
+            "MatchingBehind",
+        ],
+    ),
+    alert(
+        "HeddleInvariantViolated",
+        Urgency::Critical,
+        "1m",
+        "heddle_unaccounted > 0",
+        "{{ $value }} events of {{ $labels.kind }} {{ $labels.ns }}/{{ $labels.trigger }} are not accounted for",
+        &["BalanceViolated"],
+    ),
+    alert(
+        "HeddleLogRefuses",
+        Urgency::Critical,
+        "1m",
+        "heddle_log_serving == 0",
+        "events are refused: the disk is full or has failed",
+        &["LogBroken", "LogFull", "JournalStalled"],
+    ),
+    alert(
+        "HeddleStoreRefuses",
+        Urgency::Critical,
+        "1m",
+        "heddle_api_store_serving == 0",
+        "nothing can be declared or changed: the store takes no writes",
+        &["StoreBroken"],
+    ),
+    alert(
+        "HeddleQuota95",
+        Urgency::Critical,
+        "1m",
+        "heddle_quota_used_ratio > 0.95",
+        "{{ $value | humanizePercentage }} of the room for events is used",
+        &["LogFilling", "LogFull"],
+    ),
+    alert(
+        "HeddlePublishErrorsFast",
+        Urgency::Critical,
+        "2m",
+        "sum(rate(heddle_published_total{code=\"5xx\"}[5m])) / sum(rate(heddle_published_total[5m])) > 0.0144 and sum(rate(heddle_published_total{code=\"5xx\"}[1h])) / sum(rate(heddle_published_total[1h])) > 0.0144",
+        "{{ $value | humanizePercentage }} of what is published fails; at this pace a month's budget of 0.1 % is gone in two days",
+        &["LogFull", "LogBroken", "SourceRefuses"],
+    ),
+    alert(
+        "HeddleHeartbeatMissing",
+        Urgency::Critical,
+        "1m",
+        "heddle_health{app!=\"\",plane=\"data\"} == 0",
+        "events of {{ $labels.app }} do not arrive in {{ $labels.ns }}",
+        &[
+            "HeartbeatMissing",
+            "SourceRefuses",
+            "ChannelNotWritten",
+            "LinkBroken",
+            "BrokerNotRouting",
+            "DispatchStalled",
+            "DeliveryFailing",
+        ],
+    ),
+    alert(
+        "HeddleFlowNotReady",
+        Urgency::Warning,
+        "5m",
+        "heddle_health{app!=\"\",plane=\"control\"} == 0",
+        "something on the way of {{ $labels.app }} into {{ $labels.ns }} is missing or not ready",
+        &[
+            "ApplicationNotReady",
+            "SourceNotReady",
+            "ChannelNotReady",
+            "MappingNotReady",
+            "InstanceFailed",
+            "FlowNotReady",
+            "LinkNotReady",
+            "BrokerNotReady",
+            "AdmissionFailing",
+        ],
+    ),
+    alert(
+        "HeddleControllerStalled",
+        Urgency::Warning,
+        "1m",
+        "heddle_controller_lease_age_seconds > 15 or heddle_controller_queue_stalled_seconds > 15",
+        "controller {{ $labels.controller }} is not at work",
+        &["ControllerStalled"],
+    ),
+    alert(
+        "HeddleControllerFailing",
+        Urgency::Warning,
+        "10m",
+        "rate(heddle_controller_failures_total[5m]) > 0.1",
+        "controller {{ $labels.controller }} keeps failing",
+        &["ControllerFailing"],
+    ),
+    alert(
+        "HeddleSubscriberFailing",
+        Urgency::Warning,
+        "5m",
+        "heddle_health{app!=\"\",plane=\"user\"} == 0",
+        "a subscriber in {{ $labels.ns }} does not take the events of {{ $labels.app }}",
+        &["SubscriberFailing", "TriggerNotReady"],
+    ),
+    alert(
+        "HeddleDeadLettersGrowing",
+        Urgency::Warning,
+        "5m",
+        "delta(heddle_dead_letters[15m]) > 0",
+        "dead letters of {{ $labels.ns }}/{{ $labels.trigger }} grow",
+        &["DeadLetters", "SubscriberFailing"],
+    ),
+    alert(
+        "HeddleBacklogAge",
+        Urgency::Warning,
+        "5m",
+        "heddle_oldest_pending_seconds > 300",
+        "the oldest event of {{ $labels.ns }}/{{ $labels.trigger }} waits for {{ $value | humanizeDuration }}",
+        &["BacklogOld"],
+    ),
+    alert(
+        "HeddleQuota80",
+        Urgency::Warning,
+        "15m",
+        "heddle_quota_used_ratio > 0.8",
+        "{{ $value | humanizePercentage }} of the room for events is used",
+        &["LogFilling"],
+    ),
+    alert(
+        "HeddleLogDamaged",
+        Urgency::Warning,
+        "0m",
+        "heddle_log_damaged > 0 or heddle_journal_lost_records > 0",
+        "{{ $value }} records on disk are damaged; `heddle doctor` names them",
+        &["LogDamaged"],
+    ),
+];
+
+/// The rules as Prometheus reads them.
+#[must_use]
+pub fn rules() -> String {
+    let mut text = String::from("groups:\n- name: heddle\n  rules:\n");
+    for alert in ALERTS {
+        let codes = alert.codes.join(", ");
+        let runbook = format!(
+            "heddle health inventory {}",
+            alert.codes.first().unwrap_or(&"")
+        );
+        let lines = [
+            ("alert", quoted(alert.name)),
+            ("expr", quoted(alert.expression)),
+            ("for", quoted(alert.hold)),
+        ];
+        for (index, (key, value)) in lines.iter().enumerate() {
+            let lead = if index == 0 { "  - " } else { "    " };
+            writeln!(text, "{lead}{key}: {value}").ok();
+        }
+        writeln!(
+            text,
+            "    labels:\n      severity: {}",
+            alert.urgency.word()
+        )
+        .ok();
+        writeln!(text, "    annotations:").ok();
+        for (key, value) in [
+            ("summary", alert.summary),
+            ("codes", &codes),
+            ("runbook", &runbook),
+        ] {
+            writeln!(text, "      {key}: {}", quoted(value)).ok();
+        }
+    }
+    text
+}
+
+/// Text between single quotes, as YAML has it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
