@@ -58,7 +58,7 @@ pub struct HeartbeatReading {
     /// Empty for the canary, which crosses a channel, a link and a broker that nobody declared.
     pub application: String,
     pub namespace: String,
-    /// As it is in force: longer than was asked for where there are very many.
+    /// As it is in force: longer than was asked for where there are very many, and zero where none are sent.
     pub interval: Duration,
     /// How long ago the first was sent; `None` before that.
     pub since: Option<Duration>,

@@ -260,7 +260,14 @@ impl Heartbeats {
     ) -> (Vec<HeartbeatReading>, HeartbeatReading) {
         let now = self.clock.monotonic();
         let board = self.board.lock();
-        let reading = |target: &HeartbeatTarget| board.reading(target, now, facts);
+        let reading = |target: &HeartbeatTarget| {
+            let mut reading = board.reading(target, now, facts);
+            if !self.has_sink() {
+                // Nothing is sent where it could not arrive.
+                reading.interval = Duration::ZERO;
+            }
+            reading
+        };
         let all = facts.table.heartbeats().iter().map(reading).collect();
         let canary = HeartbeatReading {
             application: String::new(),

@@ -55,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) tls_names: Vec<String>,
     /// Whether the controllers run in this process.
     pub(crate) controllers: bool,
+    /// Whether synthetic events measure the health of the mesh.
+    pub(crate) heartbeats: bool,
     /// Which log lines are written, as `info` or `info,heddle_store=debug`.
     pub(crate) log_filter: String,
     pub(crate) log_format: LogFormat,
@@ -148,6 +150,10 @@ pub(crate) struct ConfigArgs {
     #[arg(long, env = "HEDDLE_NO_CONTROLLERS", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
     pub(crate) no_controllers: Option<bool>,
 
+    /// No synthetic events; whether events arrive is then not measured, and health says that nobody knows
+    #[arg(long, env = "HEDDLE_NO_HEARTBEATS", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
+    pub(crate) no_heartbeats: Option<bool>,
+
     /// Configuration file (YAML)
     #[arg(long, env = "HEDDLE_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -178,6 +184,7 @@ impl Default for Config {
             allow_remote: false,
             tls_names: Vec::new(),
             controllers: true,
+            heartbeats: true,
             log_filter: "info".to_owned(),
             log_format: LogFormat::Auto,
             shutdown_grace: Duration::from_secs(20),

@@ -272,7 +272,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         &own_listeners,
         heartbeats.internal(),
     );
-    let sink_url = heartbeats.url();
+    let sink_url = Some(heartbeats.url()).filter(|_| config.heartbeats);
     let mesh = open_mesh(config, world, &tasks, log, courier, observer, sink_url)?;
     let asks_who = config.asks_publishers();
     let store = ground.server.store().clone();
@@ -466,7 +466,7 @@ fn open_mesh(
     log: Arc<EmbeddedLog>,
     courier: Courier,
     observer: Option<Arc<dyn Observer>>,
-    heartbeat_sink: String,
+    heartbeat_sink: Option<String>,
 ) -> anyhow::Result<Mesh> {
     let limits = EventLimits::default();
     let options = heddle_mesh::Options {
@@ -479,7 +479,7 @@ fn open_mesh(
         quota: config.quota,
         limits,
         observer,
-        heartbeat_sink: Some(heartbeat_sink),
+        heartbeat_sink,
     };
     Mesh::open(options).context("cannot take up the events of the last run")
 }

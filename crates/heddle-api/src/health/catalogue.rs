@@ -361,9 +361,9 @@ catalogue! {
         health: HealthStatus::Unknown,
         detector: Detector::Heartbeat,
         hop: None,
-        meaning: "No synthetic events are sent: every EventFlow of the application here has `spec.healthCheck.enabled: false`.",
+        meaning: "No synthetic events are sent: every EventFlow of the application here has `spec.healthCheck.enabled: false`, or the server runs with `--no-heartbeats`.",
         impact: "Nobody would notice if events stopped to arrive.",
-        remedy: "set `spec.healthCheck.enabled` of an EventFlow to true",
+        remedy: "set `spec.healthCheck.enabled` of an EventFlow to true, or run the server without `--no-heartbeats`",
         diagnosis: &["kubectl -n NS get eventflows -o yaml"],
     };
     /// They are slow.

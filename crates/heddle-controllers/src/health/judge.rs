@@ -263,6 +263,9 @@ fn data(
 
 /// What synthetic events say about a way.
 fn heartbeat(reading: &HeartbeatReading, before: Option<HealthStatus>) -> PlaneHealth {
+    if reading.interval.is_zero() {
+        return wrong(&catalogue::HEARTBEAT_DISABLED);
+    }
     let patience = reading.interval * MISSES_MAX;
     let waited = reading.age.or(reading.since).unwrap_or_default();
     let overdue = waited > patience;

@@ -175,6 +175,10 @@ config_keys! {
         put |config, run| config.controllers = run;
         show |config| config.controllers.to_string();
 
+    "heartbeats", heartbeats: bool, flag no_heartbeats via std::ops::Not::not;
+        put |config, sent| config.heartbeats = sent;
+        show |config| config.heartbeats.to_string();
+
     "logFilter", log_filter: String, flag log;
         put |config, filter| config.log_filter = filter;
         show |config| quote(&config.log_filter);

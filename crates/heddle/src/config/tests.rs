@@ -50,6 +50,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     allowRemote: false  # default
     tlsNames: []  # default
     controllers: true  # default
+    heartbeats: true  # default
     logFilter: "debug"  # from the file
     logFormat: auto  # default
     shutdownGraceSeconds: 20  # default

@@ -9,6 +9,12 @@ use crate::harness::{Server, eventually};
 
 const PAIR: &str = "health/applications/shop/namespaces/team-a";
 
+/// The shop on a server that measures its health.
+async fn shop(subscriber: &Subscriber) -> Server {
+    let server = Server::start_with("info", &["--no-heartbeats=false"]).await;
+    stage::shop_on(server, subscriber).await
+}
+
 /// Waits for the verdict on the shop in its team's namespace to be as wanted.
 async fn until(
     server: &Server,
@@ -37,7 +43,7 @@ fn is_well(found: &NamespaceHealth) -> bool {
 async fn a_failing_subscriber_is_told_on_the_user_plane_and_the_mesh_stays_well() {
     let subscriber = Subscriber::start().await;
     subscriber.behave("/refunds", Manner::Status(500));
-    let server = stage::shop(&subscriber).await;
+    let server = shop(&subscriber).await;
     let well = until(&server, "heartbeats arrive", is_well).await;
     assert!(well.state >= 3, "{well:?}");
     server.publish("/shop/events", "one", "order.created").await;
@@ -90,7 +96,7 @@ async fn a_failing_subscriber_is_told_on_the_user_plane_and_the_mesh_stays_well(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_is_forbidden_is_named_with_the_remedy_and_heals_by_itself() {
     let subscriber = Subscriber::start().await;
-    let server = stage::shop(&subscriber).await;
+    let server = shop(&subscriber).await;
     until(&server, "heartbeats arrive", is_well).await;
     let path = format!("/apis/eventing.knative.dev/v1/namespaces/{TEAM}/brokers/default");
     let answer = server.ask("DELETE", &path, &[], b"").await;
@@ -124,7 +130,7 @@ async fn a_broker_that_is_forbidden_is_named_with_the_remedy_and_heals_by_itself
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_else_publishes_heartbeats_and_no_trigger_receives_them() {
     let subscriber = Subscriber::start().await;
-    let server = stage::shop(&subscriber).await;
+    let server = shop(&subscriber).await;
     let everything = stage::trigger("everything", &subscriber.url("/everything"), json!({}));
     server.apply(&everything).await;
     server.until_ready("triggers", "everything").await;
@@ -155,7 +161,7 @@ async fn nobody_else_publishes_heartbeats_and_no_trigger_receives_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_kill_nothing_is_known_until_it_was_measured() {
     let subscriber = Subscriber::start().await;
-    let mut server = stage::shop(&subscriber).await;
+    let mut server = shop(&subscriber).await;
     until(&server, "heartbeats arrive", is_well).await;
     server.kill();
     server.launch().await;

@@ -32,7 +32,11 @@ const SHOP: &str = include_str!("../../../src/cmd/demo/shop.yaml");
 
 /// The shop with everything in it ready.
 pub(crate) async fn shop(subscriber: &Subscriber) -> Server {
-    let server = Server::start().await;
+    shop_on(Server::start().await, subscriber).await
+}
+
+/// The same on a server of the caller's.
+pub(crate) async fn shop_on(server: Server, subscriber: &Subscriber) -> Server {
     let shop = SHOP.replace("SUBSCRIBERS", &subscriber.url(""));
     server.heddle_with(&["apply", "-f", "-"], &shop).ok();
     server.until_ready("applications", "shop").await;
