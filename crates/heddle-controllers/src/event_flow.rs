@@ -89,12 +89,18 @@ pub(crate) fn trim(flow: &EventFlow) -> EventFlow {
             health_check: spec.health_check.clone(),
             ..EventFlowSpec::default()
         },
-        status: flow.status.as_ref().map(|status| EventFlowStatus {
-            link_name: status.link_name.clone(),
-            conditions: judged(&status.conditions),
-            ..EventFlowStatus::default()
-        }),
+        status: flow.status.as_ref().and_then(gist),
     }
+}
+
+/// What is kept of its status, if that is anything.
+fn gist(status: &EventFlowStatus) -> Option<EventFlowStatus> {
+    let kept = EventFlowStatus {
+        link_name: status.link_name.clone(),
+        conditions: judged(&status.conditions),
+        ..EventFlowStatus::default()
+    };
+    (kept != EventFlowStatus::default()).then_some(kept)
 }
 
 /// What health goes by: whether it is ready, or why not, and whether it was ever linked.

@@ -76,11 +76,7 @@ async fn a_change_is_told_whole_and_kept_in_short() {
         .store()
         .get(&key_of(&flow("b", json!({}))))
         .unwrap();
-    let kept_of_status = kept
-        .status
-        .as_ref()
-        .and_then(|status| status.observed_generation);
-    assert!(kept_of_status.is_none() && kept.metadata.labels.is_none());
+    assert!(kept.status.is_none() && kept.metadata.labels.is_none());
     assert_eq!(kept.spec.application, "shop");
     shared_watch.take_in(Event::Delete(flow("b", json!({}))));
     for event in [Event::Init, Event::InitDone] {
