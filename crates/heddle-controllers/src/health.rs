@@ -79,10 +79,8 @@ pub(crate) async fn run(client: Client, options: Options, stores: PathStores) {
         options,
     };
     loop {
+        let took = judge.round().await;
         let clock = judge.options.clock.clone();
-        let begun = clock.monotonic();
-        judge.round().await;
-        let took = clock.monotonic().saturating_sub(begun);
         clock.sleep(PERIOD.max(took * SHARE)).await;
     }
 }
@@ -114,7 +112,8 @@ struct PublishedHealth {
 }
 
 impl HealthLoop {
-    async fn round(&mut self) {
+    /// Gives how long judging took, without waiting for anybody: an API server that does not answer makes no pause longer.
+    async fn round(&mut self) -> Duration {
         self.try_admission().await;
         let (now, clock) = (self.options.clock.now(), self.options.clock.monotonic());
         let now = whole_seconds(now);
@@ -132,7 +131,9 @@ impl HealthLoop {
             changed |= self.judge(application, &shared, now, clock);
         }
         self.publish(reading, &shared, evidence, changed, now, clock);
+        let took = self.options.clock.monotonic().saturating_sub(clock);
         self.write(clock).await;
+        took
     }
 
     fn shared(&self, reading: &MeshReading, now: Duration) -> SharedEvidence {
@@ -312,7 +313,8 @@ impl HealthLoop {
                 continue;
             }
             said.written = Some(clock);
-            due.push((application, said.eventing.clone()));
+            // Evidence is told where it is asked for: here it would be that of the moment in which this was written.
+            due.push((application, essence(&said.eventing)));
         }
         let mut writes = Vec::with_capacity(due.len());
         for (application, eventing) in due {

@@ -21,7 +21,8 @@ pub fn text(report: &Report) -> String {
     controllers(&mut out, report);
     if let Some(used) = report.reading.log.used_ratio {
         let name = "heddle_quota_used_ratio";
-        let help = "Of the room for events, the part that is used; at 1 events are refused.";
+        let help =
+            "HeartbeatNumber the room for events, the part that is used; at 1 events are refused.";
         family(&mut out, name, "gauge", help);
         sample(&mut out, name, "", used);
     }
@@ -61,10 +62,10 @@ fn healths(out: &mut String, report: &Report) {
 }
 
 /// A number of a heartbeat.
-type Of = fn(&HeartbeatHealth) -> Option<f64>;
+type HeartbeatNumber = fn(&HeartbeatHealth) -> Option<f64>;
 
 fn heartbeats(out: &mut String, report: &Report) {
-    let gauges: [(&str, &str, Of); 2] = [
+    let gauges: [(&str, &str, HeartbeatNumber); 2] = [
         (
             "heddle_heartbeat_age_seconds",
             "How long ago a synthetic event arrived. Without an application it is the canary.",

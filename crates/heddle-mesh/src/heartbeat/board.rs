@@ -50,7 +50,7 @@ pub(super) struct SourceRefusal {
 
 /// What one counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arrival {
+enum BeatOutcome {
     Hit,
     Miss,
     /// Its time is not over.
@@ -65,14 +65,14 @@ struct Streak {
 }
 
 impl Streak {
-    fn count(&mut self, verdict: Arrival) {
+    fn count(&mut self, verdict: BeatOutcome) {
         match verdict {
-            Arrival::Open => {}
-            Arrival::Hit => {
+            BeatOutcome::Open => {}
+            BeatOutcome::Hit => {
                 self.hits = self.hits.saturating_add(1);
                 self.misses = 0;
             }
-            Arrival::Miss => {
+            BeatOutcome::Miss => {
                 self.misses = self.misses.saturating_add(1);
                 self.hits = 0;
             }
@@ -81,12 +81,12 @@ impl Streak {
 }
 
 impl Beat {
-    fn verdict(&self, now: Duration) -> Arrival {
+    fn verdict(&self, now: Duration) -> BeatOutcome {
         let over = now.saturating_sub(self.sent) >= patience(self.interval);
         match self.arrived {
-            Some(_) => Arrival::Hit,
-            None if over || self.refused.is_some() => Arrival::Miss,
-            None => Arrival::Open,
+            Some(_) => BeatOutcome::Hit,
+            None if over || self.refused.is_some() => BeatOutcome::Miss,
+            None => BeatOutcome::Open,
         }
     }
 }
@@ -288,7 +288,7 @@ impl Board {
         let verdicts = route.beats.iter().map(|beat| beat.verdict(now));
         verdicts.for_each(|verdict| streak.count(verdict));
         let mut beats = route.beats.iter();
-        let missing = beats.find(|beat| beat.verdict(now) == Arrival::Miss);
+        let missing = beats.find(|beat| beat.verdict(now) == BeatOutcome::Miss);
         HeartbeatReading {
             interval: probe.interval,
             since: route.since.map(|since| now.saturating_sub(since)),

@@ -197,7 +197,8 @@ impl<B: RequestBody + 'static> tower::Service<Request<B>> for Layer {
             if query.contains("watch=true") {
                 return watch(&chaos, &mut inner, request).await;
             }
-            if request.method() != Method::GET {
+            // A trial writes nothing, and goes on for ever.
+            if request.method() != Method::GET && !query.contains("dryRun=") {
                 return write(&chaos, &mut inner, request).await;
             }
             if let Some(stale) = stale_list(&chaos, &request) {
