@@ -4,7 +4,7 @@
 //!   evidence ──judge──> planes of one application in one namespace ──roll up──> application, namespace, mesh
 //! ```
 //! A verdict is worked out in one place (the controllers' `health`) and written to `status.eventing` of the Application;
-//! REST, commands and metrics show the same value. Every verdict that is not [`Health::Healthy`] names what is broken, by a
+//! REST, commands and metrics show the same value. Every verdict that is not [`HealthStatus::Healthy`] names what is broken, by a
 //! code of the [`catalogue`].
 
 pub mod alerts;
