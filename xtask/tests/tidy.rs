@@ -114,6 +114,17 @@ struct File {
     text: String,
 }
 
+impl File {
+    /// Where the lines are that have this fault.
+    fn lines_where(&self, has_fault: impl Fn(&str) -> bool, fault: &str) -> Vec<String> {
+        let lines = self.text.lines().enumerate();
+        lines
+            .filter(|(_, line)| has_fault(line))
+            .map(|(index, _)| format!("{}:{}: {fault}", self.path, index + 1))
+            .collect()
+    }
+}
+
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     root.expect("xtask is a folder of the repository")
@@ -378,15 +389,11 @@ fn too_long(file: &File) -> Option<String> {
 /// A note to come back says who does.
 fn nameless_notes(file: &File) -> Vec<String> {
     let word = ["TO", "DO"].concat();
-    let nameless = |line: &&str| {
+    let nameless = |line: &str| {
         let mut after = line.split(&word).skip(1);
         after.any(|rest| !rest.starts_with('(') || rest.starts_with("()"))
     };
-    let lines = file.text.lines().enumerate();
-    lines
-        .filter(|(_, line)| nameless(line))
-        .map(|(index, _)| format!("{}:{}: a note without a name", file.path, index + 1))
-        .collect()
+    file.lines_where(nameless, "a note without a name")
 }
 
 /// Texts that leave it to their readers whether there is one or more.
@@ -404,17 +411,8 @@ fn undecided_plurals(file: &File) -> Vec<String> {
             .flat_map(|end| line.match_indices(end.as_str()));
         all.any(|(at, _)| is_text(line, at))
     };
-    let lines = file.text.lines().enumerate();
-    lines
-        .filter(|(_, line)| file.path.ends_with(".rs") && found(line))
-        .map(|(index, _)| {
-            format!(
-                "{}:{}: say `1 event` or `2 events`, with heddle_api::counted",
-                file.path,
-                index + 1
-            )
-        })
-        .collect()
+    let fault = "say `1 event` or `2 events`, with heddle_api::counted";
+    file.lines_where(|line| file.path.ends_with(".rs") && found(line), fault)
 }
 
 /// Paths that exist on one machine only.
@@ -428,11 +426,7 @@ fn machine_paths(file: &File) -> Vec<String> {
             })
         })
     };
-    let lines = file.text.lines().enumerate();
-    lines
-        .filter(|(_, line)| named(line))
-        .map(|(index, _)| format!("{}:{}: a path of one machine", file.path, index + 1))
-        .collect()
+    file.lines_where(named, "a path of one machine")
 }
 
 /// Manifests and release builds that ask for broken hops. Tests are told to on the command line, and nobody else is.

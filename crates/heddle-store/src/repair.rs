@@ -57,8 +57,8 @@ pub struct Plan {
     pub older: Vec<(Key, ResourceVersion)>,
     /// Objects of which nothing is left.
     pub lost: Vec<Key>,
-    /// So many more are gone without their names.
-    pub unnamed_count: u64,
+    /// So many more are gone without their names; `None` when not even their number is known.
+    pub unnamed_count: Option<u64>,
     /// The verified copy that fills in what is missing, if there is one.
     pub copy: Option<PathBuf>,
     version: ResourceVersion,

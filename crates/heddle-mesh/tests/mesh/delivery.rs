@@ -299,3 +299,26 @@ async fn large_events_wait_for_room_at_the_cost_of_no_attempt() {
     assert_eq!(received.len(), 30, "each was sent");
     assert_eq!(world.received("once").len(), 30, "and once");
 }
+
+/// A neighbour that may take ten minutes holds all that the destination may have. Whoever allows a second waits a second, says
+/// why nothing moves, and looks again.
+#[tokio::test(start_paused = true)]
+async fn room_is_waited_for_no_longer_than_an_attempt_may_take() {
+    let mut world = World::with_broker();
+    let within = |timeout: &str| json!({"spec": {"delivery": {"timeout": timeout, "retry": 0}}});
+    world.manner("same", Manner::Hang);
+    world.trigger("patient", "same", within("PT10M"));
+    world.route().await;
+    for id in 0..8 {
+        assert_eq!(world.publish_large(&id.to_string(), LARGE_BYTES).await, 202);
+    }
+    let all = |world: &World| world.received("same").len() == 8;
+    world.until("they are on their way", all).await;
+    world.trigger("brisk", "same", within("PT1S"));
+    world.route().await;
+    assert_eq!(world.publish_large("late", LARGE_BYTES).await, 202);
+    world.pass(3).await;
+    let told = format!("{:?}", world.mesh.consumer("trigger/ns/brisk"));
+    assert!(told.contains("hold the memory"), "{told}");
+    assert_eq!(world.received("same").len(), 8);
+}

@@ -1,15 +1,17 @@
-//! A log that lost what it had said was safe, while the journal kept what is said about it.
+//! A log or a journal that lost what it had said was safe, while the other kept what is said about it.
 //!
-//! No disk may do that, and no mesh can make up for it. It is refused, and does not become worse once that is accepted.
+//! No disk may do that, and no mesh can make up for it. It is refused, and does not become worse once that is accepted: what
+//! is left stays.
 
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use heddle_api::ledger::DeadLetterSelection;
 use heddle_rt::vfs::Vfs as _;
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{Manner, World};
 
 /// Real time, for what is shown is that simulated time goes on. It takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -55,4 +57,37 @@ async fn lose_the_log() {
     assert_eq!(world.publish("4", &[]).await, 202);
     let told = |world: &World| (world.account("t").lost, world.account("t").pending) == (3, 1);
     world.until("each is accounted for", told).await;
+}
+
+/// The oldest segment and every snapshot are gone from both copies of the journal, so nothing says how it began.
+#[tokio::test(start_paused = true)]
+async fn of_a_journal_without_a_beginning_the_dead_letters_that_are_left_stay() {
+    let mut world = World::on_disk_with_broker();
+    world.trigger("t", "a", json!({}));
+    world.manner("a", Manner::AnswerTo(&["poison"], 400));
+    world.route().await;
+    world.publish_many((0..200).map(|id| id.to_string())).await;
+    world.until_delivered("t", 200).await;
+    assert_eq!(world.publish("poison", &[]).await, 202);
+    world.until_dead_lettered("t", 1).await;
+    world.pass(1).await;
+    world.stop().await;
+    let disk = world.disk.clone().unwrap();
+    for dir in ["journal", "journal-mirror"].map(|name| Path::new("/mesh").join(name)) {
+        let names = disk.list(&dir).unwrap();
+        let segments: Vec<_> = names.iter().filter(|name| name.ends_with(".log")).collect();
+        assert!(segments.len() > 1, "{names:?}");
+        let oldest = segments.into_iter().min().unwrap();
+        let snapshots = names.iter().filter(|name| name.starts_with("positions-"));
+        for name in snapshots.chain([oldest]) {
+            disk.remove(&dir.join(name)).unwrap();
+        }
+    }
+    let world = world.over(disk, "the journal has no beginning");
+    assert!(world.repaired, "what is lost is accepted by somebody");
+    world.route().await;
+    world.mesh.settled().await;
+    let letters = (world.mesh).dead_letters(&DeadLetterSelection::default(), 0, 10);
+    let ids: Vec<_> = letters.items.iter().map(|letter| &*letter.id).collect();
+    assert_eq!(ids, ["poison"]);
 }

@@ -4,31 +4,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
 
-type Text = http_body_text::Full;
-
-/// A body of one piece; the crates that offer one are not worth a dependency here.
-mod http_body_text {
-    use std::convert::Infallible;
-    use std::pin::Pin;
-    use std::task::{Context, Poll};
-
-    use bytes::Bytes;
-    use hyper::body::{Body, Frame};
-
-    pub(super) struct Full(pub(super) Option<Bytes>);
-
-    impl Body for Full {
-        type Data = Bytes;
-        type Error = Infallible;
-
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-            Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
-        }
-    }
-}
+type Text = http_body_util::Full<bytes::Bytes>;
 
 fn door(limits: Limits) -> Door {
     Door {
@@ -51,7 +27,7 @@ async fn who(request: Request<Incoming>) -> Result<Response<Text>, Infallible> {
         "tls={} loopback={loopback} certificate={certificate}",
         peer.tls
     );
-    Ok(Response::new(http_body_text::Full(Some(text.into()))))
+    Ok(Response::new(Text::new(text.into())))
 }
 
 struct Open {
@@ -344,7 +320,7 @@ async fn http_2_is_spoken_when_both_want_it() {
         .unwrap();
     let asking = async {
         let request = Request::get("https://localhost/")
-            .body(http_body_text::Full(None))
+            .body(Text::default())
             .unwrap();
         let response = sender.send_request(request).await.unwrap();
         assert_eq!(

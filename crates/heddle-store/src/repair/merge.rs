@@ -29,12 +29,14 @@ pub(super) struct Merged {
     pub(super) older: Vec<Record>,
     /// There was such an object, and nothing of it is left.
     pub(super) lost: Vec<Key>,
-    /// So many more are missing, of which not even the name is known.
-    pub(super) unnamed_count: u64,
+    /// So many more are missing, of which not even the name is known. `None` when nobody can say how many: what could not be
+    /// read may hold some, and the record that counts them cannot be read either.
+    pub(super) unnamed_count: Option<u64>,
 }
 
 pub(super) fn merge(salvage: Salvage, copy: Option<Copy>) -> Merged {
     let expected = salvage.meta.map(|meta| meta.objects_count);
+    let is_whole = salvage.gaps.is_empty();
     let mut merged = Merged {
         older: older(&salvage, copy.as_ref()),
         records: salvage.live,
@@ -48,7 +50,10 @@ pub(super) fn merge(salvage: Salvage, copy: Option<Copy>) -> Merged {
     let lost: BTreeSet<Key> = salvage.damaged.into_iter().collect();
     merged.lost = lost.into_iter().filter(|key| !kept.contains(key)).collect();
     let accounted = merged.records.len() as u64 + merged.lost.len() as u64;
-    merged.unnamed_count = expected.map_or(0, |expected| expected.saturating_sub(accounted));
+    merged.unnamed_count = match expected {
+        Some(expected) => Some(expected.saturating_sub(accounted)),
+        None => is_whole.then_some(0),
+    };
     merged
 }
 

@@ -39,8 +39,10 @@ fn gap(above: &str, up_to: &str) -> Gap {
     }
 }
 
+type Told = (String, String, String, Option<u64>);
+
 /// `name@version` of all that is kept; then of what may be old; then what is lost.
-fn told(salvage: Salvage, copy: Option<Copy>) -> (String, String, String, u64) {
+fn told(salvage: Salvage, copy: Option<Copy>) -> Told {
     let merged = merge(salvage, copy);
     let tell = |record: &Record| format!("{}@{}", record.key.name, record.version);
     let kept: Vec<String> = merged.records.values().map(tell).collect();
@@ -54,7 +56,7 @@ fn told(salvage: Salvage, copy: Option<Copy>) -> (String, String, String, u64) {
     )
 }
 
-fn expect(told: (String, String, String, u64), kept: &str, older: &str, lost: &str, unnamed: u64) {
+fn expect(told: Told, kept: &str, older: &str, lost: &str, unnamed: Option<u64>) {
     let expected = (kept.to_owned(), older.to_owned(), lost.to_owned(), unnamed);
     assert_eq!(told, expected);
 }
@@ -75,7 +77,7 @@ fn an_earlier_form_counts_only_where_the_last_one_cannot_be_read() {
         &[gap("a", "c")],
         &["a@1-3", "b@4-5", "d@6-7"],
     );
-    expect(told(salvage, None), "a@9 b@5 e@8", "b@5", "", 0);
+    expect(told(salvage, None), "a@9 b@5 e@8", "b@5", "", None);
 }
 
 /// A range reaches up to the next record that was read, and that one may have been read as part of it.
@@ -87,7 +89,7 @@ fn what_was_read_is_neither_replaced_nor_doubted_whatever_could_not_be_read_arou
             version: version(5),
             records: records(&["b@1-3", "c@2-4"]),
         };
-        expect(told(salvage, Some(copy)), "b@9 c@8", "", "", 0);
+        expect(told(salvage, Some(copy)), "b@9 c@8", "", "", None);
     }
 }
 
@@ -97,7 +99,7 @@ fn what_is_known_to_be_deleted_stays_so() {
     salvage.deleted.insert(key("a"), version(6));
     // Made again since.
     salvage.deleted.insert(key("b"), version(2));
-    expect(told(salvage, None), "b@5", "b@5", "", 0);
+    expect(told(salvage, None), "b@5", "b@5", "", None);
 }
 
 #[test]
@@ -123,7 +125,7 @@ fn what_was_gone_when_the_copy_was_made_does_not_come_back() {
         kept,
         kept,
         "",
-        0,
+        None,
     );
 }
 
@@ -134,7 +136,7 @@ fn a_copy_does_not_bring_back_what_the_last_commit_knows_is_gone() {
         version: version(5),
         records: records(&["a@1-2", "b@3-4", "y@3-4"]),
     };
-    expect(told(salvage, Some(copy)), "a@9 y@4", "y@4", "", 0);
+    expect(told(salvage, Some(copy)), "a@9 y@4", "y@4", "", None);
 }
 
 #[test]
@@ -145,5 +147,11 @@ fn what_is_missing_is_named_or_at_least_counted() {
         objects_count: 4,
         ..Meta::default()
     });
-    expect(told(salvage, None), "a@9", "", "b", 2);
+    expect(told(salvage, None), "a@9", "", "b", Some(2));
+}
+
+#[test]
+fn where_everything_was_read_nothing_is_missing_whatever_counts_it() {
+    let salvage = damaged(&["a@1-9"], &[], &[]);
+    expect(told(salvage, None), "a@9", "", "", Some(0));
 }

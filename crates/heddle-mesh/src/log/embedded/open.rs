@@ -170,12 +170,12 @@ pub(super) fn agreed(options: &Options) -> Result<Option<u64>, OpenError> {
 }
 
 /// A number for an installation that has none.
-pub(super) fn number(events: &EventLog, journal: &EmbeddedJournal) -> u64 {
+fn number(events: &EventLog, journal: &EmbeddedJournal) -> u64 {
     (u64::from(events.mark()) << 32) | u64::from(journal.mark())
 }
 
 /// Writes down whose the directories are, where that is not written yet. Gives whether there was room for it.
-pub(super) fn sign(options: &Options, installation: u64) -> Result<bool, OpenError> {
+fn sign(options: &Options, installation: u64) -> Result<bool, OpenError> {
     for (name, role) in DIRS.into_iter().zip(0..) {
         let dir = options.dir.join(name);
         let wanted = Identity { installation, role };

@@ -41,7 +41,7 @@ pub enum RepairError {
 /// Works on a directory that no server uses. Directories of two installations are refused: which one is wanted only a
 /// person knows.
 pub fn repair(options: &Options, dry_run: bool) -> Result<Repaired, RepairError> {
-    let installation = open::agreed(options)?;
+    open::agreed(options)?;
     let log_dir = options.dir.join(EVENTS_DIR);
     let exists = EventLog::mark_of(&*options.vfs, &log_dir).map_err(OpenError::from)?;
     let journal = EmbeddedJournal::open(options)?;
@@ -96,15 +96,10 @@ pub fn repair(options: &Options, dry_run: bool) -> Result<Repaired, RepairError>
     if log_lost {
         positions.scanned = log.committed();
         positions.log_lost_below = log.committed();
-        for position in positions.consumers.values_mut() {
-            position.unsure_from = Some(position.floor);
-        }
     } else {
         positions.unknown_from = Some(first);
     }
     write(&journal, &mut snapshot)?;
-    let installation = installation.unwrap_or_else(|| open::number(&log, &journal));
-    open::sign(options, installation)?;
     open::wait_for(log.close());
     open::wait_for(journal.mirrored.close());
     Ok(repaired)

@@ -163,8 +163,9 @@ impl Sending {
         Ok(self.fill(need, Reserved { share, lease }, payload))
     }
 
-    /// Waits for room. Whoever does holds nothing of the event.
-    pub(crate) async fn reserve<'a>(&self, need: &SendingNeed<'a>) -> Reserved<'a> {
+    /// Waits for room. Whoever does holds nothing of the event: its bytes are let go first.
+    pub(crate) async fn reserve<'a>(&self, need: &SendingNeed<'a>, read: Bytes) -> Reserved<'a> {
+        drop(read);
         let share = need.account.0.acquire_many(need.share()).await;
         let share = share.expect("the semaphore is never closed");
         let lease = self.budget.deliver(need.all_bytes()).await;

@@ -63,9 +63,15 @@ fn tell(plan: &Plan, terminal: &mut Terminal) -> std::io::Result<()> {
     for key in &plan.lost {
         terminal.say(&format!("  {key}"))?;
     }
-    if plan.unnamed_count > 0 {
-        let more = objects(plan.unnamed_count);
-        terminal.say(&format!("{more} lost whose names could not be read"))?;
+    match plan.unnamed_count {
+        Some(0) => {}
+        Some(count) => {
+            let more = objects(count);
+            terminal.say(&format!("{more} lost whose names could not be read"))?;
+        }
+        None => {
+            terminal.say("more may be lost: neither their names nor their number can be read")?
+        }
     }
     Ok(())
 }

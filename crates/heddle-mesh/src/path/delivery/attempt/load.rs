@@ -73,8 +73,7 @@ pub(super) async fn load<'a>(
     if let Ok(room) = sending.large_now(&need, &payload) {
         return Ok(Lookup::Found(Loaded::new(payload, at, room)));
     }
-    drop(payload);
-    let reserving = sending.reserve(&need);
+    let reserving = sending.reserve(&need, payload);
     let reserved = shared.clock.timeout(plan.policy.timeout, reserving).await;
     let reserved = reserved.map_err(|_| Unavailable(NO_ROOM.to_owned()))?;
     Ok(job.find(shared)?.map(|(payload, at)| {

@@ -90,11 +90,13 @@ async fn who_waits_for_a_stalled_destination_is_in_nobody_elses_way() {
         })
         .collect();
     let ninth = need(&stalled, 8);
-    let mut waiting = std::pin::pin!(sending.reserve(&ninth));
+    let read = event();
+    let mut waiting = std::pin::pin!(sending.reserve(&ninth, read.clone()));
     assert!(futures::poll!(waiting.as_mut()).is_pending());
+    assert!(read.is_unique(), "whoever waits holds nothing");
     drop(sending.large_now(&need(&other, 9), &event()).unwrap());
     let tenth = need(&other, 10);
-    let reserved = sending.reserve(&tenth).await;
+    let reserved = sending.reserve(&tenth, event()).await;
     drop(sending.fill(&tenth, reserved, &event()));
     held.clear();
     let reserved = waiting.await;
@@ -107,7 +109,7 @@ async fn whoever_waited_shares_what_somebody_sends_by_then() {
     let sending = sending(2);
     let (one, other) = (Account::default(), Account::default());
     let (waits, sends) = (need(&one, 7), need(&other, 7));
-    let reserved = sending.reserve(&waits).await;
+    let reserved = sending.reserve(&waits, event()).await;
     let first = sending.large_now(&sends, &event()).unwrap();
     let second = sending.fill(&waits, reserved, &event());
     let pointer = |room: &SendingRoom<'_>| room.payload(Bytes::new()).as_ptr();
@@ -139,7 +141,7 @@ async fn an_event_larger_than_a_share_is_sent_alone() {
         copies: 3,
         ..need(&account, 7)
     };
-    let reserved = sending.reserve(&huge).await;
+    let reserved = sending.reserve(&huge, event()).await;
     let room = sending.fill(&huge, reserved, &event());
     assert!(sending.large_now(&need(&account, 8), &event()).is_err());
     drop(room);
