@@ -89,6 +89,9 @@ const KEPT_IN: &[(&str, &[&str])] = &[
     ("rcgen", &["heddle", "heddle-rt"]),
 ];
 
+/// Past this, somebody took in a package without looking at what it brings. Raising it takes a reason.
+const PACKAGES_MAX: usize = 383;
+
 /// Without tests: past this a file holds two ideas.
 const SOURCE_LINES_MAX: usize = 600;
 
@@ -233,6 +236,16 @@ fn leaked_dependencies(packages: &BTreeMap<String, BTreeSet<String>>) -> Vec<Str
         }
     }
     findings
+}
+
+#[test]
+fn packages_do_not_creep_in() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let count = lock.matches("\n[[package]]\n").count();
+    assert!(
+        count <= PACKAGES_MAX,
+        "Cargo.lock names {count} packages, and no more than {PACKAGES_MAX} are agreed on"
+    );
 }
 
 #[test]

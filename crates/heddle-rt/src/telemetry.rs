@@ -4,7 +4,8 @@
 
 use std::io::IsTerminal as _;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{ParseError, Targets};
+use tracing_subscriber::prelude::*;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,10 +21,7 @@ pub enum Format {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot read log filter {filter:?}")]
-    Invalid {
-        filter: String,
-        source: tracing_subscriber::filter::ParseError,
-    },
+    Invalid { filter: String, source: ParseError },
     #[error("logging is set up already")]
     AlreadySet,
 }
@@ -31,7 +29,7 @@ pub enum Error {
 /// Sets up logging for the process. `filter` is a level (`info`) or a list such as
 /// `info,heddle_store=debug`.
 pub fn init(filter: &str, format: Format) -> Result<(), Error> {
-    let parsed = EnvFilter::try_new(filter).map_err(|source| Error::Invalid {
+    let parsed: Targets = filter.parse().map_err(|source| Error::Invalid {
         filter: filter.to_owned(),
         source,
     })?;
@@ -41,17 +39,13 @@ pub fn init(filter: &str, format: Format) -> Result<(), Error> {
         Format::Human => true,
         Format::Json => false,
     };
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(parsed)
-        .with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry().with(parsed);
     let done = if human {
-        builder.with_ansi(terminal).try_init()
+        registry.with(lines.with_ansi(terminal)).try_init()
     } else {
-        builder
-            .json()
-            .flatten_event(true)
-            .with_current_span(false)
-            .try_init()
+        let lines = lines.json().flatten_event(true).with_current_span(false);
+        registry.with(lines).try_init()
     };
     done.map_err(|_| Error::AlreadySet)
 }
