@@ -113,22 +113,20 @@ async fn input(world: &World, number: usize) {
 
 /// Everything in the two namespaces, without what tells one run from another.
 async fn end(world: &World) -> Value {
+    const OF_ONE_RUN: [&str; 8] = [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "generation",
+        "observedGeneration",
+        "managedFields",
+        "lastTransitionTime",
+        "heddle.dev/applied",
+    ];
     fn forget(value: &mut Value) {
         match value {
             Value::Object(fields) => {
-                fields.retain(|name, _| {
-                    !matches!(
-                        name.as_str(),
-                        "uid"
-                            | "resourceVersion"
-                            | "creationTimestamp"
-                            | "generation"
-                            | "observedGeneration"
-                            | "managedFields"
-                            | "lastTransitionTime"
-                            | "heddle.dev/applied"
-                    )
-                });
+                fields.retain(|name, _| !OF_ONE_RUN.contains(&name.as_str()));
                 fields.values_mut().for_each(forget);
             }
             Value::Array(items) => items.iter_mut().for_each(forget),
