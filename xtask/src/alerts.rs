@@ -29,6 +29,10 @@ const STALLED: &str = r#"heddle_controller_queue_stalled_seconds{controller="hed
 const FAILURES: &str = r#"heddle_controller_failures_total{controller="heddle-broker"}"#;
 const TAKEN: &str = r#"heddle_published_total{api="application",app="shop",code="2xx",ns=""}"#;
 const FAILED: &str = r#"heddle_published_total{api="application",app="shop",code="5xx",ns=""}"#;
+const IN_TIME: &str = r#"heddle_delivery_delay_seconds_bucket{le="30"}"#;
+/// The same as newer versions of Prometheus name it.
+const IN_TIME_3: &str = r#"heddle_delivery_delay_seconds_bucket{le="30.0"}"#;
+const DELIVERED: &str = "heddle_delivery_delay_seconds_count";
 
 const SAMPLES: &[Sample] = &[
     (
@@ -65,6 +69,25 @@ const SAMPLES: &[Sample] = &[
         "HeddlePublishErrorsFast",
         &[(TAKEN, "0+98x80"), (FAILED, "0+2x80")],
         &[(TAKEN, "0+99x80"), (FAILED, "0+1x80")],
+    ),
+    (
+        "HeddlePublishErrorsSlow",
+        &[(TAKEN, "0+993x80"), (FAILED, "0+7x80")],
+        &[(TAKEN, "0+995x80"), (FAILED, "0+5x80")],
+    ),
+    (
+        "HeddleDeliveryDelayFast",
+        &[(IN_TIME, "0+85x80"), (DELIVERED, "0+100x80")],
+        // What went wrong an hour ago and is well now wakes nobody.
+        &[
+            (IN_TIME_3, "0+10x55 560+100x25"),
+            (DELIVERED, "0+100x55 5600+100x25"),
+        ],
+    ),
+    (
+        "HeddleDeliveryDelaySlow",
+        &[(IN_TIME_3, "0+93x80"), (DELIVERED, "0+100x80")],
+        &[(IN_TIME, "0+95x80"), (DELIVERED, "0+100x80")],
     ),
     (
         "HeddleHeartbeatMissing",

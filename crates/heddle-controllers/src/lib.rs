@@ -106,7 +106,7 @@ pub struct Options {
     pub data_plane: Option<Arc<dyn DataPlane>>,
     /// Where bundles come from and run. Without it no registry is read and no action is run, and objects say so.
     pub bundles: Option<Arc<dyn Bundles>>,
-    /// Numbers about registries and bundles, for whoever serves metrics.
+    /// Numbers about registries, bundles, flows and operations, for whoever serves metrics.
     pub numbers: Metrics,
     /// That each controller is at work.
     pub pulses: Pulses,
@@ -234,6 +234,7 @@ pub async fn run(client: Client, options: Options) {
         system_secrets: SharedWatch::within(&client, SYSTEM_NAMESPACE),
         all_secrets: SharedWatch::new(&client).trimmed(service_binding::trim),
     };
+    options.numbers.follow(&mut watches);
     let feed = options.data_plane.as_ref().map(|plane| {
         let (plane, clock) = (Arc::clone(plane), options.clock.clone());
         RouteFeed::new(plane, clock, options.broker_classes.clone(), &mut watches)

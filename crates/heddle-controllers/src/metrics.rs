@@ -1,7 +1,9 @@
-//! Numbers about registries and bundles, for Prometheus.
+//! Numbers about registries, bundles, flows and operations, for Prometheus.
 //!
 //! They are taken from what is watched and from readings as they end, and cost a lock and a few words each. Whoever serves
 //! metrics renders them with [`Metrics::text`].
+
+mod progress;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +13,14 @@ use heddle_api::bundle::BundlePhase;
 use heddle_api::registry::condition;
 use heddle_api::{Bundle, Registry};
 use heddle_rt::metrics::{Histogram, family, sample};
+use jiff::Timestamp;
 use kube::ResourceExt as _;
+use kube::runtime::reflector::ObjectRef;
 use parking_lot::Mutex;
+use progress::FlowProgress;
+
+use crate::Watches;
+use crate::watch::{Change, SharedWatch, Watched};
 
 /// Upper bounds in seconds: an unchanged registry is read in a second, a new one in minutes.
 const SYNC_BOUNDS: [f64; 9] = [0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
@@ -31,6 +39,7 @@ struct All {
     durations: BTreeMap<String, Histogram>,
     deleted: u64,
     marked: BTreeMap<String, u64>,
+    progress: FlowProgress,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -98,13 +107,64 @@ impl Metrics {
         }
     }
 
-    /// All numbers, in the text format of OpenMetrics and without its end mark.
+    /// Follows flows, instances and bindings from now on. What another run has seen of them is forgotten.
+    pub(crate) fn follow(&self, watches: &mut Watches) {
+        self.0.lock().progress = FlowProgress::default();
+        self.follow_kind(&mut watches.flows, |progress, key, flow| {
+            let status = flow.and_then(|flow| flow.status.as_ref());
+            match flow {
+                Some(_) => progress.flow(key, status.map(|status| &status.conditions)),
+                None => progress.forget_flow(key),
+            }
+        });
+        self.follow_kind(&mut watches.instances, |progress, key, instance| {
+            let asked = instance.and_then(|one| one.spec.operation.as_ref());
+            let status = instance.and_then(|one| one.status.as_ref());
+            let told = status.and_then(|status| status.operation.as_ref());
+            progress.operation(&("instance", key), asked, told);
+        });
+        self.follow_kind(&mut watches.bindings, |progress, key, binding| {
+            let asked = binding.and_then(|one| one.spec.operation.as_ref());
+            let status = binding.and_then(|one| one.status.as_ref());
+            let told = status.and_then(|status| status.operation.as_ref());
+            progress.operation(&("binding", key), asked, told);
+        });
+    }
+
+    /// Notes every state of a kind's objects, and that one is gone.
+    fn follow_kind<K: Watched>(
+        &self,
+        watch: &mut SharedWatch<K>,
+        note: fn(&mut FlowProgress, &ObjectRef<K>, Option<&K>),
+    ) {
+        let numbers = self.clone();
+        watch.on_seen(move |object| {
+            let key = ObjectRef::from_obj(object);
+            note(&mut numbers.0.lock().progress, &key, Some(object));
+        });
+        let numbers = self.clone();
+        watch.on_change(move |change| {
+            if let Change::Deleted(object) = change {
+                let key = ObjectRef::from_obj(&***object);
+                note(&mut numbers.0.lock().progress, &key, None);
+            }
+        });
+    }
+
+    /// What is known of registries and bundles, in the text format of OpenMetrics and without its end mark.
     pub fn text(&self) -> String {
         let all = self.0.lock();
         let mut out = String::new();
         all.write_registries(&mut out);
         all.write_syncs(&mut out);
         all.write_bundles(&mut out);
+        out
+    }
+
+    /// The same of flows and operations, with ages as of now.
+    pub fn progress_text(&self, now: Timestamp) -> String {
+        let mut out = String::new();
+        self.0.lock().progress.write(&mut out, now);
         out
     }
 }

@@ -108,6 +108,8 @@ fn written<K: Resource>(object: &K) -> u64 {
 }
 
 type WatchListener<K> = Box<dyn Fn(&Change<'_, K>) + Send>;
+/// Sees whole states.
+type StateListener<K> = Box<dyn Fn(&K) + Send>;
 
 pub(crate) struct SharedWatch<K: Watched> {
     api: Api<K>,
@@ -116,6 +118,7 @@ pub(crate) struct SharedWatch<K: Watched> {
     /// The store has such a signal too, but wakes only the last who asked.
     is_complete: watch::Sender<bool>,
     listeners: Vec<WatchListener<K>>,
+    state_listeners: Vec<StateListener<K>>,
     /// `None` when objects are kept whole.
     keeping: Option<Trimmed<K>>,
 }
@@ -140,7 +143,8 @@ impl<K: Watched> Trimmed<K> {
     }
 }
 
-fn hash<T: Hash>(value: &T) -> u64 {
+/// The same in every process of this version.
+pub(crate) fn hash<T: Hash>(value: &T) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
@@ -159,6 +163,7 @@ impl<K: Watched> SharedWatch<K> {
             writer,
             is_complete: watch::Sender::new(false),
             listeners: Vec::new(),
+            state_listeners: Vec::new(),
             keeping: None,
         }
     }
@@ -199,6 +204,12 @@ impl<K: Watched> SharedWatch<K> {
         self.listeners.push(Box::new(listener));
     }
 
+    /// Shows every state of every object, whole and before it is kept, be it new, changed or listed again. That an object
+    /// is gone is only told to those who listen for changes.
+    pub(crate) fn on_seen(&mut self, listener: impl Fn(&K) + Send + 'static) {
+        self.state_listeners.push(Box::new(listener));
+    }
+
     /// Watches until the future is dropped.
     pub(crate) async fn run(mut self, options: Options) {
         let mut pauses = pauses(options.chance.clone());
@@ -222,6 +233,11 @@ impl<K: Watched> SharedWatch<K> {
     }
 
     fn take_in(&mut self, event: Event<K>) {
+        if let Event::Apply(object) | Event::InitApply(object) = &event {
+            for listener in &self.state_listeners {
+                listener(object);
+            }
+        }
         match event {
             Event::Apply(object) => self.apply(object),
             Event::Delete(object) => {

@@ -5,10 +5,11 @@
 //! consumers, as many places, and a few Applications for each consumer. The rest are summed up under one.
 
 mod answers;
+mod by_application;
 mod doors;
+mod hops;
 #[cfg(test)]
 mod tests;
-mod unmatched;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,45 +19,28 @@ use std::time::Duration;
 
 use heddle_api::dataplane::DoorReading;
 use heddle_api::ledger::{Account, Accounts, SERVING};
-use heddle_rt::metrics::{Histogram, sample};
+use heddle_rt::metrics::sample;
 use jiff::Timestamp;
 
 pub(crate) use answers::Answers;
 use answers::{APPLICATIONS_MAX, OVERFLOW};
+use by_application::ByApplication;
 pub(crate) use doors::DoorKind;
 use doors::Doors;
-use unmatched::Unmatched;
+use hops::Hops;
 
 /// Consumers shown one by one.
 const CONSUMERS_MAX: usize = 1000;
 
-/// Upper bounds of the histogram, in seconds.
-const BOUNDS: [f64; 14] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0,
-];
-
 /// What the path counts as it goes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Metrics {
     published: Doors,
-    unmatched: Unmatched,
+    unmatched: ByApplication,
+    filtered: ByApplication,
     passed_on: AtomicU64,
     unencoded: AtomicU64,
-    source: Histogram,
-    delivery: Histogram,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self {
-            published: Doors::default(),
-            unmatched: Unmatched::default(),
-            passed_on: AtomicU64::default(),
-            unencoded: AtomicU64::default(),
-            source: Histogram::of_seconds(&BOUNDS),
-            delivery: Histogram::of_seconds(&BOUNDS),
-        }
-    }
+    hops: Hops,
 }
 
 /// What is read when somebody asks.
@@ -81,12 +65,27 @@ impl Metrics {
         took: Duration,
     ) {
         self.published.count(door, place, status, events);
-        self.source.observe(took);
+        self.hops.published(took);
     }
 
-    /// Nobody wanted an event that came in at `entry`.
-    pub(crate) fn unmatched(&self, entry: &str) {
-        self.unmatched.count(entry);
+    /// An event that came in at `entry` was offered to so many consumers, of which so many wanted it.
+    pub(crate) fn matched(&self, entry: &str, offered: u64, wanted: u64) {
+        if wanted == 0 {
+            self.unmatched.add(entry, 1);
+        }
+        if offered > wanted {
+            self.filtered.add(entry, offered - wanted);
+        }
+    }
+
+    /// It was safe since then.
+    pub(crate) fn matched_after(&self, safe_at: Timestamp, now: Timestamp) {
+        self.hops.matched(safe_at, now);
+    }
+
+    /// An append took so long.
+    pub(crate) fn appended(&self, took: Duration) {
+        self.hops.appended(took);
     }
 
     /// What publishing to each Application came to, in the order of their names.
@@ -106,8 +105,18 @@ impl Metrics {
         }
     }
 
+    /// The first attempt at an event begins.
+    pub(crate) fn first_attempt(&self, safe_at: Timestamp, now: Timestamp) {
+        self.hops.begun(safe_at, now);
+    }
+
     pub(crate) fn attempted(&self, latency: Duration) {
-        self.delivery.observe(latency);
+        self.hops.attempted(latency);
+    }
+
+    /// An event is delivered that was no dead letter in between.
+    pub(crate) fn delivered(&self, safe_at: Timestamp, now: Timestamp) {
+        self.hops.delivered(safe_at, now);
     }
 
     /// The text that Prometheus reads, without the end mark.
@@ -127,7 +136,14 @@ impl Metrics {
             "counter",
             "Events that nobody wanted, by the Application they came from.",
         );
-        self.unmatched.write(&mut out);
+        self.unmatched.write(&mut out, "heddle_unmatched_total");
+        family(
+            &mut out,
+            "heddle_filtered",
+            "counter",
+            "Times that a filter turned an event down, by the Application it came from.",
+        );
+        self.filtered.write(&mut out, "heddle_filtered_total");
         for (name, help, count) in [
             (
                 "heddle_link_appended",
@@ -146,16 +162,7 @@ impl Metrics {
         }
         attempts(&mut out, &accounts.consumers, reading.answers);
         bad_replies(&mut out, &accounts.consumers, reading.answers);
-        family(
-            &mut out,
-            "heddle_hop_seconds",
-            "histogram",
-            "How long an event took at a hop.",
-        );
-        self.source
-            .write(&mut out, "heddle_hop_seconds", "hop=\"source\"");
-        self.delivery
-            .write(&mut out, "heddle_hop_seconds", "hop=\"delivery\"");
+        self.hops.write(&mut out);
         let log = &accounts.log;
         for (name, help, value) in [
             ("heddle_log_bytes", "Bytes of the event log.", log.bytes),

@@ -158,6 +158,8 @@ pub struct Entry {
     pub name: Arc<str>,
     /// The numbers of the places that an event from here reaches, itself included, in ascending order.
     reach: Box<[u32]>,
+    /// How many consumers of users are at those places: whoever does not want an event from here has filtered it out.
+    audience: u32,
 }
 
 /// An object that is not as it should be.
@@ -190,6 +192,11 @@ impl Table {
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.get(name)
+    }
+
+    /// How many consumers of users an event from an entry is offered to.
+    pub(crate) fn audience(&self, entry: &str) -> u32 {
+        self.entries.get(entry).map_or(0, |entry| entry.audience)
     }
 
     /// The uid and generation of a Subscription that is a link, not a consumer.

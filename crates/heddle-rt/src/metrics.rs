@@ -9,6 +9,7 @@
 
 mod label_map;
 mod latencies;
+pub mod process;
 #[cfg(test)]
 mod tests;
 
@@ -92,7 +93,7 @@ impl Histogram {
         }
     }
 
-    /// Appends the samples, with these labels beside the bounds.
+    /// Appends the samples, with these labels, or none, beside the bounds.
     pub fn write(&self, out: &mut String, name: &str, labels: &str) {
         self.snapshot().write(out, name, labels);
     }
@@ -125,8 +126,13 @@ impl HistogramSnapshot {
     }
 
     fn write(&self, out: &mut String, name: &str, labels: &str) {
+        let comma = if labels.is_empty() { "" } else { "," };
         for (bound, count) in self.cumulative() {
-            writeln!(out, "{name}_bucket{{{labels},le=\"{bound}\"}} {count}").ok();
+            writeln!(
+                out,
+                "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {count}"
+            )
+            .ok();
         }
         sample(out, &format!("{name}_sum"), labels, self.sum);
         sample(out, &format!("{name}_count"), labels, self.count());

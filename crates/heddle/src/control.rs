@@ -31,9 +31,11 @@ use heddle_controllers::Metrics;
 use heddle_front::Front;
 use heddle_mesh::Mesh;
 use heddle_mesh::questions::{self, Asker};
+use heddle_rt::metrics::process;
 use heddle_rt::net::host::Hosts;
 use heddle_store::Health;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use jiff::Timestamp;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -72,6 +74,8 @@ pub(crate) struct Control {
     pub(crate) controllers_started: Arc<AtomicBool>,
     /// Counts what it sends, if spans are sent.
     pub(crate) exporter: Option<Exporter>,
+    /// When the process was started.
+    pub(crate) process_started: Timestamp,
     /// The names this server is called by.
     pub(crate) hosts: Hosts,
     /// Cancelled when the doors close.
@@ -210,9 +214,11 @@ async fn metrics(State(control): State<Control>, headers: HeaderMap) -> Response
     let (mesh, front) = (control.mesh.metrics_text(), control.front.metrics_text());
     let exporter = control.exporter.as_ref().map(Exporter::metrics_text);
     let exporter = exporter.unwrap_or_default();
-    let numbers = control.numbers.text();
+    let now = control.health.clock.now();
+    let numbers = control.numbers.text() + &control.numbers.progress_text(now);
     let health = control.health.metrics_text();
-    let text = format!("{server}{mesh}{front}{numbers}{health}{exporter}# EOF\n");
+    let rest = process::text(control.process_started);
+    let text = format!("{server}{mesh}{front}{numbers}{health}{exporter}{rest}# EOF\n");
     exposition::respond(&headers, text)
 }
 

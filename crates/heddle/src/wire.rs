@@ -227,7 +227,7 @@ pub(crate) struct Running {
 
 /// Starts everything `config` asks for; returns when requests are answered and clients can know it.
 pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Running> {
-    let dir = &config.data_dir;
+    let (dir, process_started) = (&config.data_dir, world.clock.now());
     let shares = descriptors::take()?;
     let lock = take(dir, world)?;
     let deps = IdentityDeps {
@@ -325,6 +325,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         controllers: config.controllers,
         controllers_started: started,
         exporter: exporter.clone(),
+        process_started,
         hosts: hosts.clone(),
         closing: doors.cancellation(),
     };

@@ -132,6 +132,14 @@ pub const ALERTS: &[Alert] = &[
         &["LogFull", "LogBroken", "SourceRefuses"],
     ),
     alert(
+        "HeddleDeliveryDelayFast",
+        Urgency::Critical,
+        "2m",
+        "1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[5m])) / sum(rate(heddle_delivery_delay_seconds_count[5m])) > 0.144 and 1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[1h])) / sum(rate(heddle_delivery_delay_seconds_count[1h])) > 0.144",
+        "{{ $value | humanizePercentage }} of what is delivered comes later than 30 seconds; at this pace a month's budget of 1 % is gone in two days",
+        &["BacklogOld", "SubscriberFailing", "DispatchStalled"],
+    ),
+    alert(
         "HeddleHeartbeatMissing",
         Urgency::Critical,
         "1m",
@@ -146,6 +154,22 @@ pub const ALERTS: &[Alert] = &[
             "DispatchStalled",
             "DeliveryFailing",
         ],
+    ),
+    alert(
+        "HeddlePublishErrorsSlow",
+        Urgency::Warning,
+        "15m",
+        "sum(rate(heddle_published_total{code=\"5xx\"}[30m])) / sum(rate(heddle_published_total[30m])) > 0.006 and sum(rate(heddle_published_total{code=\"5xx\"}[6h])) / sum(rate(heddle_published_total[6h])) > 0.006",
+        "{{ $value | humanizePercentage }} of what is published fails; at this pace a month's budget of 0.1 % is gone in five days",
+        &["LogFull", "LogBroken", "SourceRefuses"],
+    ),
+    alert(
+        "HeddleDeliveryDelaySlow",
+        Urgency::Warning,
+        "15m",
+        "1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[30m])) / sum(rate(heddle_delivery_delay_seconds_count[30m])) > 0.06 and 1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[6h])) / sum(rate(heddle_delivery_delay_seconds_count[6h])) > 0.06",
+        "{{ $value | humanizePercentage }} of what is delivered comes later than 30 seconds; at this pace a month's budget of 1 % is gone in five days",
+        &["BacklogOld", "SubscriberFailing", "DispatchStalled"],
     ),
     alert(
         "HeddleFlowNotReady",

@@ -21,8 +21,7 @@ pub fn text(report: &Report) -> String {
     controllers(&mut out, report);
     if let Some(used) = report.reading.log.used_ratio {
         let name = "heddle_quota_used_ratio";
-        let help =
-            "HeartbeatNumber the room for events, the part that is used; at 1 events are refused.";
+        let help = "Of the room for events, the part that is used; at 1 events are refused.";
         family(&mut out, name, "gauge", help);
         sample(&mut out, name, "", used);
     }

@@ -97,3 +97,28 @@ async fn what_is_made_anew_under_an_old_name_counts_as_written() {
     shared_watch.take_in(Event::Apply(flow("a", json!({"metadata": {"uid": "z"}}))));
     assert_eq!(*told.lock(), ["a came", "a changed"]);
 }
+
+#[tokio::test]
+async fn whoever_looks_at_states_sees_them_whole_in_lists_too() {
+    let (mut shared_watch, _) = shared_watch();
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let notes = Arc::clone(&seen);
+    shared_watch.on_seen(move |flow: &EventFlow| {
+        let status = flow.status.as_ref();
+        let observed = status.and_then(|status| status.observed_generation);
+        notes
+            .lock()
+            .push(format!("{} {observed:?}", flow.name_any()));
+    });
+    let status = |generation: i64| json!({"status": {"observedGeneration": generation}});
+    for event in [
+        Event::Init,
+        Event::InitApply(flow("a", status(1))),
+        Event::InitDone,
+        Event::Apply(flow("a", status(2))),
+        Event::Delete(flow("a", status(2))),
+    ] {
+        shared_watch.take_in(event);
+    }
+    assert_eq!(*seen.lock(), ["a Some(1)", "a Some(2)"]);
+}

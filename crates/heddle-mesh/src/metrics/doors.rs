@@ -11,7 +11,7 @@ use heddle_api::dataplane::DoorReading;
 use heddle_rt::metrics::{LabelMap, sample};
 
 use super::answers::{OVERFLOW, application};
-use super::unmatched::Unmatched;
+use super::by_application::ByApplication;
 
 /// Places counted one by one, for each kind of door. Those of a deleted place stay until the process ends.
 const PLACES_MAX: usize = 1000;
@@ -59,7 +59,7 @@ impl Doors {
     }
 
     /// What publishing to each Application came to, whichever door it was published at.
-    pub(super) fn readings(&self, unmatched: &Unmatched) -> Vec<DoorReading> {
+    pub(super) fn readings(&self, unmatched: &ByApplication) -> Vec<DoorReading> {
         let mut readings: BTreeMap<Box<str>, DoorReading> = BTreeMap::new();
         for (place, counts) in self.places.iter().flat_map(LabelMap::sorted) {
             let reading = readings.entry(application(&place).into()).or_default();

@@ -145,6 +145,7 @@ impl Scanner {
 
     fn offer_all(&mut self, batch: &Batch) {
         let in_force = self.shared.in_force.load_full();
+        let (metrics, now) = (&self.shared.metrics, self.shared.clock.now());
         for record in &batch.records {
             let Ok((entry, event)) = envelope::entry_and_event(&record.payload) else {
                 // Its checksum holds, so this is what was written: a bug of ours, and nobody's event.
@@ -163,8 +164,10 @@ impl Scanner {
                 let matched = self.matches.iter();
                 let keys = matched.map(|index| &*in_force.consumers[*index as usize].key);
                 self.shared.heartbeats.scanned(&event, keys);
-            } else if self.matches.is_empty() {
-                self.shared.metrics.unmatched(entry);
+            } else {
+                let audience = in_force.table.audience(entry);
+                metrics.matched(entry, audience.into(), self.matches.len() as u64);
+                metrics.matched_after(record.at, now);
             }
             for index in &self.matches {
                 in_force.consumers[*index as usize].offer(&self.shared, record);

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::envelope::Envelope;
-use crate::log::{AppendRefused, Draft, Offset};
+use crate::heartbeat;
+use crate::log::{AppendRefused, Draft, LogFuture, Offset};
 use crate::shared::Shared;
 
 /// Makes an event safe.
@@ -20,7 +21,10 @@ pub(crate) async fn append(
         parts: [&head, envelope.event.bytes()],
     };
     let appending = shared.log.append(&[draft]);
-    appending.await
+    if heartbeat::is_reserved(envelope.event.type_()) {
+        return appending.await;
+    }
+    timed(shared, appending).await
 }
 
 /// Makes several events safe, all or none.
@@ -39,5 +43,19 @@ pub(crate) async fn append_all(
         .collect();
     let appending = shared.log.append(&drafts);
     drop(drafts);
-    appending.await
+    timed(shared, appending).await
+}
+
+/// Waits until the append is safe, and tells how long that took.
+async fn timed(
+    shared: &Shared,
+    appending: LogFuture<Range<Offset>, AppendRefused>,
+) -> Result<Range<Offset>, AppendRefused> {
+    let begun = shared.clock.monotonic();
+    let appended = appending.await;
+    if appended.is_ok() {
+        let took = shared.clock.monotonic().saturating_sub(begun);
+        shared.metrics.appended(took);
+    }
+    appended
 }

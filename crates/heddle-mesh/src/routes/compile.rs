@@ -75,12 +75,17 @@ pub(crate) fn recompile_with(resources: &Resources, before: &Table, canary: bool
     for target in resources.heartbeats.iter().chain(canary.as_ref()) {
         compiler.heartbeats(target);
     }
+    let audiences = compiler.audiences();
     let entries = topology.names().iter().zip(&reached);
     let entries = entries.map(|(name, reached)| {
         let mut reach: Box<[u32]> = reached.iter().map(|reached| reached.place).collect();
         reach.sort_unstable();
-        let name = name.clone();
-        (name.clone(), Entry { name, reach })
+        let entry = Entry {
+            name: name.clone(),
+            audience: reach.iter().map(|place| audiences[*place as usize]).sum(),
+            reach,
+        };
+        (name.clone(), entry)
     });
     let links = std::mem::take(&mut compiler.links);
     let mut table = compiler.table();
@@ -384,6 +389,16 @@ impl TableCompiler<'_> {
                 self.rejected.push(Rejected { key, reason });
             }
         }
+    }
+
+    /// How many consumers of users are at each place.
+    fn audiences(&self) -> Vec<u32> {
+        let mut audiences = vec![0; self.feeds.len()];
+        let consumers = self.consumers.values();
+        for (place, _) in consumers.filter(|(_, one)| !one.is_of_heartbeats()) {
+            audiences[*place as usize] += 1;
+        }
+        audiences
     }
 
     fn table(mut self) -> Table {

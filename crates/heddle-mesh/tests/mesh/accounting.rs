@@ -136,6 +136,78 @@ async fn what_nobody_wants_is_counted_for_its_application() {
     );
 }
 
+/// The value of a sample.
+fn sample(world: &World, series: &str) -> f64 {
+    let text = world.mesh.metrics_text();
+    let of = |line: &str| line.strip_prefix(series)?.trim().parse().ok();
+    text.lines()
+        .find_map(of)
+        .unwrap_or_else(|| panic!("no {series} in {text}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn filters_that_turn_an_event_down_are_counted_for_its_application() {
+    let mut world = World::with_broker();
+    world.application("shop");
+    world.linked("shop", "ns");
+    let wants = |type_: &str| json!({"spec": {"filter": {"attributes": {"type": type_}}}});
+    world.trigger("all", "a", json!({}));
+    world.trigger("one", "b", wants("wanted"));
+    world.trigger("other", "c", wants("unwanted"));
+    world.route().await;
+    world
+        .publish_at("/shop/events", "1", &[("type", "wanted")])
+        .await;
+    world
+        .publish_at("/shop/events", "2", &[("type", "else")])
+        .await;
+    world.until_delivered("all", 2).await;
+    let shop = "heddle_filtered_total{app=\"shop\"}";
+    // One filter did not want the first event, two did not want the second, and somebody wanted both.
+    assert!((sample(&world, shop) - 3.0).abs() < f64::EPSILON);
+    assert!(sample(&world, "heddle_unmatched_total{app=\"\"}").abs() < f64::EPSILON);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_hop_tells_how_long_it_took_and_a_retry_delays_the_delivery() {
+    let mut world = World::with_broker();
+    let once_more = json!({"spec": {"delivery": {"retry": 1, "backoffDelay": "PT20S"}}});
+    world.trigger("well", "a", json!({}));
+    world.trigger("late", "b", once_more);
+    world.manner("b", Manner::FailFirst(1));
+    world.route().await;
+    world.publish("1", &[]).await;
+    world.until_delivered("well", 1).await;
+    let counted = |hop: &str| {
+        sample(
+            &world,
+            &format!("heddle_hop_seconds_count{{hop=\"{hop}\"}}"),
+        )
+    };
+    for (hop, times) in [
+        ("source", 1.0),
+        ("channel", 1.0),
+        ("broker", 1.0),
+        ("trigger", 2.0),
+    ] {
+        assert!((counted(hop) - times).abs() < f64::EPSILON, "{hop}");
+    }
+    let prompt = sample(&world, "heddle_delivery_delay_seconds_count");
+    assert!((prompt - 1.0).abs() < f64::EPSILON, "one is still retried");
+    world.until_delivered("late", 1).await;
+    assert!((counted("delivery") - 3.0).abs() < f64::EPSILON);
+    assert!(
+        (counted("trigger") - 2.0).abs() < f64::EPSILON,
+        "first attempts only"
+    );
+    assert!((sample(&world, "heddle_delivery_delay_seconds_count") - 2.0).abs() < f64::EPSILON);
+    let in_time = sample(&world, "heddle_delivery_delay_seconds_bucket{le=\"5\"}");
+    assert!(
+        (in_time - 1.0).abs() < f64::EPSILON,
+        "the other waited for its retry"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_fills_says_so_before_it_is_full() {
     let reserve = Reserve::Bytes(64 << 10);

@@ -28,6 +28,21 @@ fn a_histogram_is_written_with_buckets_that_add_up() {
 }
 
 #[test]
+fn a_histogram_without_labels_has_only_its_bounds() {
+    let histogram = Histogram::of_seconds(&[1.0]);
+    histogram.observe(Duration::from_secs(2));
+    let mut out = String::new();
+    histogram.write(&mut out, "took_seconds", "");
+    assert_eq!(
+        out,
+        "took_seconds_bucket{le=\"1\"} 0\n\
+         took_seconds_bucket{le=\"+Inf\"} 1\n\
+         took_seconds_sum 2\n\
+         took_seconds_count 1\n"
+    );
+}
+
+#[test]
 fn whole_numbers_are_summed_without_loss() {
     let histogram = Histogram::of_counts(&[1.0, 8.0]);
     for count in [1, 2, 8, 9] {

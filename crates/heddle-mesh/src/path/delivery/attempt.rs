@@ -140,6 +140,10 @@ pub(crate) async fn run<'a>(
         Lookup::Damaged => AttemptResult::never(DAMAGED),
         Lookup::Gone => AttemptResult::never("its record is gone from the log"),
         Lookup::Found(loaded) => {
+            if job.attempts == 0 && job.kind == JobKind::Event && !plan.of_heartbeats {
+                let now = shared.clock.now();
+                shared.metrics.first_attempt(loaded.accepted_at, now);
+            }
             let attempt = attempt(shared, consumer, job, plan, &loaded.payload);
             let attempt = AssertUnwindSafe(attempt);
             // A panic is a bug of ours in one attempt, and no reason to lose the event or the lane.
@@ -158,6 +162,10 @@ pub(crate) async fn run<'a>(
         Some(loaded) => (loaded.payload, loaded.accepted_at, loaded.room),
         None => (Bytes::new(), at, SendingRoom::Unneeded),
     };
+    let delivered = matches!(result, AttemptResult::Delivered { .. });
+    if delivered && job.kind == JobKind::Event && !plan.of_heartbeats {
+        shared.metrics.delivered(accepted_at, at);
+    }
     Ok(FinishedAttempt {
         result,
         payload,

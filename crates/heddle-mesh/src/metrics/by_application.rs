@@ -1,4 +1,4 @@
-//! Events that nobody wanted, by the Application they came from. The empty one stands for whatever came in elsewhere.
+//! A count for each Application that events came from. The empty one stands for whatever came in elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,18 +10,18 @@ use super::answers::{OVERFLOW, application};
 const APPLICATIONS_MAX: usize = 1000;
 
 #[derive(Debug, Default)]
-pub(super) struct Unmatched(LabelMap<Box<str>, AtomicU64>);
+pub(super) struct ByApplication(LabelMap<Box<str>, AtomicU64>);
 
-impl Unmatched {
-    /// Counts an event that came in at an entry, which exists or did.
-    pub(super) fn count(&self, entry: &str) {
+impl ByApplication {
+    /// Counts something about an event that came in at an entry, which exists or did.
+    pub(super) fn add(&self, entry: &str, count: u64) {
         let application = application(entry);
         let name = |known| match known {
             APPLICATIONS_MAX.. => OVERFLOW.into(),
             _ => application.into(),
         };
-        self.0.update(application, name, |count| {
-            count.fetch_add(1, Ordering::Relaxed);
+        self.0.update(application, name, |counted| {
+            counted.fetch_add(count, Ordering::Relaxed);
         });
     }
 
@@ -37,11 +37,11 @@ impl Unmatched {
         counts
     }
 
-    /// The samples of `heddle_unmatched_total`.
-    pub(super) fn write(&self, out: &mut String) {
+    /// The samples of the counter of this name.
+    pub(super) fn write(&self, out: &mut String, name: &str) {
         for (application, count) in self.counts() {
             let labels = format!("app=\"{application}\"");
-            sample(out, "heddle_unmatched_total", &labels, count);
+            sample(out, name, &labels, count);
         }
     }
 }
