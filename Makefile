@@ -36,7 +36,7 @@ check: ## Format, lints, generated files, tests and documentation: what needs Ru
 	cargo xtask check
 
 .PHONY: test
-test: ## Everything: installs what tests need, then `check`, then fuzzing, power loss, kubectl old and new, a real registry and sandboxes against the binary, a package that is installed and removed, alert rules that fire and stay silent, and the CESQL cases and the OSB document if they are there
+test: ## Everything: installs what tests need, then `check`, then fuzzing, power loss, kubectl old and new, a real registry and sandboxes against the binary, a package that is installed and removed, alert rules that fire and stay silent, dashboards that show what happens, and the CESQL cases and the OSB document if they are there
 	@$(left_out)
 	.ci/tools.sh rust fuzz kubectl fuse bundles packaging prometheus $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
 	# Builds xtask on the way, and its dependencies as all tests want them; by itself it would build them once more.

@@ -138,9 +138,11 @@ bundles() {
     unpack busybox-static busybox "$tools/bundles/busybox-static"
 }
 
-# What judges alert rules and metrics.
+# What judges alert rules, metrics and dashboards.
 prometheus() {
+    packages python3=python3 curl=curl
     unpack prometheus promtool "$tools/prometheus/promtool"
+    unpack prometheus prometheus "$tools/prometheus/prometheus"
     "$tools/prometheus/promtool" --version
 }
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # What Prometheus says of heddle: that the alert rules are rules, that each fires where it should and is silent where it should
-# be, and that the metrics of the real binary are metrics.
+# be, that the metrics of the real binary are metrics, and that every query of the dashboards finds what it is about.
 #   rules.sh HEDDLE XTASK
 set -euo pipefail
 
 heddle=$(realpath "${1:?usage: rules.sh HEDDLE XTASK}")
 xtask=$(realpath "${2:?usage: rules.sh HEDDLE XTASK}")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-promtool=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}/prometheus/promtool
+tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}/prometheus
+promtool=$tools/promtool
 work=$(mktemp -d)
 trap 'kill "${server:-}" 2>/dev/null || true; wait "${server:-}" 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
@@ -52,3 +53,9 @@ for metric in $(grep -o 'heddle_[a-z_]*' rules.yml | sort -u); do
     esac
     grep -q "^# TYPE ${metric%_total} \|^# TYPE $metric " metrics || { echo "nobody tells $metric" >&2; exit 1; }
 done
+
+echo "==> dashboards"
+"$xtask" dashboards "$work"
+mkdir dashboards
+"$heddle" export dashboards dashboards
+"$root/tests/prometheus/dashboards.py" "$heddle" "$tools/prometheus" queries.json dashboards

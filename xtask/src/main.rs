@@ -1,5 +1,5 @@
 //! Chores of the repository: `cargo xtask check`, `codegen [--check]`, `fuzz [SECONDS]`, `dist`, `changelog`,
-//! `keep-data-directory` and `alerts DIR`.
+//! `keep-data-directory`, `alerts DIR` and `dashboards DIR`.
 //!
 //! `check` is the gate, the same here and in continuous integration. What needs programs from outside Rust (kubectl, a
 //! real API server) is asked for by the Makefile, which calls this one.
@@ -8,13 +8,14 @@ mod alerts;
 mod changelog;
 mod check;
 mod codegen;
+mod dashboards;
 mod dist;
 mod fuzz;
 mod keep;
 
 use anyhow::{Result, bail};
 
-const CHORES: &str = "check [--features LIST] | codegen [--check] | fuzz [SECONDS] | dist [--binary FILE] [--out DIR] | changelog [VERSION DATE] | keep-data-directory | alerts DIR";
+const CHORES: &str = "check [--features LIST] | codegen [--check] | fuzz [SECONDS] | dist [--binary FILE] [--out DIR] | changelog [VERSION DATE] | keep-data-directory | alerts DIR | dashboards DIR";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +35,7 @@ fn main() -> Result<()> {
             changelog::run(&codegen::repository(), Some((version, date)))
         }
         ["alerts", out] => alerts::write(std::path::Path::new(out)),
+        ["dashboards", out] => dashboards::write(std::path::Path::new(out)),
         ["keep-data-directory"] => keep::run(&codegen::repository()),
         _ => bail!("unknown chore {words:?}; try: cargo xtask {CHORES}"),
     }

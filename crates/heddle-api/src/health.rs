@@ -9,6 +9,7 @@
 
 pub mod alerts;
 pub mod catalogue;
+pub mod dashboards;
 #[cfg(test)]
 mod tests;
 pub mod topology;

@@ -1,26 +1,62 @@
 //! `heddle export`: what other programs take from heddle, made from the same tables as everything else.
 
-use heddle_api::health::alerts;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+use heddle_api::health::alerts;
+use heddle_api::health::dashboards::{DASHBOARDS, Dashboard};
+use serde_json::Value;
+
+use crate::files;
 use crate::terminal::Terminal;
 
 const EXAMPLES: &str = "\
 Examples:
   heddle export alerts > /etc/prometheus/heddle.rules.yml      then name the file under rule_files and reload
-  heddle export alerts | promtool check rules /dev/stdin";
+  heddle export alerts | promtool check rules /dev/stdin
+  heddle export dashboards /var/lib/grafana/dashboards/heddle  where Grafana is told to look for dashboards";
 
-/// Write rules for Prometheus
+/// Write rules for Prometheus and dashboards for Grafana
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(super) enum Command {
     /// Alert rules: when somebody should look, and which reason codes it may be about
     Alerts,
+    /// Dashboards for Grafana: brokers and triggers, delivery, latency, process, backlog, heartbeats
+    Dashboards {
+        /// Write a file for each into this directory, which must exist; without it all are printed as one JSON list
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 impl Command {
     pub(super) fn run(self, terminal: &mut Terminal) -> anyhow::Result<()> {
-        let Self::Alerts = self;
-        terminal.print(&alerts::rules())?;
+        match self {
+            Self::Alerts => terminal.print(&alerts::rules())?,
+            Self::Dashboards { dir: None } => {
+                let all: Vec<Value> = DASHBOARDS.iter().map(Dashboard::grafana).collect();
+                terminal.print(&pretty(&all.into())?)?;
+            }
+            Self::Dashboards { dir: Some(dir) } => {
+                for dashboard in DASHBOARDS {
+                    let file = dir.join(dashboard.file_name());
+                    write(&file, &pretty(&dashboard.grafana())?)?;
+                    terminal.say(&file.display().to_string())?;
+                }
+            }
+        }
         Ok(())
     }
+}
+
+fn pretty(value: &Value) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut file = files::create(path)?;
+    let written = file.write_all(text.as_bytes());
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
