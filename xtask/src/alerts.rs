@@ -115,6 +115,11 @@ const SAMPLES: &[Sample] = &[
         &[(PAIR_USER, "2x80"), (PAIR_DATA, "0x80")],
     ),
     (
+        "HeddleSmokeFailed",
+        &[("heddle_smoke_failed_in_a_row", "2x80")],
+        &[("heddle_smoke_failed_in_a_row", "1x80")],
+    ),
+    (
         "HeddleDeadLettersGrowing",
         &[(DEAD, "0+1x80")],
         &[(DEAD, "7x80")],

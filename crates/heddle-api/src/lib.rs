@@ -54,6 +54,7 @@ pub mod registry;
 mod schema;
 pub mod service_binding;
 pub mod service_instance;
+pub mod smoke;
 pub mod subscription;
 pub mod sync_run;
 pub mod tombstone;

@@ -104,7 +104,7 @@ fn snapshot(inner: &Inner, call: &Call, filter: &Filter, scope: String) -> Resul
         Some(name) => store.list_named(storage, name),
         None => store.list(storage, call.namespace.as_deref()),
     };
-    let items: Arc<[Arc<Object>]> = if filter.is_open() {
+    let items: Arc<[Arc<Object>]> = if filter.is_open() && !filter.hides_smoke {
         listing.items.into()
     } else {
         listing

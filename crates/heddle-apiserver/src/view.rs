@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use heddle_api::smoke;
 use heddle_store::{Object, ResourceVersion};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::auth::CONTROLLERS;
 use crate::negotiate::Form;
 use crate::object;
 use crate::registry::{BuiltIn, Nature, Resource};
@@ -23,6 +25,8 @@ pub(crate) struct Filter {
     pub namespace: Option<String>,
     pub labels: LabelSelector,
     pub fields: FieldSelector,
+    /// Whether what smoke tests make is left out.
+    pub hides_smoke: bool,
 }
 
 impl Filter {
@@ -33,16 +37,12 @@ impl Filter {
             field_selector,
             ..
         } = &call.params;
-        let namespace = call.namespace.as_deref();
-        Self::parse(&call.resource, namespace, label_selector, field_selector)
+        Self::parse(call, label_selector, field_selector)
     }
 
-    pub(crate) fn parse(
-        resource: &Resource,
-        namespace: Option<&str>,
-        labels: &str,
-        fields: &str,
-    ) -> status::Result<Self> {
+    /// The same with selectors that are not quite what the call says.
+    pub(crate) fn parse(call: &Call, labels: &str, fields: &str) -> status::Result<Self> {
+        let resource = &call.resource;
         let labels = LabelSelector::parse(labels)
             .map_err(|error| status::StatusError::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(fields)
@@ -60,9 +60,10 @@ impl Filter {
             }
         }
         Ok(Self {
-            namespace: namespace.map(str::to_owned),
+            namespace: call.namespace.clone(),
             labels,
             fields,
+            hides_smoke: !call.identity.is_in(CONTROLLERS),
         })
     }
 
@@ -78,12 +79,20 @@ impl Filter {
         self.labels.is_everything() && self.fields.is_everything()
     }
 
+    /// Whether an object is hidden from whoever asks.
+    pub(crate) fn hides(&self, object: &Object) -> bool {
+        self.hides_smoke && smoke::is_part(&object.key.namespace, &object.key.name)
+    }
+
     pub(crate) fn matches(&self, resource: &Resource, object: &Object) -> bool {
         if self
             .namespace
             .as_deref()
             .is_some_and(|namespace| namespace != &*object.key.namespace)
         {
+            return false;
+        }
+        if self.hides(object) {
             return false;
         }
         if !self.labels.matches(|key| {

@@ -42,12 +42,7 @@ pub(crate) fn watch(inner: &Arc<Inner>, call: Call) -> Result<Response<Body>> {
         let separator = if field_selector.is_empty() { "" } else { "," };
         field_selector = format!("{field_selector}{separator}metadata.name={name}");
     }
-    let filter = Filter::parse(
-        &call.resource,
-        call.namespace.as_deref(),
-        &params.label_selector,
-        &field_selector,
-    )?;
+    let filter = Filter::parse(&call, &params.label_selector, &field_selector)?;
     let permit = Arc::clone(&inner.watches)
         .try_acquire_owned()
         .map_err(|_| StatusError::too_many_requests())?;

@@ -5,12 +5,14 @@
 //! newer object; a replace that names a version is told 409, because only its sender can decide.
 
 use axum::body::Body;
+use heddle_api::smoke;
 use heddle_store::{CommitError, Expect, Key, Object, Op, Write};
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 use crate::apply::{self, ApplyError, Conflict, Manager};
+use crate::auth::CONTROLLERS;
 use crate::names;
 use crate::negotiate::{self, Encoding, PatchType};
 use crate::object::{self, meta_mut, meta_str};
@@ -55,6 +57,10 @@ pub(crate) async fn create(
     Ok(warn(response, &warnings))
 }
 
+/// Why nobody makes what lists would not show them.
+const RESERVED: &str =
+    "names that begin with heddle-smoke- belong to heddle's smoke tests; choose another";
+
 /// Stores a new object. Shared by create and by an apply that finds nothing to apply to.
 async fn insert(
     inner: &Arc<Inner>,
@@ -69,6 +75,13 @@ async fn insert(
         let prepared = strategy::create(ctx, object.clone(), ownership)?;
         let name = object::name(&prepared).to_owned();
         let key = object::key(ctx.resource, call.namespace.as_deref(), &name);
+        if smoke::is_part(&key.namespace, &key.name) && !call.identity.is_in(CONTROLLERS) {
+            return Err(StatusError::forbidden_object(
+                &call.resource,
+                &name,
+                RESERVED,
+            ));
+        }
         if call.params.dry_run {
             if inner.store.get(&key).is_some() {
                 return Err(StatusError::already_exists(&call.resource, &name));

@@ -30,7 +30,7 @@ use heddle_api::duck::DeliverySpec;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use heddle_rt::{Chance, Clock, Tasks};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, broadcast};
 
 use crate::event::Event;
 use crate::path::source::Source;
@@ -40,6 +40,7 @@ use board::{Board, SourceRefusal};
 
 pub(crate) use diagnosis::PathFacts;
 pub(crate) use prober::run;
+pub use prober::smoke_request;
 pub use sink::HeartbeatSink;
 
 /// The type of every heartbeat.
@@ -59,6 +60,8 @@ const ATTEMPT_TIMEOUT: &str = "PT5S";
 const ATTEMPTS_MAX: usize = 16;
 /// The part of the id that tells this process from all others.
 const RUN_CHARS: usize = 10;
+/// Arrivals of heartbeats of others than the prober that whoever waits for them may be behind with.
+const ARRIVALS_MAX: usize = 64;
 /// Bytes of chance in the path of the sink.
 const TOKEN_BYTES: usize = 16;
 
@@ -150,6 +153,16 @@ pub(crate) struct Heartbeats {
     attempts: Semaphore,
     /// The prober has something else to do.
     changed: Notify,
+    /// Those that the prober did not send.
+    arrivals: broadcast::Sender<HeartbeatArrival>,
+}
+
+/// A heartbeat that somebody else than the prober sent is where it was to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeartbeatArrival {
+    pub application: String,
+    pub namespace: String,
+    pub id: String,
 }
 
 impl Heartbeats {
@@ -164,6 +177,7 @@ impl Heartbeats {
             board: Mutex::default(),
             attempts: Semaphore::new(ATTEMPTS_MAX),
             changed: Notify::new(),
+            arrivals: broadcast::Sender::new(ARRIVALS_MAX),
         }
     }
 
@@ -228,7 +242,20 @@ impl Heartbeats {
             let now = self.clock.monotonic();
             let mut board = self.board.lock();
             board.arrived(application, namespace, sequence, now);
+            return;
         }
+        // Nobody may be waiting.
+        let arrival = HeartbeatArrival {
+            application: application.to_owned(),
+            namespace: namespace.to_owned(),
+            id: id.to_owned(),
+        };
+        self.arrivals.send(arrival).ok();
+    }
+
+    /// Told of every heartbeat that arrives from now on and that the prober did not send.
+    pub(crate) fn arrivals(&self) -> broadcast::Receiver<HeartbeatArrival> {
+        self.arrivals.subscribe()
     }
 
     /// What came of publishing one.

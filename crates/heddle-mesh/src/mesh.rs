@@ -9,10 +9,10 @@ use futures::future::BoxFuture;
 use heddle_api::dataplane::{Held, Resources, RoutedConsumer};
 use heddle_rt::{Chance, Clock, OnError, Tasks};
 use heddle_store::Health;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::consumer::timer::{self, TimerEntry, TimerTask};
-use crate::heartbeat::{self, HeartbeatSink, ProberDeps};
+use crate::heartbeat::{self, HeartbeatArrival, HeartbeatSink, ProberDeps};
 use crate::housekeeping::{self, Keeper, Retention};
 use crate::journal::JournalRecord;
 use crate::log::Log;
@@ -182,6 +182,18 @@ impl Mesh {
     #[must_use]
     pub fn heartbeat_sink(&self) -> HeartbeatSink {
         HeartbeatSink::new(Arc::clone(&self.shared))
+    }
+
+    /// Told of every heartbeat that arrives from now on and that this mesh did not send by itself.
+    #[must_use]
+    pub fn heartbeat_arrivals(&self) -> broadcast::Receiver<HeartbeatArrival> {
+        self.shared.heartbeats.arrivals()
+    }
+
+    /// Whether heartbeats are sent, and arrive somewhere.
+    #[must_use]
+    pub fn has_heartbeats(&self) -> bool {
+        self.shared.heartbeats.has_sink()
     }
 
     /// The table in force.

@@ -18,7 +18,7 @@ pub enum Who {
     Administrator,
     /// The Application of this name.
     Application(Box<str>),
-    /// The mesh itself, with a heartbeat. No door lets anybody in as this.
+    /// The mesh itself, with a heartbeat. A door lets in as this who shows what only this process knows.
     Prober,
 }
 

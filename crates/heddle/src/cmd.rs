@@ -28,6 +28,7 @@ mod registry;
 mod repair;
 mod restore;
 mod serve;
+mod smoke;
 #[cfg(test)]
 mod testing;
 mod topology;
@@ -95,6 +96,7 @@ enum Command {
     Explain(explain::Command),
     Health(health::Args),
     Topology(topology::Args),
+    Smoke(smoke::Args),
     #[command(subcommand)]
     Export(export::Command),
     Doctor(doctor::Args),
@@ -165,6 +167,7 @@ async fn dispatch(
         Command::DeadLetters(command) => command.run(world, terminal).await,
         Command::Explain(command) => command.run(world, terminal).await,
         Command::Health(args) => health::run(args, world, terminal).await,
+        Command::Smoke(args) => smoke::run(args, world, terminal).await,
         Command::Export(command) => command.run(terminal),
         Command::Topology(args) => topology::run(args, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,

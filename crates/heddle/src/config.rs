@@ -57,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) controllers: bool,
     /// Whether synthetic events measure the health of the mesh.
     pub(crate) heartbeats: bool,
+    /// Minutes between two smoke tests; 0 is never.
+    pub(crate) smoke_minutes: u32,
     /// Which log lines are written, as `info` or `info,heddle_store=debug`.
     pub(crate) log_filter: String,
     pub(crate) log_format: LogFormat,
@@ -154,6 +156,10 @@ pub(crate) struct ConfigArgs {
     #[arg(long, env = "HEDDLE_NO_HEARTBEATS", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
     pub(crate) no_heartbeats: Option<bool>,
 
+    /// Minutes between two smoke tests of the server itself; 0 is never [default: 10]
+    #[arg(long, env = "HEDDLE_SMOKE_MINUTES", value_name = "MINUTES")]
+    pub(crate) smoke_minutes: Option<u32>,
+
     /// Configuration file (YAML)
     #[arg(long, env = "HEDDLE_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -185,6 +191,7 @@ impl Default for Config {
             tls_names: Vec::new(),
             controllers: true,
             heartbeats: true,
+            smoke_minutes: 10,
             log_filter: "info".to_owned(),
             log_format: LogFormat::Auto,
             shutdown_grace: Duration::from_secs(20),
@@ -264,6 +271,13 @@ impl Config {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// How often smoke tests are run, if they are: they arrive where heartbeats do, and need controllers.
+    pub(crate) fn smoke_period(&self) -> Option<Duration> {
+        let minutes = u64::from(self.smoke_minutes);
+        let able = self.heartbeats && self.controllers && minutes > 0;
+        able.then(|| Duration::from_secs(minutes * 60))
     }
 
     /// Whether publishers are asked who they are.

@@ -44,6 +44,7 @@ use crate::bundles;
 use crate::health::HealthApi;
 use crate::osb;
 use crate::otlp::Exporter;
+use crate::smoke::Smoke;
 
 /// The paths of the resource API; it answers everything below them itself.
 const API_PATHS: [&str; 4] = ["/api", "/apis", "/openapi", "/version"];
@@ -74,6 +75,8 @@ pub(crate) struct Control {
     pub(crate) controllers_started: Arc<AtomicBool>,
     /// Counts what it sends, if spans are sent.
     pub(crate) exporter: Option<Exporter>,
+    /// Tries everything once.
+    pub(crate) smoke: Smoke,
     /// When the process was started.
     pub(crate) process_started: Timestamp,
     /// The names this server is called by.
@@ -108,6 +111,7 @@ impl Control {
             .merge(osb::router(self.front.clone()))
             .merge(self.backups.clone().router())
             .merge(self.health.clone().router())
+            .merge(self.smoke.clone().router())
             .layer(asking);
         let ending = middleware::from_fn_with_state(self.closing.clone(), end_watches);
         let naming = middleware::from_fn_with_state(self.hosts.clone(), check_host);
@@ -217,7 +221,7 @@ async fn metrics(State(control): State<Control>, headers: HeaderMap) -> Response
     let now = control.health.clock.now();
     let numbers = control.numbers.text() + &control.numbers.progress_text(now);
     let health = control.health.metrics_text();
-    let rest = process::text(control.process_started);
+    let rest = control.smoke.metrics_text() + &process::text(control.process_started);
     let text = format!("{server}{mesh}{front}{numbers}{health}{exporter}{rest}# EOF\n");
     exposition::respond(&headers, text)
 }

@@ -32,6 +32,7 @@ pub mod output;
 mod plane;
 mod publishers;
 mod registries;
+mod smoke;
 pub mod terminal;
 pub mod wire;
 

@@ -48,6 +48,10 @@ use crate::osb;
 use crate::otlp::Exporter;
 use crate::plane::Plane;
 use crate::publishers::Publishers;
+use crate::smoke::{Smoke, SmokeDeps, SmokeListener};
+
+/// Bytes of chance in what lets smoke tests in.
+const SMOKE_PASS_BYTES: usize = 32;
 
 /// The store's own directory below the data directory.
 pub(crate) const STORE: &str = "store";
@@ -310,6 +314,14 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let credentials = identity.osb_credentials();
     let front = osb::start(config, world, &ground, credentials);
     let doors = tasks.child("doors");
+    let smoke = Smoke::new(SmokeDeps {
+        client: ground.client(),
+        mesh: mesh.clone(),
+        clock: world.clock.clone(),
+        chance: world.chance.clone(),
+        tasks: ground.tasks.child("smoke"),
+    });
+    let smoke_pass = world.chance.token(SMOKE_PASS_BYTES);
     let control = Control {
         server: ground.server.clone(),
         mesh: mesh.clone(),
@@ -325,6 +337,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         controllers: config.controllers,
         controllers_started: started,
         exporter: exporter.clone(),
+        smoke: smoke.clone(),
         process_started,
         hosts: hosts.clone(),
         closing: doors.cancellation(),
@@ -350,6 +363,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         server: ground.server.clone(),
         publishers,
         asks_who,
+        smoke: Tokens::default().with(&smoke_pass, User::new("system:heddle:smoke", &[])),
         hosts,
     };
     doors.spawn_finishing("control", OnError::EndProcess, |closing| {
@@ -365,6 +379,10 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     });
     let published = identity.publish(address, events_address)?;
     plane.serve_at(Some(published.events.clone()));
+    smoke.listen(SmokeListener::at(&published, &smoke_pass).await?);
+    let every = config.smoke_period();
+    let smoking = smoke.run(every);
+    ground.tasks.spawn("smoke", OnError::EndProcess, smoking);
 
     let mut shutdown = Shutdown::new(world.clock.clone(), config.shutdown_grace);
     shutdown.on(Phase::DoorsClose, async move {

@@ -214,6 +214,19 @@ pub const ALERTS: &[Alert] = &[
         &["SubscriberFailing", "TriggerNotReady"],
     ),
     alert(
+        "HeddleSmokeFailed",
+        Urgency::Warning,
+        "1m",
+        "heddle_smoke_failed_in_a_row >= 2",
+        "{{ $value }} smoke tests in a row have failed: `heddle smoke` shows the step",
+        &[
+            "SourceRefuses",
+            "CanaryFailing",
+            "AdmissionFailing",
+            "ControllerStalled",
+        ],
+    ),
+    alert(
         "HeddleDeadLettersGrowing",
         Urgency::Warning,
         "5m",

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use heddle_api::application::{Application, ENTRY_API, Entry, Service};
 use heddle_api::offer::{self, Mode, OfferState, Register};
+use heddle_api::smoke;
 use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
 
@@ -56,7 +57,9 @@ pub(super) fn offerings<'a>(
     applications: impl IntoIterator<Item = &'a Application>,
     rules: Rules,
 ) -> Vec<Arc<Offering>> {
-    let applications: Vec<&Application> = applications.into_iter().collect();
+    // What smoke tests make is offered to nobody.
+    let offers = |one: &&Application| !smoke::is_part("", &one.name_any());
+    let applications: Vec<&Application> = applications.into_iter().filter(offers).collect();
     let register = Register::of(rules.mode, applications.iter().copied());
     let mut offerings: Vec<Offering> = Vec::new();
     for application in applications {

@@ -84,6 +84,17 @@ async fn publish(shared: Arc<Shared>, source: Source, outgoing: DueBeat) {
     heartbeats.published(&application, sequence, refusal);
 }
 
+/// A heartbeat of an Application that whoever is let in as [`Who::Prober`] may send, in an id of their own.
+#[must_use]
+pub fn smoke_request(
+    application: &str,
+    id: &str,
+    now: Timestamp,
+    lifetime: Duration,
+) -> Request<Full<Bytes>> {
+    request(application, id, now, lifetime)
+}
+
 /// What a publisher would send.
 fn request(
     application: &str,

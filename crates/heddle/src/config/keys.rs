@@ -179,6 +179,10 @@ config_keys! {
         put |config, sent| config.heartbeats = sent;
         show |config| config.heartbeats.to_string();
 
+    "smokeMinutes", smoke_minutes: u32, flag smoke_minutes;
+        put |config, minutes| config.smoke_minutes = minutes;
+        show |config| config.smoke_minutes.to_string();
+
     "logFilter", log_filter: String, flag log;
         put |config, filter| config.log_filter = filter;
         show |config| quote(&config.log_filter);

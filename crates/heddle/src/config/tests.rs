@@ -51,6 +51,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     tlsNames: []  # default
     controllers: true  # default
     heartbeats: true  # default
+    smokeMinutes: 10  # default
     logFilter: "debug"  # from the file
     logFormat: auto  # default
     shutdownGraceSeconds: 20  # default

@@ -183,7 +183,8 @@ impl Server {
             .args(self.extra_args)
             .env("HEDDLE_LISTEN", "127.0.0.1:0")
             // Stories count what is in the log; those about health ask for heartbeats.
-            .env("HEDDLE_NO_HEARTBEATS", "true");
+            .env("HEDDLE_NO_HEARTBEATS", "true")
+            .env("HEDDLE_SMOKE_MINUTES", "0");
         command.stdout(Stdio::null()).stderr(log);
         command
     }

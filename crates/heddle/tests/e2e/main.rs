@@ -20,6 +20,7 @@ mod health;
 mod kept;
 mod remote;
 mod serve;
+mod smoke;
 mod tls;
 mod upgrade;
 mod writers;

@@ -233,3 +233,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_smoke_tests_make_is_offered_to_nobody() {
+    let events = || vec![service("orders", &[ENTRY_EVENTS])];
+    let smoke = application("heddle-smoke-x", 1, events());
+    let shop = application("shop", 2, events());
+    for rules in [PER_SERVICE, PER_APPLICATION] {
+        let all = compile::offerings([&smoke, &shop], rules);
+        // It came first, and takes nobody's id away either.
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(compile::offerings([&smoke], rules).is_empty());
+    }
+}
