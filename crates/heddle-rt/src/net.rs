@@ -335,11 +335,13 @@ where
         let (state, service) = (Arc::clone(&self.place.connection), self.service);
         let answer = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             let under_way = state.begin();
+            let is_http2 = request.version() == hyper::Version::HTTP_2;
+            let limit = is_http2.then_some(limits.stall_timeout);
             request.extensions_mut().insert(peer.clone());
             let answering = service.clone().oneshot(request);
             async move {
                 let response = answering.await?;
-                let sending = |body| Sending::new(body, under_way, limits.stall_timeout);
+                let sending = |body| Sending::new(body, under_way, limit);
                 Ok::<_, Infallible>(response.map(sending))
             }
         });

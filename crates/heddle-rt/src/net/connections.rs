@@ -252,6 +252,12 @@ impl Connection {
 pub(super) struct UnderWay(Arc<Connection>);
 
 impl UnderWay {
+    /// A part of the same that may end later.
+    pub(super) fn another(&self) -> Self {
+        self.0.under_way.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&self.0))
+    }
+
     pub(super) fn connection(&self) -> &Connection {
         &self.0
     }

@@ -1,10 +1,11 @@
-//! Whether a guest takes what it is sent: answers that are not read are not held for ever.
+//! Whether a guest takes what it is sent: answers that are not read are not held for ever, and are under way until they are.
 //!
 //! ```text
 //!   bytes that the socket does not take             none of them for 30 s
-//!   a piece that HTTP/2 has no window for           30 s, and a second for each 8 KiB of it
+//!   what HTTP/2 has no window for                   30 s, and a second for each 8 KiB of it
 //! ```
-//! Only what waits to be sent counts: a watch that has nothing to say lives as long as it may.
+//! Only what waits to be sent counts: a watch that has nothing to say lives as long as it may. What was handed over is followed
+//! until its last byte has left ([`Piece`]), since a whole answer may wait in a buffer long after its body is gone.
 
 #[cfg(test)]
 mod tests;
@@ -17,13 +18,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::body::{Body, Buf as _, Frame, SizeHint};
+use bytes::Bytes;
+use hyper::body::{Body, Buf, Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connections::{Connection, UnderWay};
 
-/// What a guest must take of a piece for each second more.
+/// What a guest must take of an answer for each second more.
 const RATE_BYTES_MIN: u64 = 8 << 10;
 
 /// What a connection has to send and its guest has not taken. Times are in milliseconds of its clock, and never zero.
@@ -31,14 +33,21 @@ const RATE_BYTES_MIN: u64 = 8 << 10;
 pub(super) struct Unsent {
     /// Since when the socket takes nothing; 0 while it does.
     blocked_since: AtomicU64,
-    /// Pieces of answers after which nobody asked for the next one, by when that must have happened.
-    pieces: Mutex<Pieces>,
+    /// Answers that were handed over and have not left.
+    answers: Mutex<UnsentAnswers>,
 }
 
 #[derive(Debug, Default)]
-struct Pieces {
-    next: u64,
-    due: BTreeMap<u64, u64>,
+struct UnsentAnswers {
+    last: u64,
+    waiting: BTreeMap<u64, UnsentAnswer>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct UnsentAnswer {
+    bytes: u64,
+    /// When they must have left.
+    due: u64,
 }
 
 impl Unsent {
@@ -55,20 +64,52 @@ impl Unsent {
         } else {
             now.saturating_sub(since)
         };
-        blocked >= millis(limit) || self.pieces.lock().due.values().any(|due| *due <= now)
+        let overdue = |answer: &UnsentAnswer| answer.due <= now;
+        blocked >= millis(limit) || self.answers.lock().waiting.values().any(overdue)
     }
 
-    fn handed_out(&self, due: u64) -> u64 {
-        let mut pieces = self.pieces.lock();
-        pieces.next += 1;
-        let number = pieces.next;
-        pieces.due.insert(number, due);
-        number
+    /// A number for another answer.
+    fn begin(&self) -> u64 {
+        let mut answers = self.answers.lock();
+        answers.last += 1;
+        answers.last
     }
 
-    fn taken(&self, number: u64) {
-        self.pieces.lock().due.remove(&number);
+    /// So many bytes more of an answer wait. They have the time that they are worth, behind those that wait already.
+    fn handed_over(&self, number: u64, bytes: u64, now: u64, limit: Duration) {
+        if bytes == 0 {
+            return;
+        }
+        let mut answers = self.answers.lock();
+        let answer = answers
+            .waiting
+            .entry(number)
+            .or_insert_with(|| UnsentAnswer {
+                bytes: 0,
+                due: now.saturating_add(millis(limit)),
+            });
+        answer.bytes += bytes;
+        answer.due = answer.due.saturating_add(worth(bytes));
     }
+
+    /// So many bytes of an answer have left. Whoever was fast has no more time for the rest than anybody else.
+    fn taken(&self, number: u64, bytes: u64, now: u64, limit: Duration) {
+        let mut answers = self.answers.lock();
+        let Some(answer) = answers.waiting.get_mut(&number) else {
+            return;
+        };
+        answer.bytes = answer.bytes.saturating_sub(bytes);
+        let left = worth(answer.bytes).saturating_add(millis(limit));
+        answer.due = answer.due.min(now.saturating_add(left));
+        if answer.bytes == 0 {
+            answers.waiting.remove(&number);
+        }
+    }
+}
+
+/// How long so many bytes may take.
+fn worth(bytes: u64) -> u64 {
+    bytes.div_ceil(RATE_BYTES_MIN).saturating_mul(1000)
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -149,52 +190,34 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
 pub(super) struct Sending<B> {
     body: B,
     under_way: UnderWay,
-    /// How long a piece may wait before its size counts.
-    limit: Duration,
-    /// The latest piece, unless the next one was asked for.
-    handed_out: Option<u64>,
+    /// How long bytes may wait before their number counts; with HTTP/1 the socket says it all.
+    limit: Option<Duration>,
+    /// The answer, among those of the connection.
+    number: u64,
 }
 
 impl<B> Sending<B> {
-    pub(super) fn new(body: B, under_way: UnderWay, limit: Duration) -> Self {
+    pub(super) fn new(body: B, under_way: UnderWay, limit: Option<Duration>) -> Self {
         Self {
+            number: under_way.connection().unsent.begin(),
             body,
             under_way,
             limit,
-            handed_out: None,
         }
-    }
-
-    fn taken(&mut self) {
-        if let Some(number) = self.handed_out.take() {
-            self.under_way.connection().unsent.taken(number);
-        }
-    }
-
-    fn hand_out(&mut self, bytes: usize) {
-        let connection = self.under_way.connection();
-        let seconds = (bytes as u64).div_ceil(RATE_BYTES_MIN);
-        let patience = self.limit.saturating_add(Duration::from_secs(seconds));
-        let due = connection.now_ms().saturating_add(millis(patience));
-        self.handed_out = Some(connection.unsent.handed_out(due));
     }
 }
 
 impl<B: Body + Unpin> Body for Sending<B> {
-    type Data = B::Data;
+    type Data = Piece<B::Data>;
     type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.taken();
+    ) -> Poll<Option<Result<Frame<Self::Data>, B::Error>>> {
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        // The last one as well: it is dropped with this once there is a window for it.
-        if let Some(Ok(frame)) = &frame {
-            self.hand_out(frame.data_ref().map_or(0, |data| data.remaining()));
-        }
-        Poll::Ready(frame)
+        let piece = |data| Piece::new(data, self.under_way.another(), self.limit, self.number);
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -206,8 +229,69 @@ impl<B: Body + Unpin> Body for Sending<B> {
     }
 }
 
-impl<B> Drop for Sending<B> {
+/// A piece of an answer, which is under way until its last byte has left.
+#[derive(Debug)]
+pub(super) struct Piece<D: Buf> {
+    data: D,
+    under_way: UnderWay,
+    limit: Option<Duration>,
+    number: u64,
+}
+
+impl<D: Buf> Piece<D> {
+    fn new(data: D, under_way: UnderWay, limit: Option<Duration>, number: u64) -> Self {
+        if let Some(limit) = limit {
+            let connection = under_way.connection();
+            let bytes = data.remaining() as u64;
+            let unsent = &connection.unsent;
+            unsent.handed_over(number, bytes, connection.now_ms(), limit);
+        }
+        Self {
+            data,
+            under_way,
+            limit,
+            number,
+        }
+    }
+
+    fn taken(&self, bytes: usize) {
+        if let Some(limit) = self.limit {
+            let connection = self.under_way.connection();
+            let now = connection.now_ms();
+            let unsent = &connection.unsent;
+            unsent.taken(self.number, bytes as u64, now, limit);
+        }
+    }
+}
+
+impl<D: Buf> Buf for Piece<D> {
+    fn remaining(&self) -> usize {
+        self.data.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.data.chunk()
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        self.data.chunks_vectored(slices)
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.data.advance(count);
+        self.taken(count);
+    }
+
+    fn copy_to_bytes(&mut self, count: usize) -> Bytes {
+        let bytes = self.data.copy_to_bytes(count);
+        self.taken(count);
+        bytes
+    }
+}
+
+impl<D: Buf> Drop for Piece<D> {
     fn drop(&mut self) {
-        self.taken();
+        // Nobody wants the rest.
+        self.taken(self.data.remaining());
     }
 }

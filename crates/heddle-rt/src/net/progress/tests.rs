@@ -29,6 +29,7 @@ const NOT_READ: &str = "what it was sent was not read in time";
 struct Pieces {
     left: usize,
     bytes: usize,
+    last: usize,
     pause: Duration,
     clock: Clock,
     waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -53,7 +54,11 @@ impl Body for Pieces {
         let (clock, pause) = (self.clock.clone(), self.pause);
         self.waiting = (!pause.is_zero())
             .then(|| Box::pin(async move { clock.sleep(pause).await }) as Pin<Box<_>>);
-        let data = Bytes::from(vec![b'x'; self.bytes]);
+        let bytes = match (left, self.last) {
+            (0, 1..) => self.last,
+            _ => self.bytes,
+        };
+        let data = Bytes::from(vec![b'x'; bytes]);
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
@@ -67,6 +72,8 @@ impl Body for Pieces {
 struct Sent {
     pieces: usize,
     bytes: usize,
+    /// Bytes of the last piece, if that is another number.
+    last: usize,
     pause: Duration,
     clock: Clock,
 }
@@ -76,6 +83,7 @@ impl Sent {
         Self {
             pieces,
             bytes,
+            last: 0,
             pause: Duration::ZERO,
             clock: Clock::simulated(Timestamp::UNIX_EPOCH),
         }
@@ -85,6 +93,7 @@ impl Sent {
         Pieces {
             left: self.pieces,
             bytes: self.bytes,
+            last: self.last,
             pause: self.pause,
             clock: self.clock.clone(),
             waiting: None,
@@ -267,16 +276,73 @@ async fn who_reads_large_pieces_slowly_over_http_2_is_sent_them() {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let reading = over_http2(ours, WINDOW, |mut body| async move {
         let mut read = 0;
-        // The last piece is handed over whole, and nobody waits for what follows.
-        while read < (pieces - 1) * bytes {
+        while read < pieces * bytes {
             clock.sleep(Duration::from_secs(1)).await;
             read += next(&mut body).await.map_or(0, |data| data.len());
         }
-        assert!(clock.monotonic() > Duration::from_secs(120));
+        assert!(clock.monotonic() > Duration::from_secs(180));
     });
     tokio::select! {
         ended = sent.serve(theirs) => panic!("the connection ended: {ended:?}"),
         () = reading => {}
+    }
+}
+
+/// The last piece is handed over whole, and the body is gone long before it is read.
+#[tokio::test(start_paused = true)]
+async fn who_reads_the_last_piece_for_longer_than_a_connection_may_rest_is_sent_it() {
+    // One that is all there is, and one behind which hardly anything comes: it waits for the one before it.
+    for (first, last) in [(1 << 20, 0), (1 << 20, 1)] {
+        let sent = Sent {
+            last,
+            ..Sent::new(1 + usize::from(last > 0), first)
+        };
+        let clock = sent.clock.clone();
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let reading = over_http2(ours, WINDOW, |mut body| async move {
+            let mut read = 0;
+            while read < first + last {
+                clock.sleep(Duration::from_millis(1700)).await;
+                read += next(&mut body).await.map_or(0, |data| data.len());
+            }
+            assert_eq!(read, first + last);
+            assert!(clock.monotonic() > REST * 3 / 2, "it took longer than that");
+        });
+        tokio::select! {
+            ended = sent.serve(theirs) => panic!("{last}: the connection ended: {ended:?}"),
+            () = reading => {}
+        }
+    }
+}
+
+/// However much a guest took, and however fast, it has no more time for the rest than others.
+#[tokio::test(start_paused = true)]
+async fn who_stops_to_read_is_not_waited_for_whatever_it_took_before() {
+    let limit = Limits::default().stall_timeout;
+    for (pieces, bytes, wanted) in [
+        // In the middle of an answer without an end, and of the last piece of one.
+        (usize::MAX, PIECE_BYTES, 10 << 20),
+        (1, 1 << 20, 700 << 10),
+    ] {
+        let sent = Sent::new(pieces, bytes);
+        let clock = sent.clock.clone();
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let stopped = Arc::new(Mutex::new(None));
+        let (noted, now) = (Arc::clone(&stopped), clock.clone());
+        let reading = over_http2(ours, WINDOW, |mut body| async move {
+            let mut read = 0;
+            while read < wanted {
+                read += next(&mut body).await.map_or(0, |data| data.len());
+            }
+            *noted.lock() = Some(now.monotonic());
+            std::future::pending::<()>().await;
+        });
+        let both = async { tokio::join!(sent.serve(theirs), reading) };
+        let both = clock.timeout(Duration::from_secs(3600), both).await;
+        let (ended, ()) = both.unwrap_or_else(|_| panic!("{pieces}: it is held for ever"));
+        assert_eq!(ended, Err(NOT_READ.to_owned()), "{pieces}");
+        let waited = clock.monotonic() - stopped.lock().expect("it read that much");
+        assert!((limit..4 * limit).contains(&waited), "{pieces}: {waited:?}");
     }
 }
 
