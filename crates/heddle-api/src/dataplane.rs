@@ -46,6 +46,8 @@ pub struct MeshReading {
     /// One for each target, in their order.
     pub heartbeats: Vec<HeartbeatReading>,
     pub canary: HeartbeatReading,
+    /// What the probe from outside says, where one was asked for; whoever runs it knows.
+    pub edge: Option<EdgeReading>,
     /// In the order of their keys; those of heartbeats are not among them.
     pub consumers: Vec<ConsumerReading>,
     /// In the order of their names.
@@ -72,6 +74,35 @@ pub struct HeartbeatReading {
     pub hits: u32,
     /// Where the oldest one that is missing got stuck, if any is.
     pub stuck: Option<StuckHop>,
+}
+
+/// What came of publishing through the public listener, as somebody outside does. Ages are measured with a monotonic clock.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EdgeReading {
+    /// `HOST:PORT`, as publishers know it.
+    pub listener: String,
+    /// How often it is tried while it succeeds.
+    pub interval: Duration,
+    /// How long ago it last succeeded.
+    pub succeeded: Option<Duration>,
+    /// Why the last attempt failed, if it did, and what was seen.
+    pub failed: Option<(EdgeFailure, String)>,
+    /// How many in a row failed, that one included.
+    pub misses: u32,
+}
+
+/// Why nobody outside can publish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EdgeFailure {
+    /// The certificate is not valid at this time: most often it has expired.
+    CertificateExpired,
+    /// The certificate is another's, or of somebody whom nobody trusts.
+    CertificateUntrusted,
+    /// There was an answer, and it was no.
+    Refused,
+    TimedOut,
+    /// There is no connection, or it broke off.
+    Unreachable,
 }
 
 /// The hop at which an event got no further.

@@ -10,6 +10,7 @@
 //! that; at rest nothing is written. It reconciles no kind of its own and destroys nothing.
 
 mod board;
+mod edge;
 mod evidence;
 mod gather;
 mod judge;
@@ -145,6 +146,7 @@ impl HealthLoop {
             admission: self.admission.clone(),
             pulses: self.options.pulses.read(now),
             canary: reading.canary.clone(),
+            edge: reading.edge.clone(),
             unaccounted: unaccounted.map(|one| one.key.clone()).collect(),
         }
     }

@@ -39,6 +39,7 @@ use crate::shared::Shared;
 use board::{Board, SourceRefusal};
 
 pub(crate) use diagnosis::PathFacts;
+pub use prober::edge_request;
 pub(crate) use prober::run;
 pub use prober::smoke_request;
 pub use sink::HeartbeatSink;
@@ -52,6 +53,9 @@ pub const TYPE_PREFIX: &str = "dev.heddle.heartbeat.";
 const SOURCE_PREFIX: &str = "/heddle/heartbeat/";
 /// How the keys of consumers begin that hear heartbeats; namespace and Application follow.
 const KEY_PREFIX: &str = "heartbeat/";
+/// What stands for an Application in heartbeats that come in by the public listener. Nobody hears them: that they are accepted
+/// is what they prove, and the canary proves the rest.
+const EDGE: &str = "_edge";
 /// What is older than so many intervals counts as not arrived, and is not sent any more.
 const INTERVALS_MAX: u32 = 3;
 /// How long an attempt may take. Nothing is nearer than the sink.

@@ -1,5 +1,7 @@
 //! The names of the hops. Traces, metrics and conditions all use these words.
 
+/// From a publisher elsewhere to the listener: names, certificates, whatever stands in between.
+pub const EDGE: &str = "edge";
 /// Accept an event over HTTP.
 pub const SOURCE: &str = "source";
 /// Append it to the log.

@@ -20,6 +20,8 @@ pub enum Who {
     Application(Box<str>),
     /// The mesh itself, with a heartbeat. A door lets in as this who shows what only this process knows.
     Prober,
+    /// The mesh itself, with a heartbeat that came in by the public listener; it may publish nothing else and nowhere else.
+    EdgeProber,
 }
 
 /// Why somebody may not publish.
@@ -37,8 +39,14 @@ impl Who {
     pub fn subject(&self) -> Option<String> {
         match self {
             Self::Application(name) => Some(application_subject(name)),
-            Self::Anonymous | Self::Administrator | Self::Prober => None,
+            Self::Anonymous | Self::Administrator | Self::Prober | Self::EdgeProber => None,
         }
+    }
+
+    /// Whether it is the mesh that measures itself.
+    #[must_use]
+    pub fn is_prober(&self) -> bool {
+        matches!(self, Self::Prober | Self::EdgeProber)
     }
 
     fn owns(&self, entry: &str) -> bool {

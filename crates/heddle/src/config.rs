@@ -25,6 +25,7 @@ use serde::Deserialize;
 
 use self::file::parse_file;
 use self::keys::{ConfigKey, KEYS};
+use crate::edge;
 use crate::failure::Failure;
 use crate::files;
 use crate::otlp;
@@ -59,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) heartbeats: bool,
     /// Minutes between two smoke tests; 0 is never.
     pub(crate) smoke_minutes: u32,
+    /// Where publishers elsewhere reach the events listener, if that is to be tried.
+    pub(crate) edge_probe: Option<String>,
     /// Which log lines are written, as `info` or `info,heddle_store=debug`.
     pub(crate) log_filter: String,
     pub(crate) log_format: LogFormat,
@@ -159,6 +162,9 @@ pub(crate) struct ConfigArgs {
     /// Minutes between two smoke tests of the server itself; 0 is never [default: 10]
     #[arg(long, env = "HEDDLE_SMOKE_MINUTES", value_name = "MINUTES")]
     pub(crate) smoke_minutes: Option<u32>,
+    /// Publish a synthetic event there now and then, as publishers elsewhere do: https://NAME:PORT [default: none]
+    #[arg(long, env = "HEDDLE_EDGE_PROBE", value_name = "URL")]
+    pub(crate) edge_probe: Option<String>,
 
     /// Configuration file (YAML)
     #[arg(long, env = "HEDDLE_CONFIG", value_name = "FILE")]
@@ -192,6 +198,7 @@ impl Default for Config {
             controllers: true,
             heartbeats: true,
             smoke_minutes: 10,
+            edge_probe: None,
             log_filter: "info".to_owned(),
             log_format: LogFormat::Auto,
             shutdown_grace: Duration::from_secs(20),
@@ -263,6 +270,13 @@ impl Config {
     fn check(&self) -> Result<(), Failure> {
         if let Some(endpoint) = &self.otlp_endpoint {
             otlp::check(endpoint)?;
+        }
+        if let Some(url) = &self.edge_probe {
+            edge::check(url)?;
+            if !self.heartbeats {
+                let text = "--edge-probe publishes synthetic events, and --no-heartbeats switches them off: leave one of them out";
+                return Err(Failure::Usage(text.to_owned()));
+            }
         }
         let mut listeners = [self.listen, self.events].into_iter();
         match listeners.find(|address| !is_loopback(address.ip())) {

@@ -41,6 +41,8 @@ pub(crate) struct EventsDoor {
     pub(crate) asks_who: bool,
     /// What lets this process in with a synthetic event of its own.
     pub(crate) smoke: Tokens,
+    /// What the probe from outside shows.
+    pub(crate) probe: Tokens,
     /// The names this server is called by.
     pub(crate) hosts: Hosts,
 }
@@ -82,6 +84,9 @@ impl EventsDoor {
         }
         if self.smoke.identity(token).is_some() {
             return Some(Who::Prober);
+        }
+        if self.probe.identity(token).is_some() {
+            return Some(Who::EdgeProber);
         }
         let value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
         let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);

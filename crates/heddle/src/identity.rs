@@ -96,6 +96,11 @@ impl Identity {
         &self.metrics_token
     }
 
+    /// The certificate of whoever signs ours, in PEM.
+    pub(crate) fn ca_pem(&self) -> &str {
+        self.authority.certificate_pem()
+    }
+
     /// What the listener speaks TLS with. `names` are added to localhost and the address itself; with `clients`, whoever
     /// connects may prove who they are by a certificate of these authorities.
     pub(crate) fn tls(

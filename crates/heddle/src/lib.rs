@@ -9,12 +9,14 @@ mod asb;
 #[path = "asb/absent.rs"]
 mod asb;
 mod backup;
+mod base_url;
 pub mod bundles;
 pub mod client;
 mod cmd;
 mod config;
 mod control;
 mod descriptors;
+mod edge;
 mod events;
 pub mod failure;
 pub mod files;

@@ -30,6 +30,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::record::Record;
+use crate::base_url;
 use crate::client::Remote;
 use crate::failure::Failure;
 use crate::wire::World;
@@ -59,25 +60,8 @@ pub(crate) fn check(endpoint: &str) -> Result<(), Failure> {
 }
 
 fn address(endpoint: &str) -> Result<Uri, Failure> {
-    let wrong = |reason: &str| {
-        Failure::Usage(format!(
-            "`{endpoint}` is no address of an OTLP collector: {reason}; write for example http://127.0.0.1:4318"
-        ))
-    };
-    let uri: Uri = endpoint
-        .parse()
-        .map_err(|error: http::uri::InvalidUri| wrong(&error.to_string()))?;
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    if !matches!(uri.scheme_str(), Some("http" | "https")) || authority.is_empty() {
-        return Err(wrong("it needs http:// or https:// and a host"));
-    }
-    if authority.contains('@') {
-        return Err(wrong("credentials do not belong into an address"));
-    }
-    if uri.query().is_some() {
-        return Err(wrong("it has a query"));
-    }
-    Ok(uri)
+    let what = "address of an OTLP collector";
+    base_url::parse(endpoint, what, &["http", "https"], "http://127.0.0.1:4318")
 }
 
 /// Sends spans. Clones are the same exporter.

@@ -16,6 +16,8 @@ use heddle_store::{Health, Store};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::edge::EdgeProbe;
+
 /// A mesh behind a listener.
 #[derive(Debug)]
 pub(crate) struct Plane {
@@ -26,11 +28,19 @@ pub(crate) struct Plane {
     base_url: Mutex<Option<String>>,
     /// Whether the listener asks publishers who they are.
     asks_who: bool,
+    /// Who tries the listener from outside, if anybody does.
+    edge: Option<EdgeProbe>,
 }
 
 impl Plane {
     /// Starts taking resources.
-    pub(crate) fn start(mesh: Mesh, store: Store, tasks: &Tasks, asks_who: bool) -> Arc<Self> {
+    pub(crate) fn start(
+        mesh: Mesh,
+        store: Store,
+        tasks: &Tasks,
+        asks_who: bool,
+        edge: Option<EdgeProbe>,
+    ) -> Arc<Self> {
         let (resources, mut newest) = watch::channel(None::<Resources>);
         let routed = mesh.clone();
         tasks.spawn("routes", OnError::EndProcess, async move {
@@ -47,6 +57,7 @@ impl Plane {
             resources,
             base_url: Mutex::new(None),
             asks_who,
+            edge,
         })
     }
 
@@ -127,6 +138,7 @@ impl DataPlane for Plane {
         };
         MeshReading {
             store,
+            edge: self.edge.as_ref().map(EdgeProbe::reading),
             ..self.mesh.reading()
         }
     }

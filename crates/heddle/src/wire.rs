@@ -38,6 +38,7 @@ use crate::bundles::{self, Port};
 use crate::config::Config;
 use crate::control::Control;
 use crate::descriptors::{self, Shares};
+use crate::edge::EdgeProbe;
 use crate::events::EventsDoor;
 use crate::failure::Failure;
 use crate::files;
@@ -280,7 +281,11 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let mesh = open_mesh(config, world, &tasks, log, courier, observer, sink_url)?;
     let asks_who = config.asks_publishers();
     let store = ground.server.store().clone();
-    let plane = Plane::start(mesh.clone(), store, &tasks.child("routing"), asks_who);
+    let edge = config.edge_probe.as_ref();
+    let edge = edge.map(|url| EdgeProbe::new(url, identity.ca_pem(), world));
+    let edge = edge.transpose()?;
+    let routing = tasks.child("routing");
+    let plane = Plane::start(mesh.clone(), store, &routing, asks_who, edge.clone());
     let clients = config.events_client_ca.as_deref().map(client_roots);
     let clients = clients.transpose()?;
     let publishers = Arc::new(Publishers::default());
@@ -364,6 +369,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         publishers,
         asks_who,
         smoke: Tokens::default().with(&smoke_pass, User::new("system:heddle:smoke", &[])),
+        probe: edge.as_ref().map(EdgeProbe::tokens).unwrap_or_default(),
         hosts,
     };
     doors.spawn_finishing("control", OnError::EndProcess, |closing| {
@@ -383,6 +389,10 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let every = config.smoke_period();
     let smoking = smoke.run(every);
     ground.tasks.spawn("smoke", OnError::EndProcess, smoking);
+    if let Some(edge) = edge {
+        let connections = doors.child("edge");
+        doors.spawn("edge probe", OnError::EndProcess, edge.run(connections));
+    }
 
     let mut shutdown = Shutdown::new(world.clock.clone(), config.shutdown_grace);
     shutdown.on(Phase::DoorsClose, async move {

@@ -89,6 +89,11 @@ pub const ALERTS: &[Alert] = &[
             "LogFull",
             "StoreBroken",
             "MatchingBehind",
+            "EdgeCertificateExpired",
+            "EdgeCertificateUntrusted",
+            "EdgeRefuses",
+            "EdgeTimedOut",
+            "EdgeUnreachable",
         ],
     ),
     alert(

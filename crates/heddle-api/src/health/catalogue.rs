@@ -126,6 +126,15 @@ const fn stuck(
     }
 }
 
+/// Nobody outside can publish.
+const fn edge(code: &'static str, meaning: &'static str, remedy: &'static str) -> HealthFault {
+    HealthFault {
+        impact: "Publishers elsewhere cannot publish. What was accepted, and what is published on this machine, arrives.",
+        diagnosis: &["heddle health", "heddle config show"],
+        ..stuck(code, Some("edge"), meaning, remedy)
+    }
+}
+
 /// Something about a subscriber, a filter or a publisher.
 const fn of_user(
     code: &'static str,
@@ -408,6 +417,47 @@ catalogue! {
         "The canary, a synthetic event on a path that belongs to nobody, does not arrive.",
         "something that all applications share is broken; the evidence names the hop",
     );
+
+    /// Its time is over.
+    EDGE_CERTIFICATE_EXPIRED = edge(
+        "EdgeCertificateExpired",
+        "The certificate at the address by which publishers reach the events listener has expired, or is not valid yet.",
+        "renew it where TLS ends; if that is heddle itself, compare the clocks, for its own certificate is renewed in time",
+    );
+    /// It vouches for somebody else.
+    EDGE_CERTIFICATE_UNTRUSTED = edge(
+        "EdgeCertificateUntrusted",
+        "The certificate at the address by which publishers reach the events listener is for another name, or of an authority that is not trusted.",
+        "give heddle that name (`--tls-name`), or put a certificate there that the system's authorities or that of heddle signed",
+    );
+    /// Somebody says no.
+    EDGE_REFUSES = edge(
+        "EdgeRefuses",
+        "A synthetic event is refused at the address by which publishers reach the events listener.",
+        "the evidence is the answer; see what stands before the listener, whether it leads here and hands Authorization on",
+    );
+    /// Nobody says anything.
+    EDGE_TIMED_OUT = edge(
+        "EdgeTimedOut",
+        "No answer comes in time at the address by which publishers reach the events listener.",
+        "look at what stands before the listener and at rules that drop packets, also those for a machine that calls itself",
+    );
+    /// There is no way.
+    EDGE_UNREACHABLE = edge(
+        "EdgeUnreachable",
+        "No connection can be made at the address by which publishers reach the events listener, or it breaks off.",
+        "see whether the name leads here and the port is open; `edgeProbe` says what is tried",
+    );
+    /// It was not tried.
+    EDGE_UNPROVEN = HealthFault {
+        health: HealthStatus::Unknown,
+        impact: "None by itself.",
+        ..edge(
+            "EdgeUnproven",
+            "No synthetic event has come in lately by the address by which publishers reach the events listener.",
+            "wait a moment; if it stays so, `heddle health` soon says why",
+        )
+    };
 
     /// A subscriber fails.
     SUBSCRIBER_FAILING = of_user(

@@ -2,7 +2,7 @@
 //!
 //! Gathering it is left to [`super::gather`], judging it to [`super::judge`].
 
-use heddle_api::dataplane::{ConsumerReading, HeartbeatReading, LogReading};
+use heddle_api::dataplane::{ConsumerReading, EdgeReading, HeartbeatReading, LogReading};
 
 use crate::pulse::PulseReading;
 
@@ -100,6 +100,8 @@ pub(crate) struct SharedEvidence {
     pub admission: Result<(), String>,
     pub pulses: Vec<PulseReading>,
     pub canary: HeartbeatReading,
+    /// What the probe from outside says, where one was asked for.
+    pub edge: Option<EdgeReading>,
     /// Consumers whose accounts do not add up.
     pub unaccounted: Vec<String>,
 }

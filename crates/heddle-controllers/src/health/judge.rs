@@ -49,7 +49,7 @@ fn well(reason: &str, message: impl Into<String>) -> PlaneHealth {
 }
 
 /// A plane in which this is wrong.
-fn wrong(fault: &HealthFault) -> PlaneHealth {
+pub(super) fn wrong(fault: &HealthFault) -> PlaneHealth {
     PlaneHealth {
         health: fault.health,
         reason: fault.code.to_owned(),
@@ -61,7 +61,7 @@ fn wrong(fault: &HealthFault) -> PlaneHealth {
     }
 }
 
-trait PlaneDetails {
+pub(super) trait PlaneDetails {
     fn about(self, object: impl Into<String>) -> Self;
     fn seen(self, evidence: impl Into<String>) -> Self;
 }
@@ -321,14 +321,17 @@ fn shared_path(shared: &SharedEvidence) -> Option<PlaneHealth> {
     Some(wrong(&catalogue::MATCHING_BEHIND).seen(evidence))
 }
 
-/// The path that belongs to nobody.
+/// The path that belongs to nobody, and the one by which publishers elsewhere come in.
 pub(crate) fn canary(shared: &SharedEvidence) -> PlaneHealth {
     if let Some(found) = shared_path(shared) {
         return found;
     }
     let found = heartbeat(&shared.canary, None);
     if found.health != HealthStatus::Unhealthy {
-        return found;
+        let edge = shared.edge.as_ref().and_then(super::edge::judge);
+        return edge
+            .filter(|edge| edge.health > found.health)
+            .unwrap_or(found);
     }
     let mut failing = wrong(&catalogue::CANARY_FAILING);
     (failing.hop, failing.object) = (found.hop, found.object);

@@ -81,6 +81,7 @@ fn well() -> (ApplicationEvidence, SharedEvidence) {
             ..PulseReading::default()
         }],
         canary: arriving(),
+        edge: None,
         unaccounted: Vec::new(),
     };
     (application, shared)
@@ -798,6 +799,61 @@ fn the_mesh_is_as_well_as_what_all_share_and_most_of_its_applications() {
     assert_eq!(
         (verdict.health, verdict.reason.as_str()),
         (Unhealthy, "LogFull")
+    );
+}
+
+#[test]
+fn what_stops_publishers_elsewhere_is_told_of_the_mesh_and_of_no_namespace() {
+    use heddle_api::dataplane::{EdgeFailure, EdgeReading};
+    let (application, mut shared) = well();
+    let at = |shared: &SharedEvidence| {
+        let mesh = in_mesh(&[HealthStatus::Healthy], shared);
+        let own = judge::application(&application, shared, None, now());
+        let pair = judged(&application, shared);
+        assert_eq!(
+            (mesh.reason == "Healthy", own.hop),
+            (mesh.hop.is_none(), mesh.hop.clone())
+        );
+        (mesh.health, own.health, pair.health, mesh)
+    };
+    shared.edge = Some(EdgeReading {
+        listener: "events.example:443".to_owned(),
+        interval: seconds(30),
+        succeeded: Some(seconds(20)),
+        failed: Some((
+            EdgeFailure::CertificateExpired,
+            "since yesterday".to_owned(),
+        )),
+        misses: 1,
+    });
+    let (mesh, own, pair, verdict) = at(&shared);
+    assert_eq!(
+        (mesh, own, pair),
+        (
+            HealthStatus::Unhealthy,
+            HealthStatus::Unhealthy,
+            HealthStatus::Healthy
+        )
+    );
+    assert_eq!(verdict.reason, "EdgeCertificateExpired");
+    assert_eq!(verdict.plane, Some(HealthPlane::Data));
+    assert_eq!(verdict.hop.as_deref(), Some("edge"));
+    assert_eq!(
+        verdict.object.as_deref(),
+        Some("certificate/events.example:443")
+    );
+    shared.edge.as_mut().unwrap().failed = None;
+    assert_eq!(at(&shared).0, HealthStatus::Healthy);
+    // Knowing less is no better.
+    shared.edge.as_mut().unwrap().succeeded = None;
+    let (mesh, own, pair, _) = at(&shared);
+    assert_eq!(
+        (mesh, own, pair),
+        (
+            HealthStatus::Unknown,
+            HealthStatus::Unknown,
+            HealthStatus::Healthy
+        )
     );
 }
 

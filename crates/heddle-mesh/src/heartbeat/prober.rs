@@ -17,7 +17,7 @@ use http_body_util::{BodyExt as _, Full};
 use jiff::{SignedDuration, Timestamp};
 
 use super::board::{DueBeat, SourceRefusal};
-use super::{ProberDeps, TYPE, canary, channel_of, source_of};
+use super::{EDGE, ProberDeps, TYPE, canary, channel_of, source_of};
 use crate::hop;
 use crate::path::source::Source;
 use crate::shared::Shared;
@@ -95,6 +95,12 @@ pub fn smoke_request(
     request(application, id, now, lifetime)
 }
 
+/// What is sent through the public listener by whoever is let in as [`Who::EdgeProber`].
+#[must_use]
+pub fn edge_request(id: &str, now: Timestamp, lifetime: Duration) -> Request<Full<Bytes>> {
+    request(EDGE, id, now, lifetime)
+}
+
 /// What a publisher would send.
 fn request(
     application: &str,
@@ -103,7 +109,7 @@ fn request(
     lifetime: Duration,
 ) -> Request<Full<Bytes>> {
     let path = match application {
-        canary::APPLICATION => format!("/{}", canary::CHANNEL),
+        canary::APPLICATION | EDGE => format!("/{}", canary::CHANNEL),
         _ => format!("/{application}/events"),
     };
     let lifetime = SignedDuration::try_from(lifetime).unwrap_or(SignedDuration::MAX);

@@ -76,6 +76,7 @@ impl Mesh {
             log,
             heartbeats,
             canary,
+            edge: None,
             consumers,
             doors: shared.metrics.door_readings(),
         }

@@ -107,7 +107,7 @@ impl Source {
         let took = self.shared.clock.monotonic().saturating_sub(begun);
         let status = response.status().as_u16();
         // Numbers are about what others publish.
-        if *who != Who::Prober {
+        if !who.is_prober() {
             let metrics = &self.shared.metrics;
             metrics.published(kind, place.as_ref(), status, events, took);
         }
@@ -138,7 +138,7 @@ impl Source {
             Received::One(event) => {
                 self.admit(who, entry, std::slice::from_ref(&event))?;
                 let coming = match who {
-                    Who::Prober => Coming::default(),
+                    Who::Prober | Who::EdgeProber => Coming::default(),
                     _ => self.coming(trace, &event),
                 };
                 let mut envelope = envelope(entry, coming.trace, event, hops)?;
@@ -248,12 +248,16 @@ impl Source {
             who::may_enter(who, &in_force.table, &entry)
                 .map_err(|denied| refusal::forbidden(who, &entry, denied, None))?;
         }
+        // What it shows may be read by whoever ends TLS before this listener, so it is good for nothing else.
+        if *who == Who::EdgeProber && door.entry() != heartbeat::canary::CHANNEL {
+            return Err(refusal::not_the_probe());
+        }
         if cfg!(feature = "fault-injection") && self.shared.faults.refuses(&door.entry()) {
             return Err(refusal::starting());
         }
         match door {
-            // No door leads there but the prober's.
-            Path::Entry(_, place) if *who == Who::Prober => {
+            // No door leads there but the probers'.
+            Path::Entry(_, place) if who.is_prober() => {
                 let found = in_force.table.entry(place);
                 let found = found.map(|entry| Arc::clone(&entry.name));
                 found.ok_or_else(refusal::starting)
@@ -265,10 +269,14 @@ impl Source {
     /// Whether these events may be published, all of them.
     fn admit(&self, who: &Who, entry: &str, events: &[Event]) -> Result<(), PublishError> {
         let index_of = |index: usize| (events.len() > 1).then_some(index as u64);
-        if *who != Who::Prober
-            && let Some(index) = events
-                .iter()
-                .position(|event| heartbeat::is_reserved(event.type_()))
+        let mut reserved = events
+            .iter()
+            .map(|event| heartbeat::is_reserved(event.type_()));
+        if *who == Who::EdgeProber && !reserved.all(|reserved| reserved) {
+            return Err(refusal::not_the_probe());
+        }
+        if !who.is_prober()
+            && let Some(index) = reserved.position(|reserved| reserved)
         {
             return Err(refusal::type_reserved(
                 events[index].type_(),
@@ -293,7 +301,7 @@ fn account<'a>(who: &'a Who, parts: &'a Parts) -> Option<Account<'a>> {
     Some(match who {
         Who::Application(name) => intake.account_of(name),
         Who::Administrator => intake.account_of(ADMINISTRATOR),
-        Who::Anonymous | Who::Prober => intake.account(),
+        Who::Anonymous | Who::Prober | Who::EdgeProber => intake.account(),
     })
 }
 

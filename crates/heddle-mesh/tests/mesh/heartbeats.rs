@@ -72,6 +72,46 @@ async fn without_applications_the_canary_sings() {
     assert_eq!(world.mesh.reading().heartbeats, []);
 }
 
+/// What the probe from outside shows may be read by whoever ends TLS for us.
+#[tokio::test(start_paused = true)]
+async fn who_comes_in_as_the_probe_from_outside_publishes_its_heartbeat_and_nothing_else() {
+    let mut world = one_pair(World::with_heartbeats().await);
+    world.wants_all("team", "all", "a");
+    world.route().await;
+    let now = world.clock.now();
+    let heartbeat = |id: &str| heddle_mesh::heartbeat::edge_request(id, now, INTERVAL);
+    let before = numbers(&world);
+    for (path, type_, expected) in [
+        ("/channel/_heddle/canary", TYPE, 202),
+        ("/channel/_heddle/canary", "order.created", 403),
+        ("/broker/_heddle/canary", TYPE, 403),
+        ("/shop/events", TYPE, 403),
+        ("/shop/events", "order.created", 403),
+        ("/broker/team/default", TYPE, 403),
+    ] {
+        let mut request = heartbeat(type_);
+        *request.uri_mut() = path.parse().unwrap();
+        let headers = request.headers_mut();
+        headers.insert("ce-type", type_.parse().unwrap());
+        let source = world.mesh.source();
+        let answer = source.handle(&Who::EdgeProber, request).await;
+        assert_eq!(answer.status().as_u16(), expected, "{path} {type_}");
+    }
+    for who in [Who::Anonymous, Who::Administrator] {
+        let source = world.mesh.source();
+        let answer = source.handle(&who, heartbeat("stolen")).await;
+        // Nobody else learns that there is such a place.
+        assert_eq!(answer.status().as_u16(), 404, "{who:?}");
+    }
+    world.pass(60).await;
+    assert_eq!(world.received("a"), Vec::<String>::new());
+    // Nobody's numbers but those of whom was refused.
+    let same = |line: &&String| !line.contains("published") && !line.contains("seconds");
+    let after = numbers(&world);
+    let left: Vec<_> = before.iter().filter(same).collect();
+    assert_eq!(left, after.iter().filter(same).collect::<Vec<_>>());
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_wants_everything_gets_no_heartbeat() {
     let mut world = one_pair(World::on_disk().and_heartbeats().await);

@@ -7,12 +7,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::{HeaderValue, Request, Response, Uri, header};
 use http_body_util::Full;
-use hyper::client::conn::http2;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio_util::task::TaskTracker;
 
-use super::dial::{Place, Stream};
+use super::dial::{Place, Protocol, Stream};
 use crate::{OnError, Tasks};
 
 /// How an HTTP/2 connection is spoken.
@@ -60,6 +62,40 @@ impl Http2 {
         Ok(sender)
     }
 }
+
+/// Says one thing on a connection of its own, in whatever it speaks. The request has an absolute address; the connection ends
+/// with the answer.
+pub async fn ask_once(
+    tasks: &Tasks,
+    place: &Place,
+    stream: Box<dyn Stream>,
+    mut request: Request<Full<Bytes>>,
+) -> hyper::Result<Response<Incoming>> {
+    if stream.protocol() == Protocol::Http2 {
+        let http = Http2 {
+            head_bytes_max: ONCE_HEAD_BYTES_MAX,
+            ping: None,
+        };
+        let mut sender = http.begin(tasks, place, stream, ()).await?;
+        return sender.send_request(request).await;
+    }
+    let (mut sender, connection) = http1::Builder::new()
+        .max_buf_size(ONCE_HEAD_BYTES_MAX)
+        .handshake(TokioIo::new(stream))
+        .await?;
+    run(tasks, place, connection);
+    let authority = request.uri().authority().map(ToString::to_string);
+    if let Some(Ok(host)) = authority.map(HeaderValue::try_from) {
+        request.headers_mut().insert(header::HOST, host);
+    }
+    if let Some(path) = request.uri().path_and_query().cloned() {
+        *request.uri_mut() = Uri::from(path);
+    }
+    sender.send_request(request).await
+}
+
+/// The head of an answer to [`ask_once`].
+const ONCE_HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// Runs a connection until either side lets go of it. How it ended is told to whoever waits for an answer.
 pub fn run(

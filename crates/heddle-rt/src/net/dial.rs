@@ -144,6 +144,16 @@ impl Network {
         })
     }
 
+    /// Goes anywhere, and has every certificate verified on every connection: a session that is taken up again would hide one
+    /// that has expired since.
+    #[must_use]
+    pub fn verifying_always(clock: Clock) -> Self {
+        let own = OwnListeners::default();
+        let mut inner = Inner::new(clock, Egress::ANYWHERE, own, Box::new(SystemResolver));
+        inner.trust.always_verified = true;
+        Self::with(inner)
+    }
+
     fn with(inner: Inner) -> Self {
         let inner = Arc::new(inner);
         Self { inner }

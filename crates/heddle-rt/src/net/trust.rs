@@ -84,6 +84,8 @@ impl Roots {
 /// Client settings, made once for each set of roots.
 #[derive(Debug, Default)]
 pub(super) struct Trust {
+    /// Every connection shows its certificate anew: no session of an earlier one is taken up.
+    pub(super) always_verified: bool,
     system: OnceCell<Arc<RootCertStore>>,
     configs: Mutex<HashMap<Roots, Arc<ClientConfig>>>,
 }
@@ -110,6 +112,9 @@ impl Trust {
         };
         let mut config = builder.with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        if self.always_verified {
+            config.resumption = rustls::client::Resumption::disabled();
+        }
         let config = Arc::new(config);
         let mut configs = self.configs.lock();
         if configs.len() >= CONFIGS_MAX {

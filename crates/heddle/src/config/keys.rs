@@ -182,6 +182,9 @@ config_keys! {
     "smokeMinutes", smoke_minutes: u32, flag smoke_minutes;
         put |config, minutes| config.smoke_minutes = minutes;
         show |config| config.smoke_minutes.to_string();
+    "edgeProbe", edge_probe: String, flag edge_probe;
+        put |config, url| config.edge_probe = Some(url);
+        show |config| json!(config.edge_probe).to_string();
 
     "logFilter", log_filter: String, flag log;
         put |config, filter| config.log_filter = filter;

@@ -52,6 +52,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     controllers: true  # default
     heartbeats: true  # default
     smokeMinutes: 10  # default
+    edgeProbe: null  # default
     logFilter: "debug"  # from the file
     logFormat: auto  # default
     shutdownGraceSeconds: 20  # default

@@ -133,6 +133,14 @@ impl Server {
         self.until_listening().await;
     }
 
+    /// Starts the binary with a command line of the caller's own, and waits until it is ready.
+    pub(crate) async fn launch_with(&mut self, change: impl FnOnce(&mut Command)) {
+        let mut command = self.command();
+        change(&mut command);
+        self.run(command);
+        self.until_launched().await;
+    }
+
     fn spawn_on(&mut self, port: &str) {
         let mut command = self.command();
         command.env("HEDDLE_LISTEN", format!("127.0.0.1:{port}"));

@@ -240,6 +240,13 @@ pub(super) fn type_reserved(type_: &str, index: Option<u64>) -> PublishError {
     refusal
 }
 
+/// The probe's own credential, in somebody else's hands or for something else.
+pub(super) fn not_the_probe() -> PublishError {
+    let message =
+        "these credentials are good for heddle's own heartbeat from outside and for nothing else";
+    PublishError::new(StatusCode::FORBIDDEN, code::FORBIDDEN, message)
+}
+
 fn too_large(bytes_max: usize) -> PublishError {
     let message = format!(
         "the request is larger than {bytes_max} bytes; send less at once, or refer to the data"
