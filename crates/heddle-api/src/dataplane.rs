@@ -137,6 +137,23 @@ pub struct ConsumerReading {
     pub failed: Option<(Duration, String)>,
     /// What no account explains; anything but 0 is a fault of heddle.
     pub unaccounted: u64,
+    /// What came of trying its subscriber between events, where that was asked for.
+    pub probe: Option<SubscriberReading>,
+}
+
+/// What came of trying a subscriber between events. Ages are measured with a monotonic clock.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SubscriberReading {
+    /// `tcp`, `options` or `heartbeat`.
+    pub how: String,
+    /// How often it is tried while it answers.
+    pub interval: Duration,
+    /// How long ago it was last tried.
+    pub age: Option<Duration>,
+    /// Why the last attempt failed, if it did.
+    pub failed: Option<String>,
+    /// How many in a row failed, that one included.
+    pub misses: u32,
 }
 
 /// How the disk and the tasks stand that all events depend on.

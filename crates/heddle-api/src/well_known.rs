@@ -121,4 +121,6 @@ pub mod annotation {
     pub const WEBHOOK_ORIGIN: &str = "heddle.dev/webhook-origin";
     /// How many events per minute it is asked for, from 1 to 1000000.
     pub const WEBHOOK_RATE: &str = "heddle.dev/webhook-rate";
+    /// How the subscriber is tried between events: `tcp`, `options` or `heartbeat`.
+    pub const SUBSCRIBER_PROBE: &str = "heddle.dev/subscriber-probe";
 }

@@ -16,6 +16,7 @@ mod gather;
 mod judge;
 mod metrics;
 mod roll_up;
+mod subscriber_probe;
 #[cfg(test)]
 mod tests;
 mod topology;

@@ -38,7 +38,7 @@ use index::Index;
 pub(crate) use compile::recompile_with;
 pub use compile::{compile, recompile};
 pub use grants::Grant;
-pub use settings::{Bound, Consent, Settings, Start, Webhook};
+pub use settings::{Bound, Consent, ProbeKind, Settings, Start, Webhook};
 
 /// Who wants which events. Consumers are numbered in the order of their keys.
 #[derive(Debug, Default)]

@@ -28,6 +28,7 @@ use crate::path::broker::refills::Refills;
 use crate::path::dead_letter::DeadLetters;
 use crate::path::delivery::consent::{Consent, Consents};
 use crate::path::delivery::courier::Courier;
+use crate::path::delivery::subscriber_probe::SubscriberProbes;
 use crate::routes::Table;
 
 /// Bytes of events that waiting deliveries may hold in memory; beyond that they are read again when their turn comes.
@@ -76,9 +77,10 @@ pub(crate) struct Shared {
     pub(crate) courier: Courier,
     /// Deliveries under way.
     pub(crate) lanes: Tasks,
-    /// Questions to destinations whether they want any.
+    /// Questions to destinations whether they want any, and whether they are there.
     pub(crate) asking: Tasks,
     pub(crate) consents: Consents,
+    pub(crate) subscriber_probes: SubscriberProbes,
     pub(crate) in_force: ArcSwap<InForce>,
     pub(crate) consumers: RwLock<Consumers>,
     pub(crate) dead: Mutex<DeadLetters>,
@@ -140,6 +142,7 @@ impl Shared {
             lanes: parts.lanes,
             asking: parts.asking,
             consents: Consents::default(),
+            subscriber_probes: SubscriberProbes::default(),
             in_force: ArcSwap::from_pointee(InForce {
                 table: Arc::new(Table::empty()),
                 consumers: Vec::new(),

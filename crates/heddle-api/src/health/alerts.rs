@@ -216,7 +216,11 @@ pub const ALERTS: &[Alert] = &[
         "5m",
         "heddle_health{app!=\"\",plane=\"user\"} == 0",
         "a subscriber in {{ $labels.ns }} does not take the events of {{ $labels.app }}",
-        &["SubscriberFailing", "TriggerNotReady"],
+        &[
+            "SubscriberFailing",
+            "SubscriberUnreachable",
+            "TriggerNotReady",
+        ],
     ),
     alert(
         "HeddleSmokeFailed",

@@ -467,6 +467,17 @@ catalogue! {
         "mend the subscriber; what became dead letters can be redriven then",
         &["heddle dead-letters list --trigger NS/NAME", "heddle trace ID"],
     );
+    /// A subscriber is not there.
+    SUBSCRIBER_UNREACHABLE = HealthFault {
+        detector: Detector::Heartbeat,
+        ..of_user(
+        "SubscriberUnreachable", HealthStatus::Unhealthy, Some("delivery"),
+        "A subscriber did not answer three times in a row when it was tried between events, as its Trigger asks for.",
+        "The next event will not be delivered at once. It will be kept and tried again.",
+        "the evidence is the error; mend the subscriber, or take the annotation `heddle.dev/subscriber-probe` away if it is not to be tried",
+        &["kubectl -n NS get trigger NAME -o yaml", "heddle health APP -n NS"],
+    )
+    };
     /// A trigger that cannot work.
     TRIGGER_NOT_READY = HealthFault {
         detector: Detector::Resources,
@@ -481,9 +492,9 @@ catalogue! {
     /// Nothing was ever sent to it.
     SUBSCRIBER_UNTRIED = of_user(
         "SubscriberUntried", HealthStatus::Unknown, Some("delivery"),
-        "No event was sent to a subscriber since heddle started, so nobody knows whether it answers.",
+        "No event was sent to a subscriber in the last hour, or since heddle started, so nobody knows whether it answers.",
         "None yet.",
-        "publish an event that its filter wants",
+        "publish an event that its filter wants, or have the subscriber tried between events (annotation `heddle.dev/subscriber-probe`)",
         &["heddle publish APP --type TYPE --data '{}'", "heddle explain -n NS"],
     );
     /// Events rest.

@@ -22,6 +22,7 @@ use super::evidence::{
     ApplicationEvidence, DoorWindow, ObjectState, PairEvidence, PathObject, Probing,
     SharedEvidence, TriggerEvidence,
 };
+use super::subscriber_probe;
 
 /// Intervals without an arrival after which a way is broken.
 const MISSES_MAX: u32 = 3;
@@ -33,13 +34,15 @@ const SLOW: Duration = Duration::from_secs(5);
 const LATE: Duration = Duration::from_secs(60);
 /// How long a failed attempt is news when nothing has been tried since.
 const FAILURE_KEPT: Duration = Duration::from_secs(600);
+/// How long a delivery proves that a subscriber answers when nothing has been sent since.
+const SUCCESS_KEPT: Duration = Duration::from_secs(3600);
 /// Used of the room for events: from here on it is worth a look.
 const FILLING: f64 = 0.8;
 /// Events that nobody has matched for longer are stuck.
 const UNMATCHED_MAX: Duration = Duration::from_secs(30);
 
 /// A plane in which nothing is wrong.
-fn well(reason: &str, message: impl Into<String>) -> PlaneHealth {
+pub(super) fn well(reason: &str, message: impl Into<String>) -> PlaneHealth {
     PlaneHealth {
         health: HealthStatus::Healthy,
         reason: reason.to_owned(),
@@ -456,6 +459,9 @@ fn subscriber(reading: &ConsumerReading) -> PlaneHealth {
         let evidence = format!("{why}; {} wait", reading.pending);
         return wrong(&catalogue::SUBSCRIBER_FAILING).seen(evidence);
     }
+    if let Some(silent) = subscriber_probe::failing(reading) {
+        return silent;
+    }
     if let Some(late) = reading.oldest_pending.filter(|age| *age > LATE) {
         let evidence = format!(
             "{} wait, the oldest for {} s",
@@ -467,8 +473,9 @@ fn subscriber(reading: &ConsumerReading) -> PlaneHealth {
     if reading.dead_letters > 0 {
         return wrong(&catalogue::DEAD_LETTERS).seen(format!("{} rest", reading.dead_letters));
     }
-    if reading.succeeded.is_none() {
-        return wrong(&catalogue::SUBSCRIBER_UNTRIED);
+    if reading.succeeded.is_none_or(|age| age > SUCCESS_KEPT) {
+        let tried = subscriber_probe::answering(reading);
+        return tried.unwrap_or_else(|| wrong(&catalogue::SUBSCRIBER_UNTRIED));
     }
     well("Delivering", "the subscriber takes what it is sent")
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use heddle_api::dataplane::{ConsumerReading, HeartbeatReading, LogReading, StuckHop};
+use heddle_api::dataplane::{
+    ConsumerReading, HeartbeatReading, LogReading, StuckHop, SubscriberReading,
+};
 use heddle_api::health::{
     ApplicationHealth, EventingStatus, HealthPlane, HealthStatus, NamespaceHealth, Verdict, state,
 };
@@ -127,6 +129,19 @@ fn stuck(application: &mut ApplicationEvidence, hop: &str, object: &str) {
         hop: hop.to_owned(),
         object: object.to_owned(),
         why: "it was seen".to_owned(),
+    });
+}
+
+/// A subscriber to which nothing was ever sent was tried so many seconds ago.
+fn probed(application: &mut ApplicationEvidence, failed: Option<&str>, misses: u32, age: u64) {
+    let reading = reading(application);
+    reading.succeeded = None;
+    reading.probe = Some(SubscriberReading {
+        how: "tcp".to_owned(),
+        interval: seconds(30),
+        age: Some(seconds(age)),
+        failed: failed.map(str::to_owned),
+        misses,
     });
 }
 
@@ -590,6 +605,45 @@ const USER_CASES: &[UserCase] = &[
         "TriggerNotReady",
     ),
     (
+        |a| reading(a).succeeded = Some(seconds(3601)),
+        HealthStatus::Unknown,
+        "SubscriberUntried",
+    ),
+    // A subscriber that is tried between events.
+    (
+        |a| probed(a, None, 0, 5),
+        HealthStatus::Healthy,
+        "Answering",
+    ),
+    (
+        |a| probed(a, None, 0, 91),
+        HealthStatus::Unknown,
+        "SubscriberUntried",
+    ),
+    (
+        |a| probed(a, Some("refused"), 2, 5),
+        HealthStatus::Unknown,
+        "SubscriberUntried",
+    ),
+    (
+        |a| probed(a, Some("refused"), 3, 5),
+        HealthStatus::Unhealthy,
+        "SubscriberUnreachable",
+    ),
+    (
+        |a| probed(a, Some("refused"), 3, 91),
+        HealthStatus::Unknown,
+        "SubscriberUntried",
+    ),
+    (
+        |a| {
+            probed(a, Some("refused"), 3, 5);
+            reading(a).succeeded = Some(seconds(1));
+        },
+        HealthStatus::Healthy,
+        "Delivering",
+    ),
+    (
         |a| pair(a).triggers.clear(),
         HealthStatus::Healthy,
         "NothingSubscribed",
@@ -655,6 +709,13 @@ const REMOVALS: &[Change] = &[
             .triggers
             .iter_mut()
             .for_each(|one| one.reading = None)
+    },
+    |a, _| {
+        for one in &mut pair(a).triggers {
+            if let Some(reading) = &mut one.reading {
+                reading.probe = None;
+            }
+        }
     },
 ];
 

@@ -156,6 +156,12 @@ impl Mesh {
                 .as_ref()
                 .map(|(at, why)| (ago(*at), why.clone())),
             unaccounted: tally.matched.abs_diff(accounted),
+            probe: state
+                .routing
+                .plan
+                .probe
+                .as_ref()
+                .map(|probe| probe.reading(now)),
         };
         let oldest = (pending > 0).then(|| state.oldest(gathering.scanned));
         drop(state);

@@ -29,6 +29,37 @@ pub struct Settings {
     pub backlog_age_max: Bound<Duration>,
     /// Whether its subscriber is asked first.
     pub consent: Consent,
+    /// How its subscriber is tried between events.
+    pub subscriber_probe: Option<ProbeKind>,
+}
+
+/// How a subscriber is tried between events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProbeKind {
+    /// It takes a connection.
+    Tcp,
+    /// It answers OPTIONS.
+    Options,
+    /// It accepts a synthetic event.
+    Heartbeat,
+}
+
+impl ProbeKind {
+    const ALL: [Self; 3] = [Self::Tcp, Self::Options, Self::Heartbeat];
+
+    /// As the annotation says it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Options => "options",
+            Self::Heartbeat => "heartbeat",
+        }
+    }
+
+    fn read(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
 }
 
 /// Whether a subscriber is asked for its consent before anything is sent to it.
@@ -39,6 +70,16 @@ pub enum Consent {
     Asked(Webhook),
     /// It is to be asked, and nobody knows in whose name. Sending without having asked would be the wrong default.
     Unreadable,
+}
+
+impl Consent {
+    /// What it is asked for, if it is.
+    pub(crate) fn webhook(&self) -> Option<&Webhook> {
+        match self {
+            Self::Asked(webhook) => Some(webhook),
+            Self::NotAsked | Self::Unreadable => None,
+        }
+    }
 }
 
 /// What a subscriber is asked for.
@@ -140,6 +181,11 @@ impl Settings {
                 },
             ),
             consent: read.consent(),
+            subscriber_probe: read.one(
+                annotation::SUBSCRIBER_PROBE,
+                "tcp, options or heartbeat",
+                ProbeKind::read,
+            ),
         }
     }
 }
@@ -321,6 +367,22 @@ mod tests {
         assert_eq!(settings, Settings::default());
         assert_eq!(faults.len(), 2, "{faults:?}");
         assert!(faults[0].contains("500Mi"), "{faults:?}");
+    }
+
+    #[test]
+    fn a_subscriber_is_tried_in_one_of_three_ways_or_not_at_all() {
+        for (value, expected, faults_count) in [
+            ("tcp", Some(ProbeKind::Tcp), 0),
+            ("options", Some(ProbeKind::Options), 0),
+            ("heartbeat", Some(ProbeKind::Heartbeat), 0),
+            ("http", None, 1),
+            ("", None, 1),
+        ] {
+            let (settings, faults) = read(&[(annotation::SUBSCRIBER_PROBE, value)]);
+            assert_eq!(settings.subscriber_probe, expected, "{value:?}");
+            assert_eq!(faults.len(), faults_count, "{faults:?}");
+        }
+        assert_eq!(read(&[]).0.subscriber_probe, None);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod room;
 mod schedule;
 mod shortened;
 mod skipped;
+mod subscriber_probes;
 mod tables;
 mod unavailable;
 mod world;

@@ -23,6 +23,7 @@ mod remote;
 mod serve;
 mod smoke;
 mod signer;
+mod subscriber_probe;
 mod tls;
 mod upgrade;
 mod writers;

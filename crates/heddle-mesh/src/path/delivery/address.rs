@@ -60,6 +60,13 @@ impl Address {
         &self.pool.account
     }
 
+    /// The place that is connected to, whatever is asked for there.
+    pub(super) fn origin(&self) -> String {
+        let (host, port) = self.pool.name();
+        let scheme = self.whole.scheme_str().unwrap_or_default();
+        format!("{scheme}://{host}:{port}")
+    }
+
     /// The path, as it would be asked for.
     pub(super) fn path(&self) -> &str {
         self.whole.path()

@@ -34,7 +34,7 @@ use pace::Pace;
 pub(crate) use said::BadRate;
 use said::Said;
 
-static REQUEST_ORIGIN: HeaderName = HeaderName::from_static("webhook-request-origin");
+pub(super) static REQUEST_ORIGIN: HeaderName = HeaderName::from_static("webhook-request-origin");
 static REQUEST_RATE: HeaderName = HeaderName::from_static("webhook-request-rate");
 static REQUEST_CALLBACK: HeaderName = HeaderName::from_static("webhook-request-callback");
 

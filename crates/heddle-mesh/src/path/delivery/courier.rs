@@ -11,6 +11,7 @@
 //! When to try, how often, and what follows is left to the broker; the rules for it are in
 //! [`policy`](super::retry_policy).
 
+mod probe;
 mod unfit;
 
 use std::io::{self, Write as _};
@@ -41,6 +42,7 @@ use crate::event::http as ce;
 use crate::event::{Event, Form};
 use crate::journal::{BadReply, REPLY_BYTES_MAX};
 use crate::path::source::handshake;
+pub(crate) use probe::{ProbeOutcome, ProbeRequest};
 use unfit::Unfit;
 
 static PREFER: HeaderName = HeaderName::from_static("prefer");

@@ -9,6 +9,7 @@ use heddle_api::duck::DeliveryFormat;
 use super::consent::{Consent, Consents};
 use super::courier::Address;
 use super::retry_policy::RetryPolicy;
+use super::subscriber_probe::{ProbedDestination, SubscriberProbe, SubscriberProbes};
 use crate::routes;
 use crate::shared::Shared;
 
@@ -40,6 +41,8 @@ pub(crate) struct DeliveryPlan {
     pub(crate) sink: Target,
     /// The target's, when it is asked before anything is sent to it. Replies and dead letters are not what it is about.
     pub(crate) consent: Option<Arc<Consent>>,
+    /// The target's, when it is to be tried between events.
+    pub(crate) probe: Option<Arc<SubscriberProbe>>,
     pub(crate) policy: RetryPolicy,
     pub(crate) format: Option<DeliveryFormat>,
     pub(crate) window: u32,
@@ -59,6 +62,7 @@ impl DeliveryPlan {
             reply: Target::None,
             sink: Target::None,
             consent: None,
+            probe: None,
             policy: RetryPolicy::default(),
             format: None,
             window: WINDOW,
@@ -95,7 +99,7 @@ impl DeliveryPlan {
         let sink = spec.dead_letter_sink.as_ref();
         let ca_certs = spec.ca_certs.as_deref();
         let mut goal = target(&spec.destination, ca_certs);
-        let mut consent = None;
+        let (mut consent, mut probe) = (None, None);
         if let (Target::Url(address), routes::Target::Url(url)) = (&goal, &spec.destination) {
             match &spec.settings.consent {
                 routes::Consent::NotAsked => {}
@@ -105,9 +109,23 @@ impl DeliveryPlan {
                 routes::Consent::Unreadable => goal = Target::Unresolved(UNREADABLE.to_owned()),
             }
         }
+        if let (Target::Url(address), routes::Target::Url(url)) = (&goal, &spec.destination)
+            // Whoever wants nothing sent for now wants nothing tried.
+            && let Some(kind) = spec.settings.subscriber_probe.filter(|_| !spec.settings.paused)
+        {
+            let to = ProbedDestination {
+                url,
+                ca_certs,
+                address,
+                webhook: spec.settings.consent.webhook(),
+                consent: consent.as_ref(),
+            };
+            probe = Some(SubscriberProbes::of(shared, to, kind));
+        }
         Self {
             target: goal,
             consent,
+            probe,
             destination: match &spec.destination {
                 routes::Target::Unresolved => None,
                 routes::Target::Url(url) => Some(url.clone()),

@@ -173,6 +173,13 @@ impl OriginPool {
         self.open().await
     }
 
+    /// Connects and lets go again: whether anybody is there now, which a connection that rests does not say.
+    pub(super) async fn dial(&self) -> io::Result<()> {
+        let _turn = self.turn().await;
+        let _place = self.deps.outgoing.place().await;
+        self.deps.connect.connect(&self.place).await.map(drop)
+    }
+
     fn rested(&self) -> Option<OriginConnection> {
         let now = self.deps.clock.monotonic();
         let mut state = self.state.lock();
