@@ -65,10 +65,11 @@ fuzz: ## Invented input for everything that reads strangers' bytes or the disk's
 	cargo xtask fuzz $(FUZZ_SECONDS)
 
 .PHONY: bench
-bench: ## Measure whole paths with heddle-bench (api, mesh, osb, registry) on this machine, optimised
+bench: ## Measure whole paths with heddle-bench (api, health, mesh, osb, registry) on this machine, optimised
 	.ci/tools.sh rust bundles
 	cargo build --locked --release --package heddle --package heddle-bench
 	target/release/heddle-bench api
+	target/release/heddle-bench health
 	target/release/heddle-bench mesh
 	target/release/heddle-bench osb
 	$(bundle_programs) target/release/heddle-bench registry

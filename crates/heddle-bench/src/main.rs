@@ -3,7 +3,9 @@
 //! Numbers are for comparison side by side in one run, never for a test to depend on.
 
 mod api;
+mod applications;
 mod front;
+mod health;
 mod machine;
 mod mesh;
 mod osb;
@@ -37,6 +39,7 @@ struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Api(api::Args),
+    Health(health::Args),
     Mesh(mesh::Args),
     Osb(osb::Args),
     Registry(registry::Args),
@@ -69,6 +72,10 @@ fn run(terminal: &mut Terminal) -> anyhow::Result<()> {
 async fn measure(what: What, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     match what {
         What::Api(args) => api::run(args, world, terminal).await,
+        What::Health(args) => {
+            let session = args.session.clone();
+            session.run(args, health::measure, world, terminal).await
+        }
         What::Mesh(args) => {
             let session = args.session.clone();
             session.run(args, mesh::measure, world, terminal).await

@@ -20,6 +20,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
@@ -29,7 +30,8 @@ use super::programs::on_path;
 use super::report::Report;
 use super::session::{Measuring, Session, chosen};
 // Under these names the modules below know what all benchmarks share.
-use super::{machine, programs, report, wire};
+use super::{applications, machine, programs, report, wire};
+use heddle::wire::World;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,6 +91,38 @@ enum Question {
     Recovery,
     /// JetStream doing the same
     Jetstream,
+    /// The full path with heartbeats and without
+    Heartbeats,
+}
+
+/// The one question that is about health too.
+pub(super) async fn measure_heartbeats(
+    quick: bool,
+    bench: Measuring<'_>,
+) -> anyhow::Result<Report> {
+    let mut lab = Lab {
+        world: bench.world,
+        terminal: bench.terminal,
+        dir: bench.dir.to_path_buf(),
+        seconds: if quick { 1.0 } else { 5.0 },
+        repeats: if quick { 3 } else { 7 },
+        quick,
+        queued: 0,
+        nats: None,
+        report: Report::default(),
+    };
+    suite::heartbeats::run(&mut lab).await?;
+    Ok(lab.report)
+}
+
+/// Publishes one event, which must be accepted.
+pub(super) async fn publish_one(address: SocketAddr, path: &str) -> anyhow::Result<()> {
+    let one = load::Args {
+        count: Some(1),
+        connections: 1,
+        ..load::Args::to(address, path)
+    };
+    load::generate(one, World::real()).await.map(drop)
 }
 
 pub(super) async fn measure(args: Args, bench: Measuring<'_>) -> anyhow::Result<Report> {
@@ -120,6 +154,7 @@ pub(super) async fn measure(args: Args, bench: Measuring<'_>) -> anyhow::Result<
             Question::Memory => Box::pin(suite::memory::run(&mut lab)).await,
             Question::Recovery => Box::pin(suite::recovery::run(&mut lab)).await,
             Question::Jetstream => Box::pin(suite::jetstream::run(&mut lab)).await,
+            Question::Heartbeats => Box::pin(suite::heartbeats::run(&mut lab)).await,
         };
         measured.with_context(|| format!("cannot measure {name}"))?;
         // The next question starts with the room on the disk that this one had.

@@ -54,7 +54,10 @@ pub(super) enum Unit {
     Micros,
     Millis,
     Seconds,
+    Kilobytes,
     Megabytes,
+    /// Of a core.
+    Percent,
 }
 
 /// Which values are good enough.
@@ -131,6 +134,8 @@ impl Unit {
             Self::Seconds => format!("{value:.2} s"),
             Self::Megabytes if value < 10.0 => format!("{value:.1} MB"),
             Self::Megabytes => format!("{value:.0} MB"),
+            Self::Kilobytes => format!("{value:.1} kB"),
+            Self::Percent => format!("{value:.1} %"),
         }
     }
 
@@ -142,6 +147,8 @@ impl Unit {
             Self::Millis => "ms",
             Self::Seconds => "s",
             Self::Megabytes => "MB",
+            Self::Kilobytes => "kB",
+            Self::Percent => "%",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What is measured, one file per question.
 
+pub(super) mod heartbeats;
 pub(super) mod ingest;
 pub(super) mod jetstream;
 pub(super) mod latency;
