@@ -55,9 +55,10 @@ const SHARE: u32 = 50;
 const THROTTLE: Duration = Duration::from_secs(10);
 /// Of something new nobody can tell anything yet; it is not written down unless it stays so.
 const SETTLING: Duration = Duration::from_secs(5);
-/// How often a trial object is offered to the API server, and how long the answer may take.
+/// How often a trial object is offered to the API server.
 const ADMISSION_PERIOD: Duration = Duration::from_secs(30);
-const ADMISSION_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long its answers may take. Judging goes on without them.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// What publishers were told counts for so long, looked at in so many pieces.
 const DOOR_PIECE: Duration = Duration::from_secs(60);
 const DOOR_PIECES: usize = 5;
@@ -324,7 +325,11 @@ impl HealthLoop {
             writes.push(write_status(self.client.clone(), application, eventing).boxed());
         }
         let mut writing = futures::stream::iter(writes).buffer_unordered(WRITES_MAX);
-        while let Some(()) = writing.next().await {}
+        let written = async { while let Some(()) = writing.next().await {} };
+        let clock = self.options.clock.clone();
+        if clock.timeout(REQUEST_TIMEOUT, written).await.is_err() {
+            tracing::debug!("the health could not be written in time; it is tried again");
+        }
     }
 
     /// Offers a Trigger for a trial now and then: whether anything can be declared is known before somebody needs it.
@@ -343,7 +348,7 @@ impl HealthLoop {
         let trial = trial();
         let creating = api.create(&params, &trial);
         let clock = self.options.clock.clone();
-        self.admission = match clock.timeout(ADMISSION_TIMEOUT, creating).await {
+        self.admission = match clock.timeout(REQUEST_TIMEOUT, creating).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(error.to_string()),
             Err(late) => Err(format!("no answer within {:?}", late.0)),

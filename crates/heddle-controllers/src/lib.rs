@@ -80,7 +80,7 @@ pub use dataplane::DataPlane;
 pub use health::{HealthBoard, Report, draw_topology, metrics_text as health_metrics};
 pub use leader::{Leadership, lead};
 pub use metrics::Metrics;
-pub use pulse::{PulseReading, Pulses};
+pub use pulse::{FailingObject, PulseReading, Pulses};
 pub use reconcile::{Ctx, Error, Notices, Reconciler, Step, StepName};
 
 use reconcile::Controller;

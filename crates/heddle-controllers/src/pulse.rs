@@ -1,8 +1,9 @@
 //! The pulse of every controller: that it is at work, how much waits, and how often it fails.
 //!
-//! Each controller beats while its loop is polled. A beat that stays away, or keys that wait while none is taken, mean that its
-//! conditions may be of yesterday; health shows them as unknown then, rather than as what they last said. Beats are kept in
-//! memory: whoever reads them runs in the same process, and a process that is gone is noticed from outside.
+//! Each controller beats while its loop is polled. A beat that stays away, keys that wait while none is taken, or a reconcile
+//! that does not end mean that its conditions may be of yesterday; health shows them as unknown then, rather than as what they
+//! last said. Beats are kept in memory: whoever reads them runs in the same process, and a process that is gone is noticed from
+//! outside.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +14,16 @@ use parking_lot::Mutex;
 
 /// How often a controller beats.
 pub(crate) const PERIOD: Duration = Duration::from_secs(5);
-/// A controller that has not beaten, or taken nothing of what waits, for so long is stalled.
+/// A controller that has not beaten, taken nothing of what waits, or not ended a reconcile for so long is stalled.
 pub(crate) const STALLED_AFTER: Duration = Duration::from_secs(15);
 /// An error is news for this long.
 const ERROR_KEPT: Duration = Duration::from_secs(60);
-/// Failures within [`ERROR_KEPT`] that are no longer an accident.
-const FAILURES_MAX: u32 = 10;
+/// Objects that failed within [`ERROR_KEPT`] from which on it is the controller that fails, and not they.
+const FAILING_OBJECTS_MAX: usize = 10;
+/// Failures of one object in a row that are no longer an accident. Pauses grow between them, so they are not counted by time.
+const FAILURES_IN_A_ROW_MAX: u32 = 5;
+/// Objects whose failures are remembered.
+const OBJECTS_MAX: usize = 64;
 
 /// The pulses of all controllers. Clones are the same.
 #[derive(Debug, Clone, Default)]
@@ -37,10 +42,44 @@ struct Beats {
     waiting_since: Option<Duration>,
     rounds: u64,
     failures: u64,
-    /// Of the failures that are news: how many, since when, and the last.
-    recent: u32,
-    recent_since: Duration,
-    last_error: Option<(Duration, String)>,
+    /// Objects that failed and have not succeeded since.
+    failing: BTreeMap<String, ObjectFailure>,
+    /// When each reconcile that has not ended began, by number.
+    under_way: BTreeMap<u64, Duration>,
+    begun: u64,
+}
+
+/// How an object failed last.
+#[derive(Debug)]
+struct ObjectFailure {
+    at: Duration,
+    in_a_row: u32,
+    error: String,
+}
+
+/// A reconcile that has not ended. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct ReconcileUnderWay {
+    pulse: Arc<Pulse>,
+    number: u64,
+}
+
+impl ReconcileUnderWay {
+    /// It waits for somebody outside, who may take their time.
+    pub(crate) fn pause(&self) {
+        self.pulse.0.lock().under_way.remove(&self.number);
+    }
+
+    /// It goes on.
+    pub(crate) fn resume(&self, now: Duration) {
+        self.pulse.0.lock().under_way.insert(self.number, now);
+    }
+}
+
+impl Drop for ReconcileUnderWay {
+    fn drop(&mut self) {
+        self.pause();
+    }
 }
 
 /// A pulse as it was felt.
@@ -52,17 +91,30 @@ pub struct PulseReading {
     pub queued: usize,
     /// How long keys have waited while none was taken.
     pub waiting_for: Duration,
+    /// How long the oldest reconcile has not ended.
+    pub running_for: Duration,
     pub rounds: u64,
     pub failures: u64,
-    /// The last error, while it fails again and again.
+    /// The last error, while so many objects fail that it is not up to them.
     pub failing: Option<String>,
+    /// Those that fail again and again.
+    pub failing_objects: Vec<FailingObject>,
+}
+
+/// An object that a controller cannot bring to where it should be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailingObject {
+    /// Such as `broker/team-a/default`.
+    pub object: String,
+    pub error: String,
 }
 
 impl PulseReading {
     /// Whether its conditions can no longer be relied on.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
-        self.age > STALLED_AFTER || self.waiting_for > STALLED_AFTER
+        let longest = self.age.max(self.waiting_for).max(self.running_for);
+        longest > STALLED_AFTER
     }
 }
 
@@ -99,39 +151,71 @@ impl Pulse {
         (beats.queued, beats.taken) = (queued, taken);
     }
 
-    pub(crate) fn succeeded(&self) {
-        self.0.lock().rounds += 1;
+    /// A reconcile begins.
+    pub(crate) fn begin(self: &Arc<Self>, now: Duration) -> ReconcileUnderWay {
+        let mut beats = self.0.lock();
+        beats.begun += 1;
+        let number = beats.begun;
+        beats.under_way.insert(number, now);
+        drop(beats);
+        let pulse = Arc::clone(self);
+        ReconcileUnderWay { pulse, number }
     }
 
-    pub(crate) fn failed(&self, now: Duration, error: &impl ToString) {
+    pub(crate) fn succeeded(&self, object: &str) {
+        let mut beats = self.0.lock();
+        beats.rounds += 1;
+        beats.failing.remove(object);
+    }
+
+    /// A reconcile failed, of an object that has failed so often in a row, this time included.
+    pub(crate) fn failed(&self, now: Duration, object: &str, in_a_row: u32, error: &impl ToString) {
+        let failure = ObjectFailure {
+            at: now,
+            in_a_row,
+            error: error.to_string(),
+        };
         let mut beats = self.0.lock();
         beats.rounds += 1;
         beats.failures += 1;
-        if now.saturating_sub(beats.recent_since) > ERROR_KEPT {
-            (beats.recent, beats.recent_since) = (0, now);
+        beats.failing.retain(|_, one| is_news(one.at, now));
+        if beats.failing.len() < OBJECTS_MAX || beats.failing.contains_key(object) {
+            beats.failing.insert(object.to_owned(), failure);
         }
-        beats.recent = beats.recent.saturating_add(1);
-        beats.last_error = Some((now, error.to_string()));
     }
 
     fn read(&self, controller: &'static str, now: Duration) -> PulseReading {
         let beats = self.0.lock();
-        let is_news = |at: Duration| now.saturating_sub(at) <= ERROR_KEPT;
-        let error = beats.last_error.as_ref().filter(|(at, _)| is_news(*at));
+        let failing = beats.failing.iter();
+        let failing: Vec<_> = failing.filter(|(_, one)| is_news(one.at, now)).collect();
+        let last = failing.iter().max_by_key(|(_, one)| one.at);
+        let widely = last.filter(|_| failing.len() >= FAILING_OBJECTS_MAX);
+        let again = failing
+            .iter()
+            .filter(|(_, one)| one.in_a_row >= FAILURES_IN_A_ROW_MAX);
+        let since = |at: Duration| now.saturating_sub(at);
+        let oldest = beats.under_way.values().min();
         PulseReading {
             controller,
-            age: now.saturating_sub(beats.at),
+            age: since(beats.at),
             queued: beats.queued,
-            waiting_for: beats
-                .waiting_since
-                .map_or(Duration::ZERO, |since| now.saturating_sub(since)),
+            waiting_for: beats.waiting_since.map_or(Duration::ZERO, since),
+            running_for: oldest.copied().map_or(Duration::ZERO, since),
             rounds: beats.rounds,
             failures: beats.failures,
-            failing: error
-                .filter(|_| beats.recent >= FAILURES_MAX)
-                .map(|(_, error)| error.clone()),
+            failing: widely.map(|(_, one)| one.error.clone()),
+            failing_objects: again
+                .map(|(object, one)| FailingObject {
+                    object: (*object).clone(),
+                    error: one.error.clone(),
+                })
+                .collect(),
         }
     }
+}
+
+fn is_news(at: Duration, now: Duration) -> bool {
+    now.saturating_sub(at) <= ERROR_KEPT
 }
 
 #[cfg(test)]
@@ -159,17 +243,58 @@ mod tests {
         assert!(!reading(&pulse, 50).is_stalled(), "one was taken");
     }
 
+    fn fail(pulse: &Pulse, second: u64, object: &str, in_a_row: u32) {
+        let now = Duration::from_secs(second);
+        pulse.failed(now, object, in_a_row, &format!("no {object}"));
+    }
+
     #[test]
-    fn one_error_is_an_accident_and_many_are_told() {
+    fn one_error_is_an_accident_and_those_of_many_objects_are_told() {
         let pulse = Pulse::default();
-        for second in 0..u64::from(FAILURES_MAX) - 1 {
-            pulse.failed(Duration::from_secs(second), &"no");
+        for second in 1..FAILING_OBJECTS_MAX as u64 {
+            fail(&pulse, second, &second.to_string(), 1);
         }
         assert_eq!(reading(&pulse, 9).failing, None);
-        pulse.failed(Duration::from_secs(9), &"the server is away");
-        let failing = reading(&pulse, 9).failing;
-        assert_eq!(failing.as_deref(), Some("the server is away"));
-        assert_eq!(reading(&pulse, 70).failing, None, "it is no news any more");
-        assert_eq!(reading(&pulse, 70).failures, u64::from(FAILURES_MAX));
+        fail(&pulse, 10, "last", 1);
+        assert_eq!(reading(&pulse, 10).failing.as_deref(), Some("no last"));
+        assert_eq!(reading(&pulse, 10).failing_objects, []);
+        assert_eq!(reading(&pulse, 71).failing, None, "it is no news any more");
+        assert_eq!(reading(&pulse, 71).failures, FAILING_OBJECTS_MAX as u64);
+    }
+
+    #[test]
+    fn one_object_that_never_succeeds_is_told_however_long_the_pauses_become() {
+        let pulse = Pulse::default();
+        for (in_a_row, second) in (1..FAILURES_IN_A_ROW_MAX).zip(0..) {
+            fail(&pulse, second, "a", in_a_row);
+        }
+        assert_eq!(reading(&pulse, 4).failing_objects, []);
+        let told = FailingObject {
+            object: "a".to_owned(),
+            error: "no a".to_owned(),
+        };
+        for (in_a_row, second) in (FAILURES_IN_A_ROW_MAX..40).zip((5..).step_by(30)) {
+            fail(&pulse, second, "a", in_a_row);
+            let failing = |second| reading(&pulse, second).failing_objects;
+            assert_eq!(failing(second + 29), std::slice::from_ref(&told));
+        }
+        pulse.succeeded("a");
+        assert_eq!(reading(&pulse, 1000).failing_objects, []);
+    }
+
+    #[test]
+    fn a_reconcile_that_does_not_end_stalls_its_controller() {
+        let pulse = Arc::new(Pulse::default());
+        let hanging = pulse.begin(Duration::from_secs(1));
+        pulse.beat(Duration::from_secs(20), 0, 1);
+        assert!(reading(&pulse, 17).is_stalled());
+        hanging.pause();
+        assert!(!reading(&pulse, 30).is_stalled(), "it waits for others");
+        hanging.resume(Duration::from_secs(30));
+        pulse.beat(Duration::from_secs(45), 0, 1);
+        assert!(!reading(&pulse, 45).is_stalled());
+        assert!(reading(&pulse, 46).is_stalled());
+        drop(hanging);
+        assert!(!reading(&pulse, 46).is_stalled());
     }
 }

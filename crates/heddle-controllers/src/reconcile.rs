@@ -28,8 +28,9 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::pulse::Pulse;
+use crate::pulse::{Pulse, ReconcileUnderWay};
 use crate::references::{Index, Target};
+use crate::routing::entry_of;
 use crate::watch::{Watched, sorted};
 use crate::watch_cache::WatchCache;
 use crate::{Bundles, DataPlane, Options};
@@ -272,29 +273,44 @@ async fn reconcile<B: Reconciler>(
     reconcile_loop: Arc<ReconcileLoop<B>>,
 ) -> Result<Action, Error> {
     let key = ObjectRef::from_obj(&*wake);
-    let round = AssertUnwindSafe(reconcile_once(&reconcile_loop, &wake))
+    let object = object_name(&key);
+    let clock = &reconcile_loop.ctx.options.clock;
+    let under_way = reconcile_loop.pulse.begin(clock.monotonic());
+    let round = AssertUnwindSafe(reconcile_once(&reconcile_loop, &wake, &under_way))
         .catch_unwind()
         .await;
     let outcome = round.unwrap_or_else(|_| Err(Error::Panicked(key.to_string())));
     match &outcome {
         Ok(_) => {
             reconcile_loop.backoff.lock().reset(&key);
-            reconcile_loop.pulse.succeeded();
+            reconcile_loop.pulse.succeeded(&object);
         }
         // Somebody else wrote first, which is no fault.
-        Err(Error::Moved(_)) => reconcile_loop.pulse.succeeded(),
+        Err(Error::Moved(_)) => reconcile_loop.pulse.succeeded(&object),
         Err(error) => {
-            let now = reconcile_loop.ctx.options.clock.monotonic();
-            reconcile_loop.pulse.failed(now, error);
+            let before = reconcile_loop.backoff.lock().failures(&key);
+            let in_a_row = before.saturating_add(1);
+            let now = clock.monotonic();
+            reconcile_loop.pulse.failed(now, &object, in_a_row, error);
         }
     }
     outcome.map(|again| again.map_or_else(Action::await_change, Action::requeue))
+}
+
+/// As verdicts name it, such as `broker/team-a/default`.
+fn object_name<K: Resource<DynamicType = ()>>(key: &ObjectRef<K>) -> String {
+    let kind = K::kind(&()).to_lowercase();
+    match &key.namespace {
+        Some(namespace) => entry_of(&kind, namespace, &key.name),
+        None => format!("{kind}/{}", key.name),
+    }
 }
 
 /// One reconcile of one object. The answer is when to look again, if time alone would change something.
 async fn reconcile_once<B: Reconciler>(
     reconcile_loop: &ReconcileLoop<B>,
     wake: &B::Kind,
+    under_way: &ReconcileUnderWay,
 ) -> Result<Option<Duration>, Error> {
     let (reconciler, ctx) = (&reconcile_loop.reconciler, &reconcile_loop.ctx);
     if let Some(rest) = reconciler.defer(ctx, wake) {
@@ -310,7 +326,8 @@ async fn reconcile_once<B: Reconciler>(
     let reference = object.object_ref(&());
     let is_leaving = object.meta().deletion_timestamp.is_some();
     let mut world = reconciler.observe(ctx, object).await?;
-    let trouble = run_plan(reconcile_loop, wake, &mut world).await.err();
+    let planned = run_plan(reconcile_loop, wake, under_way, &mut world).await;
+    let trouble = planned.err();
     if let Some(status) = reconciler.status(&world, ctx.options.clock.now())
         && status != before
     {
@@ -338,11 +355,15 @@ async fn reconcile_once<B: Reconciler>(
 async fn run_plan<B: Reconciler>(
     reconcile_loop: &ReconcileLoop<B>,
     wake: &B::Kind,
+    under_way: &ReconcileUnderWay,
     world: &mut B::World,
 ) -> Result<(), Error> {
-    let reconciler = &reconcile_loop.reconciler;
+    let (reconciler, ctx) = (&reconcile_loop.reconciler, &reconcile_loop.ctx);
     execute(reconcile_loop, wake, world, reconciler.plan(world)).await?;
-    reconciler.call_out(&reconcile_loop.ctx, world).await?;
+    under_way.pause();
+    let called = reconciler.call_out(ctx, world).await;
+    under_way.resume(ctx.options.clock.monotonic());
+    called?;
     execute(
         reconcile_loop,
         wake,

@@ -19,8 +19,8 @@ use heddle_api::health::{HealthPlane, HealthStatus, PlaneHealth, Planes, Verdict
 use jiff::Timestamp;
 
 use super::evidence::{
-    ApplicationEvidence, DoorWindow, ObjectState, PairEvidence, PathObject, Probing,
-    SharedEvidence, TriggerEvidence,
+    ApplicationEvidence, ObjectState, PairEvidence, PathObject, Probing, SharedEvidence,
+    TriggerEvidence,
 };
 use super::subscriber_probe;
 
@@ -89,9 +89,11 @@ pub(crate) fn application(
     now: Timestamp,
 ) -> Verdict {
     let planes = Planes {
-        control: control(&own_path(evidence), evidence.skipped, shared),
+        control: control(&own_path(evidence), evidence.skipped, shared, |object| {
+            object == evidence.application.object
+        }),
         data: canary(shared),
-        user: publisher(evidence.door),
+        user: publisher(evidence),
         dependencies: dependencies(shared),
     };
     conclude(planes, before, now)
@@ -107,10 +109,17 @@ pub(crate) fn pair(
 ) -> Verdict {
     let mut path = own_path(evidence);
     path.extend(pair.path());
+    let namespace = format!("namespace/{}", pair.namespace);
+    let concerns = |object: &str| {
+        let triggers = &mut pair.triggers.iter();
+        object == namespace
+            || path.iter().any(|(_, own)| own.object == object)
+            || triggers.any(|one| one.trigger.object == object)
+    };
     let planes = Planes {
-        control: control(&path, evidence.skipped, shared),
+        control: control(&path, evidence.skipped, shared, concerns),
         data: data(evidence, pair, shared, before),
-        user: user(evidence.door, &pair.triggers),
+        user: user(evidence, &pair.triggers),
         dependencies: dependencies(shared),
     };
     conclude(planes, before, now)
@@ -142,13 +151,18 @@ pub(crate) fn reached(
 
 type Path<'a> = Vec<(&'static HealthFault, &'a PathObject)>;
 
-/// What others wait for comes first, so that the cause is named and not what follows from it.
+/// What others wait for comes first, so that the cause is named and not what follows from it: an Application waits for its
+/// Channel and its source to be ready, and both go with an Application that does.
 fn own_path(evidence: &ApplicationEvidence) -> Path<'_> {
-    vec![
+    let mut path = vec![
         (&catalogue::CHANNEL_NOT_READY, &evidence.channel),
         (&catalogue::SOURCE_NOT_READY, &evidence.source),
         (&catalogue::APPLICATION_NOT_READY, &evidence.application),
-    ]
+    ];
+    if evidence.application.state == ObjectState::Missing {
+        path.rotate_right(1);
+    }
+    path
 }
 
 impl PairEvidence {
@@ -171,29 +185,40 @@ impl PairEvidence {
 
 /// The control plane as far as all share it.
 pub(crate) fn shared_control(shared: &SharedEvidence) -> PlaneHealth {
-    control(&Vec::new(), false, shared)
+    control(&Vec::new(), false, shared, |_| true)
 }
 
-fn control(path: &Path<'_>, skipped: bool, shared: &SharedEvidence) -> PlaneHealth {
+/// `concerns` says whether an object that a controller fails for belongs to this scope.
+fn control(
+    path: &Path<'_>,
+    skipped: bool,
+    shared: &SharedEvidence,
+    concerns: impl Fn(&str) -> bool,
+) -> PlaneHealth {
     if shared.pulses.is_empty() {
         return wrong(&catalogue::NOT_YET_OBSERVED).seen("no controller has begun to work");
     }
     if let Some(stalled) = shared.pulses.iter().find(|pulse| pulse.is_stalled()) {
-        let evidence = if stalled.waiting_for > stalled.age {
-            let seconds = stalled.waiting_for.as_secs();
+        let (age, waiting, running) = (stalled.age, stalled.waiting_for, stalled.running_for);
+        let evidence = if running > age && running > waiting {
+            format!("a reconcile has not ended for {} s", running.as_secs())
+        } else if waiting > age {
+            let seconds = waiting.as_secs();
             format!(
                 "{} wait, and none was taken for {seconds} s",
                 stalled.queued
             )
         } else {
-            format!("it was last seen {} s ago", stalled.age.as_secs())
+            format!("it was last seen {} s ago", age.as_secs())
         };
         return wrong(&catalogue::CONTROLLER_STALLED)
             .about(format!("controller/{}", stalled.controller))
             .seen(evidence);
     }
     if let Err(answer) = &shared.admission {
-        return wrong(&catalogue::ADMISSION_FAILING).seen(answer);
+        return wrong(&catalogue::ADMISSION_FAILING)
+            .about("admission")
+            .seen(answer);
     }
     if skipped {
         return well(
@@ -224,8 +249,10 @@ fn control(path: &Path<'_>, skipped: bool, shared: &SharedEvidence) -> PlaneHeal
         return found;
     }
     let failing = shared.pulses.iter().find_map(|pulse| {
-        let error = pulse.failing.as_ref()?;
-        Some((pulse.controller, error))
+        let mut objects = pulse.failing_objects.iter();
+        let one = objects.find(|one| concerns(&one.object));
+        let own = one.map(|one| format!("{}: {}", one.object, one.error));
+        Some((pulse.controller, own.or_else(|| pulse.failing.clone())?))
     });
     if let Some((controller, error)) = failing {
         return wrong(&catalogue::CONTROLLER_FAILING)
@@ -321,7 +348,8 @@ fn shared_path(shared: &SharedEvidence) -> Option<PlaneHealth> {
     };
     let stuck = log.unmatched_for.filter(|age| *age > UNMATCHED_MAX)?;
     let evidence = format!("{} events, for {} s", log.unmatched, stuck.as_secs());
-    Some(wrong(&catalogue::MATCHING_BEHIND).seen(evidence))
+    let found = wrong(&catalogue::MATCHING_BEHIND).about("scanner");
+    Some(found.seen(evidence))
 }
 
 /// The path that belongs to nobody, and the one by which publishers elsewhere come in.
@@ -346,11 +374,9 @@ pub(crate) fn dependencies(shared: &SharedEvidence) -> PlaneHealth {
     let Some(log) = &shared.log else {
         return wrong(&catalogue::NOT_ROUTING).seen("no mesh runs beside these controllers");
     };
-    let room = |fault: &HealthFault| {
-        let mut found = wrong(fault);
-        found.object.clone_from(&log.largest);
-        found
-    };
+    // Whoever keeps most of the log can make room.
+    let keeper = log.largest.as_deref().unwrap_or("log");
+    let room = |fault: &HealthFault| wrong(fault).about(keeper);
     if let Some(why) = &log.broken {
         return wrong(&catalogue::LOG_BROKEN).about("log").seen(why);
     }
@@ -389,21 +415,24 @@ pub(crate) fn dependencies(shared: &SharedEvidence) -> PlaneHealth {
 }
 
 /// What is known of publishers alone.
-fn publisher(door: DoorWindow) -> PlaneHealth {
-    if door.refused > 0 {
-        let evidence = format!("{} in the last minutes", door.refused);
-        return wrong(&catalogue::PUBLISHER_REFUSED).seen(evidence);
+fn publisher(evidence: &ApplicationEvidence) -> PlaneHealth {
+    let refused = evidence.door.refused;
+    if refused > 0 {
+        return wrong(&catalogue::PUBLISHER_REFUSED)
+            .about(&evidence.application.object)
+            .seen(format!("{refused} in the last minutes"));
     }
     well("NothingToTell", "no publisher was refused lately")
 }
 
-fn user(door: DoorWindow, triggers: &[TriggerEvidence]) -> PlaneHealth {
+fn user(evidence: &ApplicationEvidence, triggers: &[TriggerEvidence]) -> PlaneHealth {
+    let door = evidence.door;
     let worst = triggers
         .iter()
         .map(trigger)
         .max_by_key(|found| found.health);
     let Some(worst) = worst else {
-        let publisher = publisher(door);
+        let publisher = publisher(evidence);
         if publisher.health != HealthStatus::Healthy {
             return publisher;
         }
@@ -415,13 +444,14 @@ fn user(door: DoorWindow, triggers: &[TriggerEvidence]) -> PlaneHealth {
     if worst.health >= HealthStatus::Degraded && worst.health != HealthStatus::Unknown {
         return worst;
     }
-    let publisher = publisher(door);
+    let publisher = publisher(evidence);
     if publisher.health != HealthStatus::Healthy {
         return publisher;
     }
     if door.accepted > 0 && door.unmatched >= door.accepted {
-        let evidence = format!("{} events in the last minutes", door.unmatched);
-        return wrong(&catalogue::EVENTS_UNMATCHED).seen(evidence);
+        return wrong(&catalogue::EVENTS_UNMATCHED)
+            .about(&evidence.application.object)
+            .seen(format!("{} events in the last minutes", door.unmatched));
     }
     worst
 }
@@ -519,10 +549,12 @@ pub(crate) fn conclude(planes: Planes, before: Option<&Verdict>, now: Timestamp)
         .filter(|before| before.health == worst)
         .map_or(now, |before| before.since);
     let told = worst != HealthStatus::Healthy;
+    // That nothing can be declared is no condition of an object on the way, and events that pass say nothing about it.
+    let is_condition = found.reason != catalogue::ADMISSION_FAILING.code;
     let contradicted = found
         .object
         .as_ref()
-        .filter(|_| stale && plane == HealthPlane::Control);
+        .filter(|_| stale && plane == HealthPlane::Control && is_condition);
     let (reason, message) = match contradicted {
         Some(object) => (
             catalogue::CONTROL_PLANE_STALE.code.to_owned(),

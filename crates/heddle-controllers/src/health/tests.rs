@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::evidence::*;
 use super::{judge, roll_up};
-use crate::pulse::PulseReading;
+use crate::pulse::{FailingObject, PulseReading};
 
 fn ready(object: &str) -> PathObject {
     PathObject {
@@ -149,6 +149,13 @@ fn breaks(object: &mut PathObject) {
     object.state = ObjectState::NotReady("Broken: as was asked".to_owned());
 }
 
+fn fails(shared: &mut SharedEvidence, object: &str) {
+    shared.pulses[0].failing_objects = vec![FailingObject {
+        object: object.to_owned(),
+        error: "no".to_owned(),
+    }];
+}
+
 const CASES: &[Case] = {
     use HealthStatus::{Degraded, Healthy, Unhealthy, Unknown};
     const CONTROL: Option<HealthPlane> = Some(HealthPlane::Control);
@@ -238,6 +245,20 @@ const CASES: &[Case] = {
             DATA,
             "HeartbeatMissing",
             "",
+            "application/shop",
+        ),
+        // What goes with an Application is not the cause.
+        (
+            |a, _| {
+                stuck(a, "source", "application/shop");
+                a.application.state = ObjectState::Missing;
+                a.channel.state = ObjectState::Missing;
+                a.source.state = ObjectState::Missing;
+            },
+            Unhealthy,
+            CONTROL,
+            "ApplicationNotReady",
+            "source",
             "application/shop",
         ),
         // Both say so: the object that is named is the cause.
@@ -421,12 +442,37 @@ const CASES: &[Case] = {
             "controller/heddle-broker",
         ),
         (
+            |_, s| s.pulses[0].running_for = seconds(16),
+            Unknown,
+            CONTROL,
+            "ControllerStalled",
+            "",
+            "controller/heddle-broker",
+        ),
+        (
             |_, s| s.pulses[0].failing = Some("no".to_owned()),
             Degraded,
             CONTROL,
             "ControllerFailing",
             "",
             "controller/heddle-broker",
+        ),
+        // What a controller fails for concerns those to whom it belongs.
+        (
+            |_, s| fails(s, "trigger/team/orders"),
+            Degraded,
+            CONTROL,
+            "ControllerFailing",
+            "",
+            "controller/heddle-broker",
+        ),
+        (
+            |_, s| fails(s, "trigger/other/orders"),
+            Healthy,
+            None,
+            "HeartbeatOK",
+            "",
+            "",
         ),
         (
             |_, s| s.pulses.clear(),
@@ -442,7 +488,7 @@ const CASES: &[Case] = {
             CONTROL,
             "AdmissionFailing",
             "",
-            "",
+            "admission",
         ),
         // What everything stands on.
         (|_, s| s.log = None, Unknown, BENEATH, "NotRouting", "", ""),
@@ -468,7 +514,19 @@ const CASES: &[Case] = {
             BENEATH,
             "LogFull",
             "",
+            "log",
+        ),
+        (
+            |_, s| {
+                let log = s.log.as_mut().unwrap();
+                log.refusing = Some("full".to_owned());
+                log.largest = Some("trigger/team/orders".to_owned());
+            },
+            Unhealthy,
+            BENEATH,
+            "LogFull",
             "",
+            "trigger/team/orders",
         ),
         (
             |_, s| s.log.as_mut().unwrap().journal_stalled = Some("full".to_owned()),
@@ -484,7 +542,7 @@ const CASES: &[Case] = {
             BENEATH,
             "LogFilling",
             "",
-            "",
+            "log",
         ),
         (
             |_, s| s.log.as_mut().unwrap().damaged = 1,
@@ -508,7 +566,7 @@ const CASES: &[Case] = {
             DATA,
             "MatchingBehind",
             "broker",
-            "",
+            "scanner",
         ),
         (
             |_, s| s.unaccounted = vec!["trigger/team/orders".to_owned()],
