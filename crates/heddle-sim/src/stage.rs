@@ -22,6 +22,8 @@ pub const NAMESPACES: [&str; 4] = ["default", "heddle-system", "kyma-integration
 pub struct Stage {
     pub server: ApiServer,
     pub clock: Clock,
+    /// Where the server keeps its resources.
+    pub disk: MemoryVfs,
 }
 
 /// Tells a story on a fresh stage with these namespaces. Waiting costs nothing, and one seed is one run.
@@ -31,8 +33,14 @@ pub fn on_stage<F: Future>(
 ) -> F::Output {
     simulated(async {
         let clock = clock();
-        let server = open(Arc::clone(registry()), &clock, namespaces).await;
-        story(Stage { server, clock }).await
+        let disk = MemoryVfs::new();
+        let server = open_on(&disk, Arc::clone(registry()), &clock, namespaces).await;
+        story(Stage {
+            server,
+            clock,
+            disk,
+        })
+        .await
     })
 }
 
@@ -61,7 +69,16 @@ pub(crate) async fn open(
     clock: &Clock,
     namespaces: &[&'static str],
 ) -> ApiServer {
-    let mut options = heddle_store::Options::new(MemoryVfs::new().shared(), "store", clock.clone());
+    open_on(&MemoryVfs::new(), registry, clock, namespaces).await
+}
+
+async fn open_on(
+    disk: &MemoryVfs,
+    registry: Arc<Registry>,
+    clock: &Clock,
+    namespaces: &[&'static str],
+) -> ApiServer {
+    let mut options = heddle_store::Options::new(disk.shared(), "store", clock.clone());
     options.mode = Mode::Inline;
     let options = Options {
         store: Store::open(options).expect("an empty store opens"),

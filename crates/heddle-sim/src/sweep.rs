@@ -16,8 +16,7 @@ mod oracle;
 mod story;
 mod trial;
 
-pub(crate) use chaos::refusal;
-pub use chaos::{EventFault, Fault, WriteFault};
+pub use chaos::{EventFault, Fault, WriteFault, refusal};
 pub use oracle::{Ending, Judgement};
 pub use story::{Act, Story, bind, deprovision, provision, shop, shop_mapping, stories, unbind};
 pub use trial::{Controllers, Outside, RESYNC, Reference, run_trial};

@@ -237,7 +237,8 @@ async fn write<B: RequestBody + 'static>(
     }
 }
 
-pub(crate) fn refusal(code: u16) -> Response<Body> {
+/// What an API server answers that was told to fail.
+pub fn refusal(code: u16) -> Response<Body> {
     let reason = match code {
         409 => "Conflict",
         429 => "TooManyRequests",

@@ -57,7 +57,7 @@ pub(crate) fn tell_with<F: Future<Output = ()>>(
     story: impl FnOnce(World) -> F,
 ) {
     let namespaces = [&NAMESPACES[..], &["team-b"]].concat();
-    on_stage(&namespaces, |Stage { server, clock }| async move {
+    on_stage(&namespaces, |Stage { server, clock, .. }| async move {
         let users = client(&server, ADMINS);
         let front = front(client(&server, CONTROLLERS), &clock, settings);
         let world = World {
