@@ -6,12 +6,10 @@
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use heddle_mesh::HeartbeatSink;
 use heddle_rt::Budget;
 use heddle_rt::net::dial::Internal;
@@ -19,6 +17,7 @@ use heddle_rt::net::{self, Door, Listener};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use tower::Service;
 
 use crate::wire::World;
 
@@ -61,8 +60,23 @@ impl BoundSink {
         format!("http://{}", self.host)
     }
 
-    pub(crate) fn sink(&self, sink: HeartbeatSink) -> SinkService {
-        SinkService(sink)
+    /// The service behind the listener.
+    pub(crate) fn sink(
+        &self,
+        sink: HeartbeatSink,
+    ) -> impl Service<
+        Request<Incoming>,
+        Response = Response<Full<Bytes>>,
+        Error = Infallible,
+        Future: Send,
+    > + Clone
+    + Send
+    + Sync
+    + use<> {
+        tower::service_fn(move |request: Request<Incoming>| {
+            let sink = sink.clone();
+            async move { Ok::<_, Infallible>(sink.handle(request).await) }
+        })
     }
 
     pub(crate) fn door(&self, world: &World, budget: &Budget) -> Door {
@@ -79,25 +93,6 @@ impl BoundSink {
             },
             budget: budget.clone(),
         }
-    }
-}
-
-/// The service behind the listener.
-#[derive(Clone, Debug)]
-pub(crate) struct SinkService(HeartbeatSink);
-
-impl tower::Service<Request<Incoming>> for SinkService {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        let sink = self.0.clone();
-        Box::pin(async move { Ok(sink.handle(request).await) })
     }
 }
 
