@@ -127,6 +127,10 @@ pub struct ConsumerReading {
     pub delivered: u64,
     pub pending: u64,
     pub retrying: u64,
+    /// Attempts under way.
+    pub in_flight: u64,
+    /// Attempts that failed since the process began.
+    pub failures: u64,
     /// At rest now.
     pub dead_letters: u64,
     /// How old the oldest event is that has not ended.

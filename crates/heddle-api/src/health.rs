@@ -10,6 +10,7 @@
 pub mod alerts;
 pub mod catalogue;
 pub mod dashboards;
+pub mod stream;
 #[cfg(test)]
 mod tests;
 pub mod topology;
@@ -358,18 +359,21 @@ pub mod state {
     pub const TRIGGERED: u8 = 4;
 }
 
-/// The shape of every body below `/heddle/v1/health`, by what it is about.
+/// The shape of every body below `/heddle/v1/health`, of the topology and of what the stream tells, by what it is about.
 #[must_use]
 pub fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "The health of the mesh, below /heddle/v1/health",
+        "title": "The health of the mesh: /heddle/v1/health, /heddle/v1/topology and /heddle/v1/stream",
         "$defs": {
             "mesh": schema_for!(MeshHealth),
             "applications": schema_for!(ApplicationHealthList),
             "application": schema_for!(ApplicationHealth),
             "namespace": schema_for!(NamespaceHealth),
             "topology": schema_for!(topology::TopologyGraph),
+            "streamReset": schema_for!(stream::StreamReset),
+            "streamVerdict": schema_for!(stream::VerdictEvent),
+            "streamPulse": schema_for!(stream::PulseEvent),
         },
     })
 }

@@ -272,7 +272,7 @@ impl HealthLoop {
             .collect();
         let known = before.as_ref().map(|before| &before.mesh.verdict);
         let (verdict, counts) = roll_up::mesh(applications.values(), shared, known, now);
-        let turned = known.is_none_or(|known| known.health != verdict.health);
+        let turned = known.is_none_or(|known| stilled(known) != stilled(&verdict));
         let healths = pairs
             .iter()
             .map(|((_, namespace), pair)| (namespace.as_str(), pair.verdict.health));
@@ -284,7 +284,9 @@ impl HealthLoop {
             namespaces: roll_up::namespaces(healths),
             heartbeat: Some(board::heartbeat_of(&reading.canary, now)),
         };
-        let revision = before.map_or(0, |before| before.revision) + u64::from(changed || turned);
+        let revision = before.as_ref().map_or(0, |before| before.revision);
+        let revision = revision + u64::from(changed || turned);
+        let earlier = before.map(|before| (before.judged, Arc::clone(&before.reading)));
         board.publish(Report {
             judged: clock,
             revision,
@@ -293,6 +295,8 @@ impl HealthLoop {
             pairs,
             pulses: shared.pulses.clone(),
             reading: Arc::new(reading),
+            earlier,
+            silent: false,
             evidence: Arc::new(evidence),
         });
     }
@@ -395,6 +399,13 @@ fn essence(eventing: &EventingStatus) -> EventingStatus {
         namespace.heartbeat = None;
     }
     eventing
+}
+
+/// A verdict without what was seen as evidence.
+fn stilled(verdict: &Verdict) -> Verdict {
+    let mut verdict = verdict.clone();
+    quiet(&mut verdict);
+    verdict
 }
 
 fn quiet(verdict: &mut Verdict) {

@@ -3,16 +3,18 @@
 //! The kubeconfig decides: `--kubeconfig`, else the one in `--data-dir`, else `KUBECONFIG`, else the one `heddle serve` left
 //! in the default data directory: what is on the command line beats what lies in the environment. A [`Remote`] then sends requests and turns every refusal into a
 //! [`Failure`] that names the object. Which resources exist is `catalog.rs`; which of them a
-//! command line means is `target.rs`; what is asked about events is `ledger.rs`, where events
-//! are published is `events.rs`, and what is provisioned is `osb.rs`.
+//! command line means is `target.rs`; what is asked about events is `ledger.rs`, what is told as it
+//! changes is `stream.rs`, where events are published is `events.rs`, and what is provisioned is `osb.rs`.
 
 pub mod catalog;
 pub mod events;
 pub mod ledger;
 pub mod objects;
 pub mod osb;
+pub mod reconnect;
 #[cfg(test)]
 pub mod stand_in;
+pub mod stream;
 pub mod target;
 
 use std::path::{Path, PathBuf};

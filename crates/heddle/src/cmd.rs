@@ -31,6 +31,7 @@ mod serve;
 mod smoke;
 #[cfg(test)]
 mod testing;
+mod top;
 mod topology;
 mod trace;
 mod unbind;
@@ -97,6 +98,7 @@ enum Command {
     Health(health::Args),
     Topology(topology::Args),
     Smoke(smoke::Args),
+    Top(top::Args),
     #[command(subcommand)]
     Export(export::Command),
     Doctor(doctor::Args),
@@ -170,6 +172,7 @@ async fn dispatch(
         Command::Smoke(args) => smoke::run(args, world, terminal).await,
         Command::Export(command) => command.run(terminal),
         Command::Topology(args) => topology::run(args, terminal).await,
+        Command::Top(args) => top::run(args, world, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
         Command::Backup(args) => Box::pin(backup::run(args, world, terminal)).await,
         Command::Restore(args) => Box::pin(restore::run(args, world, terminal)).await,

@@ -298,8 +298,8 @@ fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
     (status, [(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
-/// A watch has no end of its own, so the closing door gives it one: a clean end of the stream,
-/// after which clients resume elsewhere or later. Everything else is left to finish.
+/// A watch has no end of its own, nor has a stream of events, so the closing door gives them one: a clean end, after which
+/// clients resume elsewhere or later. Everything else is left to finish.
 async fn end_watches(
     State(closing): State<CancellationToken>,
     request: Request,
@@ -310,8 +310,10 @@ async fn end_watches(
         .filter_map(|pair| pair.split_once('='))
         .any(|(key, value)| key == "watch" && !matches!(value, "false" | "0"));
     let response = next.run(request).await;
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let endless = watch || kind.is_some_and(|kind| kind == "text/event-stream");
     // A refusal has an end of its own.
-    if !watch || !response.status().is_success() {
+    if !endless || !response.status().is_success() {
         return response;
     }
     response.map(|body| {

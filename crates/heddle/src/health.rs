@@ -1,4 +1,4 @@
-//! How well the mesh is, over HTTP, below `/heddle/v1/health`.
+//! How well the mesh is, over HTTP, below `/heddle/v1/health`, and what else is read from the same board.
 //!
 //! ```text
 //!   GET health                                        the mesh              GET health/schema.json   the shape of all of these
@@ -6,34 +6,64 @@
 //!   GET health/applications/{app}                     one, with its namespaces
 //!   GET health/applications/{app}/namespaces/{ns}     one way
 //!   GET topology[?all]                                every hop of every flow, as a picture
+//!   GET stream[?topics=&scope=]                       verdicts and numbers as they change (`stream`)
 //! ```
 //! Bodies are what the controller of health has published, which is also what it writes to the Applications; nothing is judged
-//! here. `?probe=1` answers 503 unless the scope is healthy or degraded. The tag changes when a verdict does, not with every
-//! heartbeat, so that whoever polls reads news only.
+//! here. `?probe=1` answers 503 unless the scope is healthy or degraded. The tag follows everything in the body but ages and
+//! evidence, so that whoever polls reads news only; with `?watch=1` the same news are told as they come.
+
+mod feed;
+mod projection;
+mod query;
+mod stream;
+mod tag;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use heddle_api::health::{ApplicationHealth, ApplicationHealthList, HealthStatus};
 use heddle_api::ledger::ErrorBody;
 use heddle_controllers::{HealthBoard, Report, draw_topology};
 use heddle_rt::Clock;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
+use serde_json::Value;
+
+use self::query::HealthQuery;
+use self::stream::HealthStreams;
 
 /// What is asked.
 #[derive(Clone, Debug)]
 pub(crate) struct HealthApi {
-    pub(crate) board: HealthBoard,
-    pub(crate) clock: Clock,
-    /// Tells the reports of this process from those of another.
-    pub(crate) run: u64,
+    board: HealthBoard,
+    clock: Clock,
+    streams: Arc<HealthStreams>,
 }
 
+/// A body, and how well what it is about is.
+struct ShownHealth {
+    health: HealthStatus,
+    body: Value,
+}
+
+/// A body, or why there is none.
+type Found = Result<ShownHealth, String>;
+
 impl HealthApi {
+    /// `run` tells what this process says from what another said.
+    pub(crate) fn new(board: HealthBoard, clock: Clock, run: u64) -> Self {
+        Self {
+            board,
+            clock,
+            streams: Arc::new(HealthStreams::new(run)),
+        }
+    }
+
     /// The router, without the prefix.
     pub(crate) fn router(self) -> Router {
         Router::new()
@@ -46,6 +76,7 @@ impl HealthApi {
                 get(pair),
             )
             .route("/topology", get(topology))
+            .route("/stream", get(stream::serve))
             .with_state(self)
     }
 
@@ -57,142 +88,89 @@ impl HealthApi {
     fn report(&self) -> Arc<Report> {
         self.board.report(&self.clock)
     }
-}
 
-/// What was asked besides the path.
-struct HealthQuery {
-    probe: bool,
-    known: Option<HeaderValue>,
-}
-
-impl HealthQuery {
-    fn of(query: Option<String>, headers: &HeaderMap) -> Self {
-        let query = query.unwrap_or_default();
-        let mut pairs = query
-            .split('&')
-            .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        Self {
-            probe: pairs.any(|(key, value)| key == "probe" && !matches!(value, "0" | "false")),
-            known: headers.get(header::IF_NONE_MATCH).cloned(),
+    /// What `find` finds, now or as it changes.
+    fn answer(
+        &self,
+        asked: HealthQuery,
+        find: impl Fn(&Report) -> Found + Send + 'static,
+    ) -> Response {
+        let shown = match find(&self.report()) {
+            Ok(shown) => shown,
+            Err(message) => return refuse(StatusCode::NOT_FOUND, "not-found", &message),
+        };
+        if asked.watch {
+            return stream::watch(self, asked, find);
         }
+        respond(&asked, &shown)
     }
 }
 
-async fn mesh(
-    State(api): State<HealthApi>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
-    let report = api.report();
-    let health = report.mesh.verdict.health;
-    answer(
-        &api,
-        &report,
-        &HealthQuery::of(query, &headers),
-        health,
-        &report.mesh,
-    )
+async fn mesh(State(api): State<HealthApi>, asked: HealthQuery) -> Response {
+    api.answer(asked, |report| {
+        ShownHealth::of(report.mesh.verdict.health, &report.mesh)
+    })
 }
 
-async fn applications(
-    State(api): State<HealthApi>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
-    let report = api.report();
-    let mut items: Vec<ApplicationHealth> = report
-        .applications
-        .values()
-        .map(|application| {
-            let mut application = application.clone();
-            application.eventing.namespaces.clear();
-            application
-        })
-        .collect();
-    items.sort_by_key(|application| std::cmp::Reverse(application.eventing.verdict.health));
-    let worst = items.first().map(|first| first.eventing.verdict.health);
-    let worst = worst.unwrap_or(HealthStatus::Healthy);
-    let list = ApplicationHealthList { items };
-    answer(
-        &api,
-        &report,
-        &HealthQuery::of(query, &headers),
-        worst,
-        &list,
-    )
+async fn applications(State(api): State<HealthApi>, asked: HealthQuery) -> Response {
+    api.answer(asked, |report| {
+        let mut items: Vec<ApplicationHealth> = report
+            .applications
+            .values()
+            .map(|application| {
+                let mut application = application.clone();
+                application.eventing.namespaces.clear();
+                application
+            })
+            .collect();
+        items.sort_by_key(|application| std::cmp::Reverse(application.eventing.verdict.health));
+        let worst = items.first().map(|first| first.eventing.verdict.health);
+        let worst = worst.unwrap_or(HealthStatus::Healthy);
+        ShownHealth::of(worst, &ApplicationHealthList { items })
+    })
 }
 
 async fn application(
     State(api): State<HealthApi>,
     Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
+    asked: HealthQuery,
 ) -> Response {
-    let report = api.report();
-    let Some(found) = report.applications.get(&name) else {
-        return nothing(&format!("there is no Application {name:?}"));
-    };
-    let mut found = found.clone();
-    for namespace in &mut found.eventing.namespaces {
-        let pair = (name.clone(), namespace.name.clone());
-        if let Some(live) = report.pairs.get(&pair) {
-            namespace.heartbeat.clone_from(&live.heartbeat);
+    api.answer(asked, move |report| {
+        let found = report.applications.get(&name);
+        let mut found = found
+            .ok_or_else(|| format!("there is no Application {name:?}"))?
+            .clone();
+        for namespace in &mut found.eventing.namespaces {
+            let pair = (name.clone(), namespace.name.clone());
+            if let Some(live) = report.pairs.get(&pair) {
+                namespace.heartbeat.clone_from(&live.heartbeat);
+            }
         }
-    }
-    let health = found.eventing.verdict.health;
-    answer(
-        &api,
-        &report,
-        &HealthQuery::of(query, &headers),
-        health,
-        &found,
-    )
+        ShownHealth::of(found.eventing.verdict.health, &found)
+    })
 }
 
 async fn pair(
     State(api): State<HealthApi>,
     Path(pair): Path<(String, String)>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
+    asked: HealthQuery,
 ) -> Response {
-    let report = api.report();
-    let Some(found) = report.pairs.get(&pair) else {
-        let (application, namespace) = pair;
-        return nothing(&format!(
-            "Application {application:?} is not bound to namespace {namespace:?}: there is neither an ApplicationMapping nor an EventFlow"
-        ));
-    };
-    let health = found.verdict.health;
-    answer(
-        &api,
-        &report,
-        &HealthQuery::of(query, &headers),
-        health,
-        found,
-    )
+    api.answer(asked, move |report| {
+        let found = report.pairs.get(&pair).ok_or_else(|| {
+            let (application, namespace) = &pair;
+            format!(
+                "Application {application:?} is not bound to namespace {namespace:?}: there is neither an ApplicationMapping nor an EventFlow"
+            )
+        })?;
+        ShownHealth::of(found.verdict.health, found)
+    })
 }
 
-async fn topology(
-    State(api): State<HealthApi>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
-    let report = api.report();
-    let wants_all = |pair: &str| matches!(pair, "all" | "all=1" | "all=true");
-    let all = query
-        .as_deref()
-        .unwrap_or_default()
-        .split('&')
-        .any(wants_all);
-    let graph = draw_topology(&report, all);
-    let health = report.mesh.verdict.health;
-    answer(
-        &api,
-        &report,
-        &HealthQuery::of(query, &headers),
-        health,
-        &graph,
-    )
+async fn topology(State(api): State<HealthApi>, asked: HealthQuery) -> Response {
+    let all = asked.all;
+    api.answer(asked, move |report| {
+        ShownHealth::of(report.mesh.verdict.health, &draw_topology(report, all))
+    })
 }
 
 async fn schema() -> Response {
@@ -201,41 +179,45 @@ async fn schema() -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-fn answer(
-    api: &HealthApi,
-    report: &Report,
-    asked: &HealthQuery,
-    health: HealthStatus,
-    body: &impl Serialize,
-) -> Response {
-    // Weak: ages in the body move on while the verdict stays.
-    let tag = format!("W/\"{:x}-{}-{}\"", api.run, report.revision, health.level());
+impl ShownHealth {
+    fn of(health: HealthStatus, body: &impl Serialize) -> Found {
+        let body = serde_json::to_value(body).map_err(|error| error.to_string())?;
+        Ok(Self { health, body })
+    }
+
+    fn is_well(&self) -> bool {
+        matches!(self.health, HealthStatus::Healthy | HealthStatus::Degraded)
+    }
+}
+
+fn respond(asked: &HealthQuery, shown: &ShownHealth) -> Response {
+    let tag = tag::of(&shown.body);
+    if asked.probe && !shown.is_well() {
+        return tagged(json(StatusCode::SERVICE_UNAVAILABLE, &shown.body), tag);
+    }
+    if asked.known.as_ref().is_some_and(|known| *known == *tag) {
+        return tagged(StatusCode::NOT_MODIFIED.into_response(), tag);
+    }
+    tagged(json(StatusCode::OK, &shown.body), tag)
+}
+
+fn tagged(mut response: Response, tag: String) -> Response {
     let tag = HeaderValue::try_from(tag).expect("a tag has plain characters only");
-    let status = match health {
-        HealthStatus::Unhealthy | HealthStatus::Unknown if asked.probe => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
-        _ => StatusCode::OK,
-    };
-    let unchanged = asked.known.as_ref() == Some(&tag) && status == StatusCode::OK;
-    let mut response = if unchanged {
-        StatusCode::NOT_MODIFIED.into_response()
-    } else {
-        let text = serde_json::to_vec(body).unwrap_or_default();
-        let kind = HeaderValue::from_static("application/json");
-        (status, [(header::CONTENT_TYPE, kind)], text).into_response()
-    };
     response.headers_mut().insert(header::ETAG, tag);
     response
 }
 
-fn nothing(message: &str) -> Response {
+fn json(status: StatusCode, body: &Value) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    (status, [(header::CONTENT_TYPE, kind)], body.to_string()).into_response()
+}
+
+fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
     let refusal = ErrorBody {
-        code: "not-found".to_owned(),
+        code: code.to_owned(),
         message: message.to_owned(),
         ..ErrorBody::default()
     };
-    let text = serde_json::to_vec(&refusal).unwrap_or_default();
-    let kind = HeaderValue::from_static("application/json");
-    (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, kind)], text).into_response()
+    let body = serde_json::to_value(&refusal).unwrap_or_default();
+    json(status, &body)
 }

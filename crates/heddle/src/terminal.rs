@@ -15,6 +15,8 @@ pub struct Terminal {
     pub err: Box<dyn Write + Send>,
     pub colour_out: bool,
     pub colour_err: bool,
+    /// Standard output is a screen, on which something can be drawn again.
+    pub redraws: bool,
     /// Somebody who can answer a question; a script cannot.
     pub person: Option<Box<dyn BufRead + Send>>,
 }
@@ -37,6 +39,7 @@ impl Terminal {
             err: Box::new(std::io::stderr()),
             colour_out: wanted && std::io::stdout().is_terminal(),
             colour_err: wanted && std::io::stderr().is_terminal(),
+            redraws: std::io::stdout().is_terminal(),
             person: (std::io::stdin().is_terminal() && std::io::stderr().is_terminal())
                 .then(|| Box::new(std::io::BufReader::new(std::io::stdin())) as _),
         }
@@ -46,6 +49,12 @@ impl Terminal {
     pub fn print(&mut self, text: &str) -> std::io::Result<()> {
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
+    }
+
+    /// A result in place of what is on the screen; where there is none, behind what was printed.
+    pub fn redraw(&mut self, text: &str) -> std::io::Result<()> {
+        let clear = if self.redraws { "\x1b[H\x1b[J" } else { "" };
+        self.print(&format!("{clear}{text}"))
     }
 
     /// One line of result.

@@ -334,11 +334,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         workshop,
         backups,
         numbers,
-        health: HealthApi {
-            board: health,
-            clock: world.clock.clone(),
-            run: world.chance.u64(),
-        },
+        health: HealthApi::new(health, world.clock.clone(), world.chance.u64()),
         controllers: config.controllers,
         controllers_started: started,
         exporter: exporter.clone(),

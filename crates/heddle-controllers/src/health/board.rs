@@ -32,6 +32,10 @@ pub struct Report {
     pub pulses: Vec<PulseReading>,
     /// What the mesh said of itself.
     pub reading: Arc<MeshReading>,
+    /// What it had said for the report before, and when by the monotonic clock: what lies between the two gives rates.
+    pub earlier: Option<(Duration, Arc<MeshReading>)>,
+    /// Whether the judge has fallen silent, so that nothing is known any more.
+    pub silent: bool,
     /// What the verdicts were made from.
     pub(super) evidence: Arc<Vec<ApplicationEvidence>>,
 }
@@ -53,7 +57,8 @@ impl Default for HealthBoard {
 }
 
 impl HealthBoard {
-    pub(crate) fn publish(&self, report: Report) {
+    /// For the judge, and for tests of whoever reads.
+    pub fn publish(&self, report: Report) {
         let revision = report.revision;
         self.newest.store(Some(Arc::new(report)));
         self.changes.send_replace(revision);
@@ -76,6 +81,7 @@ impl HealthBoard {
             return newest;
         }
         let mut silent = Report::clone(&newest);
+        (silent.silent, silent.earlier) = (true, None);
         let seconds = age.as_secs();
         roll_up::silent(&mut silent.mesh.verdict, seconds);
         for application in silent.applications.values_mut() {

@@ -9,6 +9,8 @@ pub(crate) struct LastAttempts {
     pub(crate) succeeded: Option<Duration>,
     /// The last one that failed, if none has succeeded since.
     pub(crate) failed: Option<(Duration, String)>,
+    /// How many failed since the process began.
+    pub(crate) failures: u64,
 }
 
 impl LastAttempts {
@@ -19,5 +21,6 @@ impl LastAttempts {
 
     pub(super) fn fail(&mut self, at: Duration, why: &str) {
         self.failed = Some((at, short(why)));
+        self.failures += 1;
     }
 }

@@ -147,6 +147,8 @@ impl Mesh {
             delivered: tally.delivered,
             pending,
             retrying: state.retries.on_record.len() as u64,
+            in_flight: state.window.in_flight() as u64,
+            failures: state.last_attempts.failures,
             dead_letters: 0,
             oldest_pending: None,
             succeeded: state.last_attempts.succeeded.map(ago),

@@ -75,10 +75,15 @@ impl StandIn {
 
     /// Adds the next answer to `METHOD /path`, whatever its query.
     pub(crate) fn answers(&self, line: &str, code: u16, body: &Value) -> &Self {
+        self.answers_text(line, code, &body.to_string())
+    }
+
+    /// The same with a body that is not JSON.
+    pub(crate) fn answers_text(&self, line: &str, code: u16, body: &str) -> &Self {
         let code = StatusCode::from_u16(code).unwrap();
         let mut script = self.script.lock();
         let answers = script.answers.entry(line.to_owned()).or_default();
-        answers.push((code, body.to_string()));
+        answers.push((code, body.to_owned()));
         self
     }
 

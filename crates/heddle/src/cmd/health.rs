@@ -5,17 +5,17 @@ mod render;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
-
+use heddle_api::health::stream::VERDICT;
 use heddle_api::health::{
     ApplicationHealth, ApplicationHealthList, HealthStatus, MeshHealth, NamespaceHealth,
 };
 use serde::Serialize;
 
 use crate::client::ledger::Ledger;
+use crate::client::stream::EventStream;
 use crate::client::target::check_name;
 use crate::client::{ClientArgs, Remote};
-use crate::failure::Failure;
+use crate::failure::{Failure, exit_code};
 use crate::output::ReportFormat;
 use crate::terminal::Terminal;
 use crate::wire::World;
@@ -30,9 +30,6 @@ Examples:
   heddle health -o json | jq .reason
 
 Ends with 0 when what was asked about is healthy or degraded, and with 1 when it is unhealthy or nobody can tell.";
-
-/// How often a changed verdict is looked for.
-const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
 /// How well events get where they should, and what is broken if they do not
 #[derive(Debug, clap::Args)]
@@ -74,18 +71,49 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
         check_name(name)?;
     }
     let remote = Remote::connect(&args.client).await?;
+    if args.watch {
+        return watch(&args, &remote, world, terminal).await;
+    }
+    let (text, what, health) = look(&args, &remote, terminal.colour_out).await?;
+    terminal.print(&text)?;
+    conclude(&what, health)
+}
+
+/// Shows it at the beginning and after each batch of verdicts about it, if it says something else then.
+async fn watch(
+    args: &Args,
+    remote: &Remote,
+    world: &World,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
+    let scope = args.application.as_ref().map(|application| {
+        let namespace = args
+            .namespace
+            .iter()
+            .map(|namespace| format!("/{namespace}"));
+        format!("application/{application}{}", namespace.collect::<String>())
+    });
+    // Asked before the stream is, so that a name that does not exist is told and not waited for.
     let mut shown = String::new();
+    let mut stream = EventStream::of(remote, VERDICT, scope.as_deref(), world);
     loop {
-        let (text, what, health) = look(&args, &remote, terminal.colour_out).await?;
-        let news = unaged(&text);
-        if !args.watch || news != shown {
-            terminal.print(&text)?;
-            shown = news;
+        match look(args, remote, terminal.colour_out).await {
+            Ok((text, ..)) if unaged(&text) != shown => {
+                terminal.print(&text)?;
+                shown = unaged(&text);
+            }
+            Ok(_) => {}
+            // The server may have gone meanwhile, or knows nothing yet; the stream goes on when there is something to tell.
+            Err(error) if !shown.is_empty() && matches!(exit_code(&error), 3 | 6) => {
+                let text = format!("{error:#}");
+                if text != shown {
+                    terminal.note(&text);
+                    shown = text;
+                }
+            }
+            Err(error) => return Err(error),
         }
-        if !args.watch {
-            return conclude(&what, health);
-        }
-        world.clock.sleep(WATCH_PERIOD).await;
+        stream.batch(world, terminal).await?;
     }
 }
 

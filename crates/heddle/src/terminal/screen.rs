@@ -41,6 +41,7 @@ impl Screen {
             err: Box::new(self.err.clone()),
             colour_out: false,
             colour_err: false,
+            redraws: false,
             person: None,
         }
     }

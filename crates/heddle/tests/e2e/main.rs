@@ -24,6 +24,7 @@ mod serve;
 mod smoke;
 mod signer;
 mod subscriber_probe;
+mod stream;
 mod tls;
 mod upgrade;
 mod writers;

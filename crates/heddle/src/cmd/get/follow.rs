@@ -13,8 +13,8 @@ use kube::api::{ListParams, WatchParams};
 use serde_json::Value;
 
 use super::{Target, View, columns, objects_of, version_of};
-use crate::client;
-use crate::failure::{self, Failure};
+use crate::client::{self, reconnect::Reconnect};
+use crate::failure::Failure;
 use crate::output::{self, Format, Table};
 use crate::terminal::Terminal;
 use crate::wire::World;
@@ -42,21 +42,13 @@ pub(super) async fn run(
         printer: Printer::default(),
         version: String::new(),
     };
-    let mut backoff = heddle_rt::Backoff::new(Default::default(), world.chance.clone());
+    let mut reconnect = Reconnect::new(world);
     follower.list(terminal).await?;
     loop {
         match follower.stream(terminal).await {
-            Ok(End::Over) => backoff.reset(),
+            Ok(End::Over) => reconnect.arrived(),
             Ok(End::Expired) => follower.list(terminal).await?,
-            // Nobody there, or the connection broke: the server may be restarting.
-            Err(error) if matches!(failure::exit_code(&error), 6) => {
-                if backoff.failures() == 0 {
-                    terminal.note(&format!("waiting for the server: {error:#}"));
-                }
-                let pause = backoff.failed();
-                world.clock.sleep(pause).await;
-            }
-            Err(error) => return Err(error),
+            Err(error) => reconnect.after(error, world, terminal).await?,
         }
     }
 }

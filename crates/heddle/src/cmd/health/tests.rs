@@ -58,6 +58,6 @@ fn scripts_are_told_by_the_exit_code() {
     }
     for health in [HealthStatus::Unhealthy, HealthStatus::Unknown] {
         let error = conclude("the mesh", health).unwrap_err();
-        assert_eq!(crate::failure::exit_code(&error), 1);
+        assert_eq!(exit_code(&error), 1);
     }
 }
