@@ -3,6 +3,7 @@
 //! - `docs/reference/crds/<plural>.<group>.yaml`: one definition per kind;
 //! - `docs/reference/kinds.md`: the reference for people;
 //! - `docs/reference/refusals.md`: why an event was refused;
+//! - `docs/reference/health-codes.md` and `health.schema.json`: what can go wrong, and the bodies about health;
 //! - `docs/flows/provisioning-diagram.md`: how an instance comes and goes.
 //!
 //! From the command line of the binary, by `command_line`: `docs/cli.md`, `docs/configuration.md` and `packaging/man`.
@@ -12,6 +13,7 @@
 
 mod command_line;
 mod flow;
+mod health;
 mod reference;
 mod refusals;
 
@@ -19,6 +21,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use heddle_api::health::catalogue::RUNBOOKS;
 
 const CRDS: &str = "docs/reference/crds";
 const NOTE: &str =
@@ -57,6 +60,14 @@ fn generated() -> Result<BTreeMap<String, String>> {
     files.insert(
         "docs/reference/refusals.md".to_owned(),
         format!("<!-- {NOTE} -->\n{}", refusals::page()),
+    );
+    files.insert(
+        RUNBOOKS.to_owned(),
+        format!("<!-- {NOTE} -->\n{}", health::codes()?),
+    );
+    files.insert(
+        "docs/reference/health.schema.json".to_owned(),
+        health::bodies()?,
     );
     files.insert(
         "docs/flows/provisioning-diagram.md".to_owned(),

@@ -10,6 +10,7 @@
 pub mod alerts;
 pub mod catalogue;
 pub mod dashboards;
+pub mod inventory;
 pub mod stream;
 #[cfg(test)]
 mod tests;
@@ -371,6 +372,7 @@ pub fn schema() -> Value {
             "application": schema_for!(ApplicationHealth),
             "namespace": schema_for!(NamespaceHealth),
             "topology": schema_for!(topology::TopologyGraph),
+            "inventory": schema_for!(inventory::Inventory),
             "streamReset": schema_for!(stream::StreamReset),
             "streamVerdict": schema_for!(stream::VerdictEvent),
             "streamPulse": schema_for!(stream::PulseEvent),

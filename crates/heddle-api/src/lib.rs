@@ -96,30 +96,78 @@ pub struct KindInfo {
     pub read_only: bool,
 }
 
-/// All kinds, always in the same order: first the path of an event from Application to Trigger, then the broker and its
-/// catalog.
+macro_rules! resource_kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident from $module:ident $({$($field:ident: $value:expr),*})?;)*) => {
+        /// Every kind there is. Whoever must have an answer for each of them matches on this, so that a new kind does not
+        /// compile without one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ResourceKind {
+            $($(#[doc = $doc])* $kind,)*
+        }
+
+        impl ResourceKind {
+            /// All kinds, always in the same order: first the path of an event from Application to Trigger, then the broker
+            /// and its catalog.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// As it is spelled in objects.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => stringify!($kind),)*
+                }
+            }
+
+            /// Everything about it.
+            pub fn info(self) -> KindInfo {
+                match self {
+                    $(Self::$kind => KindInfo {
+                        $($($field: $value,)*)?
+                        ..written::<$kind>($module::CONDITIONS)
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+resource_kinds! {
+    /// Something that publishes.
+    Application from application;
+    /// Lets a namespace use an application.
+    ApplicationMapping from application_mapping;
+    /// Shows which of an application's services a namespace uses.
+    EventActivation from event_activation {read_only: true};
+    /// Where an application publishes.
+    HTTPSource from http_source;
+    /// A durable log.
+    Channel from channel;
+    /// What leads from a Channel to a Broker or a subscriber.
+    Subscription from subscription;
+    /// Where the events of a namespace come together.
+    Broker from broker;
+    /// A filter and a subscriber.
+    Trigger from trigger;
+    /// Who may publish where.
+    EventPolicy from event_policy;
+    /// The events of one service on their way into a namespace.
+    EventFlow from event_flow;
+    /// What a platform asked for.
+    ServiceInstance from service_instance;
+    /// How it is used.
+    ServiceBinding from service_binding;
+    /// Where bundles come from.
+    Registry from registry;
+    /// Something that can be provisioned.
+    Bundle from bundle;
+    /// One immutable state of it.
+    BundleRevision from bundle_revision;
+    /// One reading of a registry.
+    SyncRun from sync_run;
+}
+
+/// All kinds, in the order of [`ResourceKind::ALL`].
 pub fn kinds() -> Vec<KindInfo> {
-    vec![
-        written::<Application>(application::CONDITIONS),
-        written::<ApplicationMapping>(application_mapping::CONDITIONS),
-        KindInfo {
-            read_only: true,
-            ..written::<EventActivation>(event_activation::CONDITIONS)
-        },
-        written::<HTTPSource>(http_source::CONDITIONS),
-        written::<Channel>(channel::CONDITIONS),
-        written::<Subscription>(subscription::CONDITIONS),
-        written::<Broker>(broker::CONDITIONS),
-        written::<Trigger>(trigger::CONDITIONS),
-        written::<EventPolicy>(event_policy::CONDITIONS),
-        written::<EventFlow>(event_flow::CONDITIONS),
-        written::<ServiceInstance>(service_instance::CONDITIONS),
-        written::<ServiceBinding>(service_binding::CONDITIONS),
-        written::<Registry>(registry::CONDITIONS),
-        written::<Bundle>(bundle::CONDITIONS),
-        written::<BundleRevision>(bundle_revision::CONDITIONS),
-        written::<SyncRun>(sync_run::CONDITIONS),
-    ]
+    ResourceKind::ALL.iter().map(|kind| kind.info()).collect()
 }
 
 fn written<K: CustomResourceExt>(conditions: ConditionSet) -> KindInfo {

@@ -13,6 +13,7 @@ mod board;
 mod edge;
 mod evidence;
 mod gather;
+mod inventory;
 mod judge;
 mod metrics;
 mod roll_up;
@@ -42,6 +43,7 @@ use serde_json::json;
 pub use board::{HealthBoard, Report};
 use evidence::{ApplicationEvidence, DoorWindow, SharedEvidence};
 pub(crate) use gather::{PathStores, target, targets};
+pub(crate) use inventory::KindTallies;
 pub use metrics::text as metrics_text;
 pub use topology::draw as draw_topology;
 
@@ -297,6 +299,7 @@ impl HealthLoop {
             reading: Arc::new(reading),
             earlier,
             silent: false,
+            admission: self.admission.clone().err(),
             evidence: Arc::new(evidence),
         });
     }

@@ -264,6 +264,7 @@ pub async fn run(client: Client, options: Options) {
     bundle_revision::start(&start, &mut watches, &mut parts);
     parts.push(records::expire(start.client.clone(), options.clone()).boxed());
     let judged = health::PathStores::of(&watches);
+    options.health.count_by(health::KindTallies::of(&watches));
     let gate = start.gate.clone();
     let judging = health::run(start.client.clone(), options.clone(), judged).boxed();
     parts.push(gate.pass().then(|()| judging).boxed());

@@ -5,6 +5,7 @@
 //!   GET health/applications                           all, the worst first
 //!   GET health/applications/{app}                     one, with its namespaces
 //!   GET health/applications/{app}/namespaces/{ns}     one way
+//!   GET health/inventory                              everything that is looked at, counted
 //!   GET topology[?all]                                every hop of every flow, as a picture
 //!   GET stream[?topics=&scope=]                       verdicts and numbers as they change (`stream`)
 //! ```
@@ -75,6 +76,7 @@ impl HealthApi {
                 "/health/applications/{application}/namespaces/{namespace}",
                 get(pair),
             )
+            .route("/health/inventory", get(inventory))
             .route("/topology", get(topology))
             .route("/stream", get(stream::serve))
             .with_state(self)
@@ -171,6 +173,13 @@ async fn topology(State(api): State<HealthApi>, asked: HealthQuery) -> Response 
     api.answer(asked, move |report| {
         ShownHealth::of(report.mesh.verdict.health, &draw_topology(report, all))
     })
+}
+
+/// Counted when it is asked for, so it is not watched.
+async fn inventory(State(api): State<HealthApi>) -> Response {
+    let inventory = api.board.inventory(&api.clock);
+    let body = serde_json::to_value(inventory).unwrap_or_default();
+    json(StatusCode::OK, &body)
 }
 
 async fn schema() -> Response {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::catalogue::{HealthFault, find};
+use super::catalogue::{HealthFault, RUNBOOKS, find};
 
 /// How soon somebody must look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,6 +279,8 @@ pub fn rules() -> String {
             "heddle health inventory {}",
             alert.codes.first().unwrap_or(&"")
         );
+        let page = alert.faults().next().map(HealthFault::runbook);
+        let page = page.unwrap_or_else(|| RUNBOOKS.to_owned());
         let lines = [
             ("alert", quoted(alert.name)),
             ("expr", quoted(alert.expression)),
@@ -299,6 +301,7 @@ pub fn rules() -> String {
             ("summary", alert.summary),
             ("codes", &codes),
             ("runbook", &runbook),
+            ("runbook_url", &page),
         ] {
             writeln!(text, "      {key}: {}", quoted(value)).ok();
         }

@@ -30,7 +30,23 @@ impl Detector {
             Self::Dependency => "dependency",
         }
     }
+
+    /// The same in words.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Resources => {
+                "the conditions of objects, and whether their controllers are at work"
+            }
+            Self::Heartbeat => "synthetic events on the real path",
+            Self::Accounting => "the accounts of real events",
+            Self::Dependency => "asking the disk, the store and the clock themselves",
+        }
+    }
 }
+
+/// The page that is written from this table.
+pub const RUNBOOKS: &str = "docs/reference/health-codes.md";
 
 /// One thing that can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +72,25 @@ pub struct HealthFault {
 }
 
 impl HealthFault {
+    /// Where it is explained, below the root of the documentation.
+    #[must_use]
+    pub fn runbook(&self) -> String {
+        format!("{RUNBOOKS}#{}", self.code.to_lowercase())
+    }
+
+    /// What there is to know besides the meaning and the commands that show more, each with its label.
+    #[must_use]
+    pub fn facts(&self) -> [(&'static str, String); 4] {
+        let hop = self.hop.map(|hop| format!(", at the hop {hop}"));
+        let place = format!("the {} plane{}", self.plane.word(), hop.unwrap_or_default());
+        [
+            ("verdict", format!("{:?}, on {place}", self.health)),
+            ("noticed", format!("by {}", self.detector.sentence())),
+            ("impact", self.impact.to_owned()),
+            ("remedy", self.remedy.to_owned()),
+        ]
+    }
+
     /// The meaning as it is said after a colon.
     #[must_use]
     pub fn said(&self) -> String {
@@ -495,7 +530,7 @@ catalogue! {
         "No event was sent to a subscriber in the last hour, or since heddle started, so nobody knows whether it answers.",
         "None yet.",
         "publish an event that its filter wants, or have the subscriber tried between events (annotation `heddle.dev/subscriber-probe`)",
-        &["heddle publish APP --type TYPE --data '{}'", "heddle explain -n NS"],
+        &["heddle publish APP --type TYPE --data '{}'", "heddle explain trigger NS/NAME"],
     );
     /// Events rest.
     DEAD_LETTERS = of_user(
@@ -519,7 +554,7 @@ catalogue! {
         "The application published lately, and no trigger wanted any of it although there are some.",
         "Those events were delivered to nobody.",
         "compare the types that are published with the filters: `heddle explain` shows what a filter would have done",
-        &["heddle explain -n NS", "heddle trace ID"],
+        &["heddle explain trigger NS/NAME", "heddle trace ID"],
     );
     /// The publisher is refused.
     PUBLISHER_REFUSED = of_user(

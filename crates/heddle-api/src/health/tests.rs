@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use super::alerts::ALERTS;
+use super::alerts::{ALERTS, rules};
 use super::catalogue::{ALL, find};
 use super::*;
 
@@ -69,6 +69,13 @@ fn every_alert_has_a_runbook_and_every_broken_thing_an_alert() {
     for alert in ALERTS {
         assert_eq!(alert.faults().count(), alert.codes.len(), "{}", alert.name);
     }
+    let rules = rules();
+    for line in rules.lines().filter(|line| line.contains("runbook_url:")) {
+        let (_, anchor) = line.trim_end_matches('\'').rsplit_once('#').unwrap();
+        let known = ALL.iter().any(|fault| fault.code.to_lowercase() == anchor);
+        assert!(known, "{line}");
+    }
+    assert_eq!(rules.matches("runbook_url:").count(), ALERTS.len());
     let told: BTreeSet<&str> = ALERTS
         .iter()
         .flat_map(|alert| alert.codes)

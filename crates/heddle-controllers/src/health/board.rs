@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use heddle_api::dataplane::MeshReading;
+use heddle_api::health::inventory::Inventory;
 use heddle_api::health::{ApplicationHealth, HeartbeatHealth, MeshHealth, NamespaceHealth};
 use heddle_rt::Clock;
 use tokio::sync::watch;
 
 use super::evidence::ApplicationEvidence;
+use super::inventory::{self, KindTallies};
 use super::roll_up;
 use crate::pulse::{PulseReading, STALLED_AFTER};
 
@@ -36,6 +38,8 @@ pub struct Report {
     pub earlier: Option<(Duration, Arc<MeshReading>)>,
     /// Whether the judge has fallen silent, so that nothing is known any more.
     pub silent: bool,
+    /// Whether a trial object was admitted; if not, the answer.
+    pub admission: Option<String>,
     /// What the verdicts were made from.
     pub(super) evidence: Arc<Vec<ApplicationEvidence>>,
 }
@@ -44,6 +48,7 @@ pub struct Report {
 #[derive(Debug, Clone)]
 pub struct HealthBoard {
     newest: Arc<ArcSwapOption<Report>>,
+    tallies: Arc<ArcSwapOption<KindTallies>>,
     changes: watch::Sender<u64>,
 }
 
@@ -51,6 +56,7 @@ impl Default for HealthBoard {
     fn default() -> Self {
         Self {
             newest: Arc::default(),
+            tallies: Arc::default(),
             changes: watch::Sender::new(0),
         }
     }
@@ -94,6 +100,19 @@ impl HealthBoard {
             roll_up::silent(&mut pair.verdict, seconds);
         }
         Arc::new(silent)
+    }
+
+    /// The judge can count objects from now on.
+    pub(crate) fn count_by(&self, tallies: KindTallies) {
+        self.tallies.store(Some(Arc::new(tallies)));
+    }
+
+    /// Everything that is looked at, counted now.
+    #[must_use]
+    pub fn inventory(&self, clock: &Clock) -> Inventory {
+        let report = self.report(clock);
+        let tallies = self.tallies.load_full();
+        inventory::of(&report, tallies.as_deref())
     }
 
     /// Told of each report, with its revision.

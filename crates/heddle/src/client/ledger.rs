@@ -4,6 +4,7 @@
 //! [`Failure`] in the server's words, with its code, so that it can be looked up.
 
 use anyhow::Context as _;
+use heddle_api::health::inventory::Inventory;
 use heddle_api::health::topology::TopologyGraph;
 use heddle_api::health::{ApplicationHealth, ApplicationHealthList, MeshHealth, NamespaceHealth};
 use heddle_api::ledger::{
@@ -165,6 +166,11 @@ impl<'a> Ledger<'a> {
         let path = format!("/heddle/v1/health/applications/{name}/namespaces/{within}");
         let what = format!("application {application} in {namespace}");
         self.get(&path, &what).await
+    }
+
+    pub(crate) async fn inventory(&self) -> anyhow::Result<Inventory> {
+        self.get("/heddle/v1/health/inventory", "the inventory")
+            .await
     }
 
     pub(crate) async fn topology(&self, all: bool) -> anyhow::Result<TopologyGraph> {

@@ -65,7 +65,7 @@ enum Inner {
 
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     if let Some(Inner::Inventory(inventory)) = args.command {
-        return inventory::run(inventory, terminal);
+        return inventory::run(inventory, terminal).await;
     }
     for name in [&args.application, &args.namespace].into_iter().flatten() {
         check_name(name)?;

@@ -1,5 +1,7 @@
 //! The health of the mesh as its users see it: measured, in four planes, with what is broken named; healed by itself.
 
+use heddle_api::ResourceKind;
+use heddle_api::health::inventory::{Inventory, InventoryItem};
 use heddle_api::health::{ApplicationHealth, HealthStatus, MeshHealth, NamespaceHealth};
 use serde_json::{Value, json};
 
@@ -73,6 +75,7 @@ async fn a_failing_subscriber_is_told_on_the_user_plane_and_the_mesh_stays_well(
     let told = server.heddle(&["health", "shop", "-n", TEAM]);
     assert_eq!(told.code, Some(0), "{told:?}");
     assert!(told.out.contains("trigger/team-a/refunds"), "{told:?}");
+    everything_is_counted(&server).await;
     // The same in numbers, and in the status of the Application.
     let metrics = server.metrics().await;
     for line in [
@@ -91,6 +94,44 @@ async fn a_failing_subscriber_is_told_on_the_user_plane_and_the_mesh_stays_well(
         (eventing["health"] == "Healthy" && user == "SubscriberFailing").then_some(())
     })
     .await;
+}
+
+/// Every kind and every component is in the inventory, with what is wrong.
+async fn everything_is_counted(server: &Server) {
+    let inventory: Inventory = server.question("health/inventory").await;
+    for kind in ResourceKind::ALL {
+        let found = inventory
+            .objects
+            .iter()
+            .find(|item| item.name == kind.name());
+        assert!(found.is_some(), "{kind:?} in {inventory:?}");
+    }
+    let item = |items: &[InventoryItem], name: &str| {
+        let found = items.iter().find(|item| item.name == name);
+        found.unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    let triggers = item(&inventory.objects, "Trigger");
+    assert_eq!(triggers.counts.all(), 2, "{triggers:?}");
+    let subscribers = item(&inventory.objects, "subscriber");
+    assert_eq!(subscribers.counts.unhealthy, 1, "{subscribers:?}");
+    for well in [
+        "source",
+        "delivery",
+        "heddle-broker",
+        "admission",
+        "log",
+        "store",
+    ] {
+        let found = item(&inventory.components, well);
+        assert_eq!(found.health, Some(HealthStatus::Healthy), "{found:?}");
+    }
+    let told = server.heddle(&["health", "inventory"]).ok();
+    assert!(
+        told.contains("ServiceInstance") && told.contains("routing table"),
+        "{told}"
+    );
+    let codes = server.heddle(&["health", "inventory", "--codes"]).ok();
+    assert!(codes.contains("SubscriberFailing"), "{codes}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
