@@ -3,7 +3,8 @@
 //! - `docs/reference/crds/<plural>.<group>.yaml`: one definition per kind;
 //! - `docs/reference/kinds.md`: the reference for people;
 //! - `docs/reference/refusals.md`: why an event was refused;
-//! - `docs/reference/health-codes.md` and `health.schema.json`: what can go wrong, and the bodies about health;
+//! - `docs/reference/health-codes.md`, `checks.md` and `health.schema.json`: what can go wrong, what the doctor checks, and the
+//!   bodies about health;
 //! - `docs/flows/provisioning-diagram.md`: how an instance comes and goes.
 //!
 //! From the command line of the binary, by `command_line`: `docs/cli.md`, `docs/configuration.md` and `packaging/man`.
@@ -64,6 +65,10 @@ fn generated() -> Result<BTreeMap<String, String>> {
     files.insert(
         RUNBOOKS.to_owned(),
         format!("<!-- {NOTE} -->\n{}", health::codes()?),
+    );
+    files.insert(
+        "docs/reference/checks.md".to_owned(),
+        format!("<!-- {NOTE} -->\n{}", health::checks()?),
     );
     files.insert(
         "docs/reference/health.schema.json".to_owned(),

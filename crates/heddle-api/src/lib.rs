@@ -30,6 +30,7 @@ pub mod bundle_revision;
 pub mod bundle_source;
 pub mod cesql;
 pub mod channel;
+pub mod checks;
 pub mod conditions;
 mod counted;
 pub mod dataplane;

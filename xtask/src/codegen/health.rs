@@ -1,8 +1,9 @@
-//! What is written from the tables of health: the runbooks, and the schema of the bodies.
+//! What is written from the tables of health: the runbooks, the checks of the doctor, and the schema of the bodies.
 
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use heddle_api::checks::{self, CheckCategory};
 use heddle_api::health::alerts::ALERTS;
 use heddle_api::health::catalogue::{ALL, HealthFault};
 use heddle_api::health::{HealthPlane, schema};
@@ -14,6 +15,13 @@ Every verdict that is not Healthy has one of these codes as its `reason`; `heddl
 this page. Codes retire; none is given to something else. How verdicts come about: [health](../operating/health.md).
 
 In commands, `APP`, `NS` and `NAME` stand for what the verdict names.
+";
+
+const CHECKS: &str = "\
+# What the doctor checks
+
+`heddle doctor` shows the id of the check beside each finding, and `-o json` the category too. Ids are never given to another check.
+What it ends with: [commands](../cli.md).
 ";
 
 /// The page that alerts and verdicts lead to: a heading for each code.
@@ -42,6 +50,27 @@ pub(super) fn codes() -> Result<String> {
             .map(|command| format!("`{command}`"))
             .collect();
         writeln!(page, "- **look** {}", commands.join(", "))?;
+    }
+    Ok(page)
+}
+
+/// A heading for each check.
+pub(super) fn checks() -> Result<String> {
+    let mut page = CHECKS.to_owned();
+    for category in CheckCategory::ALL {
+        let of_category = checks::ALL
+            .iter()
+            .filter(|check| check.category == category);
+        for check in of_category {
+            writeln!(
+                page,
+                "\n## {}\n\n*{}*: {}\n\nOtherwise: {}",
+                check.id,
+                category.word(),
+                check.holds,
+                check.otherwise
+            )?;
+        }
     }
     Ok(page)
 }

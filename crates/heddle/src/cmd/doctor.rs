@@ -6,6 +6,9 @@
 mod findings;
 mod flows;
 
+use std::time::Duration;
+
+use heddle_api::checks::{CheckCategory, CheckReport, FindingLevel};
 use heddle_api::conditions::READY;
 use heddle_api::{
     Application, Broker, Channel, Condition, EventFlow, EventPolicy, Registry, ServiceBinding,
@@ -15,13 +18,12 @@ use http::{Request, StatusCode};
 use jiff::Timestamp;
 use kube::Resource;
 use serde::Deserialize as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use self::findings::{Facts, Finding, Level, Unready};
+use self::findings::{Facts, Finding, Unready};
 use self::flows::{Flows, MOMENT};
 use crate::client::ledger::Ledger;
 use crate::client::{ClientArgs, Remote, objects};
-use crate::cmd::CommandContext;
 use crate::failure::{Failure, exit_code};
 use crate::output::{ReportFormat, age, count, harmless};
 use crate::terminal::{Terminal, Tone, paint};
@@ -30,9 +32,17 @@ use crate::wire::World;
 const EXAMPLES: &str = "\
 Examples:
   heddle doctor                              everything, the worst first
+  heddle doctor -o short                     only what is not well, a line each
+  heddle doctor --wait --timeout 60          until nothing is bad any more, for instance after a start
+  heddle doctor --category events
   heddle doctor -o json | jq '.findings[] | select(.level != \"ok\")'
 
-Ends with 1 when something is bad; a warning alone ends with 0.";
+Every finding has the id of its check; docs/reference/checks.md explains each.
+Ends with 0 when nothing is bad, which warnings are not; with 1 when something is; with 7 when something still
+is after waiting; and with 6 when no server answers.";
+
+/// How often it is looked again while somebody waits.
+const WAIT_PERIOD: Duration = Duration::from_secs(1);
 
 /// Check that every event is accounted for and everything is ready
 #[derive(Debug, clap::Args)]
@@ -40,33 +50,108 @@ Ends with 1 when something is bad; a warning alone ends with 0.";
 pub(super) struct Args {
     /// How to show it
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: ReportFormat,
+    output: DoctorFormat,
+
+    /// Only checks of one category
+    #[arg(long, value_name = "NAME", value_parser = category)]
+    category: Option<CheckCategory>,
+
+    /// Look again until nothing is bad; a server that does not answer yet is waited for
+    #[arg(long)]
+    wait: bool,
+
+    /// Give up waiting after so many seconds
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", requires = "wait")]
+    timeout: u64,
 
     #[command(flatten)]
     client: ClientArgs,
 }
 
-pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
-    // A server that is not ready says so with 503, which is an answer here.
-    let remote = Remote::connect_once(&args.client).await?;
-    examine(args.output, CommandContext::new(&remote, world, terminal)).await
+/// `-o` of the doctor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum DoctorFormat {
+    /// Every finding with its remedy
+    #[default]
+    Table,
+    /// Only what is not well, a line each
+    Short,
+    /// Everything, for machines
+    Json,
+    Yaml,
 }
 
-async fn examine(output: ReportFormat, ctx: CommandContext<'_>) -> anyhow::Result<()> {
-    let now = ctx.world.clock.now();
-    let facts = gather(ctx.remote, now).await?;
-    let findings = findings::of(&facts, now);
-    let report = json!({"findings": findings.iter().map(Finding::to_json).collect::<Vec<_>>()});
-    let colour = ctx.terminal.colour_out;
-    let text = output.render(&report, |_| text(&findings, colour));
-    ctx.terminal.print(&text)?;
-    let bad = findings
-        .iter()
-        .filter(|finding| finding.level == Level::Bad);
-    match bad.count() as u64 {
-        0 => Ok(()),
-        bad => Err(Failure::Rejected(format!("{} bad", count(bad, "finding"))).into()),
+impl DoctorFormat {
+    fn render(self, findings: &[Finding], colour: bool) -> String {
+        let report = CheckReport {
+            findings: findings.iter().map(Finding::body).collect(),
+        };
+        match self {
+            Self::Table => text(findings, colour),
+            Self::Short => short(findings, colour),
+            Self::Json => ReportFormat::Json.render(&report, |_| String::new()),
+            Self::Yaml => ReportFormat::Yaml.render(&report, |_| String::new()),
+        }
     }
+}
+
+fn category(text: &str) -> Result<CheckCategory, String> {
+    let all = CheckCategory::ALL;
+    let found = all.into_iter().find(|category| category.word() == text);
+    found.ok_or_else(|| format!("it is one of {}", all.map(CheckCategory::word).join(", ")))
+}
+
+pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
+    let begun = world.clock.monotonic();
+    let limit = Duration::from_secs(args.timeout);
+    loop {
+        let found = look(&args, world).await;
+        let late = world.clock.monotonic().saturating_sub(begun) >= limit;
+        match found {
+            Ok(findings) if !args.wait || late || bad(&findings) == 0 => {
+                return conclude(&args, &findings, terminal);
+            }
+            Ok(_) => {}
+            Err(error) if args.wait && !late && exit_code(&error) == 6 => {}
+            Err(error) => return Err(error),
+        }
+        world.clock.sleep(WAIT_PERIOD).await;
+    }
+}
+
+async fn look(args: &Args, world: &World) -> anyhow::Result<Vec<Finding>> {
+    // A server that is not ready says so with 503, which is an answer here.
+    let remote = Remote::connect_once(&args.client).await?;
+    examine(args.category, &remote, world).await
+}
+
+async fn examine(
+    category: Option<CheckCategory>,
+    remote: &Remote,
+    world: &World,
+) -> anyhow::Result<Vec<Finding>> {
+    let now = world.clock.now();
+    let mut findings = findings::of(&gather(remote, now).await?, now);
+    findings.retain(|finding| category.is_none_or(|wanted| finding.check.category == wanted));
+    Ok(findings)
+}
+
+fn conclude(args: &Args, findings: &[Finding], terminal: &mut Terminal) -> anyhow::Result<()> {
+    let shown = args.output.render(findings, terminal.colour_out);
+    terminal.print(&shown)?;
+    let bad = bad(findings);
+    let text = format!("{} bad", count(bad, "finding"));
+    match bad {
+        0 => Ok(()),
+        _ if args.wait => Err(Failure::TimedOut(text).into()),
+        _ => Err(Failure::Rejected(text).into()),
+    }
+}
+
+fn bad(findings: &[Finding]) -> u64 {
+    let bad = findings.iter();
+    bad.filter(|finding| finding.level == FindingLevel::Bad)
+        .count() as u64
 }
 
 async fn gather(remote: &Remote, now: Timestamp) -> anyhow::Result<Facts> {
@@ -178,23 +263,35 @@ fn explained_by(kind: &str, object: &Value) -> Option<String> {
 fn text(findings: &[Finding], colour: bool) -> String {
     let mut text = String::new();
     for finding in findings {
-        let (word, tone) = match finding.level {
-            Level::Bad => ("bad ", Tone::Bad),
-            Level::Warn => ("warn", Tone::Strong),
-            Level::Ok => ("ok  ", Tone::Good),
-        };
-        let label = paint(colour, tone, word);
-        text.push_str(&format!(
-            "{label}  {}: {}\n",
-            harmless(&finding.about),
-            harmless(&finding.what)
-        ));
+        text.push_str(&line(finding, colour));
         if !finding.remedy.is_empty() {
             let remedy = paint(colour, Tone::Quiet, &harmless(&finding.remedy));
-            text.push_str(&format!("      {remedy}\n"));
+            text.push_str(&format!("              {remedy}\n"));
         }
     }
     text
+}
+
+fn short(findings: &[Finding], colour: bool) -> String {
+    let unwell = findings
+        .iter()
+        .filter(|finding| finding.level != FindingLevel::Ok);
+    unwell.map(|finding| line(finding, colour)).collect()
+}
+
+fn line(finding: &Finding, colour: bool) -> String {
+    let (word, tone) = match finding.level {
+        FindingLevel::Bad => ("bad ", Tone::Bad),
+        FindingLevel::Warn => ("warn", Tone::Strong),
+        FindingLevel::Ok => ("ok  ", Tone::Good),
+    };
+    format!(
+        "{}  {}  {}: {}\n",
+        paint(colour, tone, word),
+        finding.check.id,
+        harmless(&finding.about),
+        harmless(&finding.what)
+    )
 }
 
 #[cfg(test)]

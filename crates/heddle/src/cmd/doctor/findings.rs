@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use heddle_api::Condition;
+use heddle_api::checks::{self, CheckFinding, DoctorCheck, FindingLevel};
 use heddle_api::conditions::Status;
 use heddle_api::ledger::{Account, Accounts, LogFacts, SERVING};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::flows::{self, Flows};
 use crate::output::{age, count, span};
@@ -65,18 +65,11 @@ impl Unready {
     }
 }
 
-/// How bad a finding is; the worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
-    Bad,
-    Warn,
-    Ok,
-}
-
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    pub(super) level: Level,
+    pub(super) check: DoctorCheck,
+    pub(super) level: FindingLevel,
     pub(super) about: String,
     pub(super) what: String,
     /// Empty when there is nothing to do.
@@ -84,12 +77,32 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    fn ok(about: &str, what: String) -> Self {
-        Self::new(Level::Ok, about, what, "")
+    pub(super) fn ok(check: DoctorCheck, about: &str, what: String) -> Self {
+        Self::new(FindingLevel::Ok, check, about, what, "")
     }
 
-    pub(super) fn new(level: Level, about: &str, what: String, remedy: impl Into<String>) -> Self {
+    pub(super) fn bad(
+        check: DoctorCheck,
+        about: &str,
+        what: String,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self::new(FindingLevel::Bad, check, about, what, remedy)
+    }
+
+    fn warn(check: DoctorCheck, about: &str, what: String, remedy: impl Into<String>) -> Self {
+        Self::new(FindingLevel::Warn, check, about, what, remedy)
+    }
+
+    fn new(
+        level: FindingLevel,
+        check: DoctorCheck,
+        about: &str,
+        what: String,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self {
+            check,
             level,
             about: about.to_owned(),
             what,
@@ -97,13 +110,16 @@ impl Finding {
         }
     }
 
-    pub(super) fn to_json(&self) -> Value {
-        let level = match self.level {
-            Level::Bad => "bad",
-            Level::Warn => "warn",
-            Level::Ok => "ok",
-        };
-        json!({"level": level, "about": self.about, "what": self.what, "remedy": self.remedy})
+    pub(super) fn body(&self) -> CheckFinding {
+        CheckFinding {
+            id: self.check.id.to_owned(),
+            category: self.check.category,
+            level: self.level,
+            about: self.about.clone(),
+            what: self.what.clone(),
+            remedy: self.remedy.clone(),
+            link: self.check.link(),
+        }
     }
 }
 
@@ -124,7 +140,8 @@ pub(super) fn of(facts: &Facts, now: Timestamp) -> Vec<Finding> {
         }
         Err(reason) => {
             let remedy = "nothing can be said about them; look at the server's log";
-            findings.push(Finding::new(Level::Bad, "events", reason.clone(), remedy));
+            let check = checks::ACCOUNTS_READABLE;
+            findings.push(Finding::bad(check, "events", reason.clone(), remedy));
         }
     }
     findings.extend(objects(facts));
@@ -135,12 +152,17 @@ pub(super) fn of(facts: &Facts, now: Timestamp) -> Vec<Finding> {
 
 fn server(unready_because: &[String]) -> Vec<Finding> {
     if unready_because.is_empty() {
-        return vec![Finding::ok("server", "ready".to_owned())];
+        return vec![Finding::ok(
+            checks::SERVER_READY,
+            "server",
+            "ready".to_owned(),
+        )];
     }
     let remedy =
         "a full disk needs room, a failed one a restart; otherwise look at the server's log";
     let finding = |reason: &String| {
-        Finding::new(Level::Bad, "server", format!("not ready: {reason}"), remedy)
+        let what = format!("not ready: {reason}");
+        Finding::bad(checks::SERVER_READY, "server", what, remedy)
     };
     unready_because.iter().map(finding).collect()
 }
@@ -149,12 +171,8 @@ fn log(log: &LogFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
     if log.health != SERVING {
         let what = format!("no event is accepted: {}", log.health);
-        findings.push(Finding::new(
-            Level::Bad,
-            "log",
-            what,
-            "make room on the disk, or replace it and restart",
-        ));
+        let remedy = "make room on the disk, or replace it and restart";
+        findings.push(Finding::bad(checks::LOG_SERVING, "log", what, remedy));
     } else if let (Some(free), Some(needed)) = (log.free_bytes, log.needed_bytes)
         && free < needed.saturating_mul(ROOM_PARTS)
     {
@@ -164,11 +182,11 @@ fn log(log: &LogFacts) -> Vec<Finding> {
             needed >> 20
         );
         let remedy = "make room; `heddle_kept_bytes` tells whose backlog keeps how much of the log";
-        findings.push(Finding::new(Level::Warn, "log", what, remedy));
+        findings.push(Finding::warn(checks::LOG_ROOM, "log", what, remedy));
     }
     if log.damaged > 0 {
         let what = format!("{} damaged and kept aside", count(log.damaged, "record"));
-        findings.push(Finding::new(Level::Bad, "log", what, "the disk returned other bytes than were written: check it, and keep a copy of the data directory"));
+        findings.push(Finding::bad(checks::LOG_UNDAMAGED, "log", what, "the disk returned other bytes than were written: check it, and keep a copy of the data directory"));
     }
     if log.journal_lost > 0 {
         let what = format!(
@@ -176,7 +194,8 @@ fn log(log: &LogFacts) -> Vec<Finding> {
             count(log.journal_lost, "record")
         );
         let remedy = "check the disk; consumers that lost events are named below";
-        findings.push(Finding::new(Level::Warn, "journal", what, remedy));
+        let check = checks::JOURNAL_UNDAMAGED;
+        findings.push(Finding::warn(check, "journal", what, remedy));
     }
     if findings.is_empty() {
         let what = format!(
@@ -185,7 +204,7 @@ fn log(log: &LogFacts) -> Vec<Finding> {
             count(log.segments, "segment"),
             log.bytes >> 20
         );
-        findings.push(Finding::ok("log", what));
+        findings.push(Finding::ok(checks::LOG_SERVING, "log", what));
     }
     findings
 }
@@ -195,9 +214,9 @@ fn matching(accounts: &Accounts) -> Finding {
     let what = format!("{} not matched with triggers yet", count(behind, "event"));
     if behind > UNMATCHED_MAX {
         let remedy = "ask again; if the number does not fall, the machine is too busy or matching has stopped";
-        return Finding::new(Level::Warn, "matching", what, remedy);
+        return Finding::warn(checks::MATCHING_UP_TO_DATE, "matching", what, remedy);
     }
-    Finding::ok("matching", what)
+    Finding::ok(checks::MATCHING_UP_TO_DATE, "matching", what)
 }
 
 /// Every matched event has ended or is pending, for everybody.
@@ -210,12 +229,8 @@ fn balance(consumers: &[Account]) -> Vec<Finding> {
                 account.difference(),
                 account.matched
             );
-            Finding::new(
-                Level::Bad,
-                &account.consumer,
-                what,
-                "this must never happen: keep the data directory and report it",
-            )
+            let remedy = "this must never happen: keep the data directory and report it";
+            Finding::bad(checks::BALANCED, &account.consumer, what, remedy)
         })
         .collect();
     let lost = consumers.iter().filter(|account| account.lost > 0);
@@ -225,7 +240,7 @@ fn balance(consumers: &[Account]) -> Vec<Finding> {
             account.lost, account.matched
         );
         let remedy = "publish them again if they matter; `heddle trace` tells of each event that is still in the log";
-        Finding::new(Level::Bad, &account.consumer, what, remedy)
+        Finding::bad(checks::NOTHING_LOST, &account.consumer, what, remedy)
     });
     let findings: Vec<Finding> = findings.into_iter().chain(lost).collect();
     if !findings.is_empty() {
@@ -237,18 +252,19 @@ fn balance(consumers: &[Account]) -> Vec<Finding> {
         count(matched, "matched event"),
         count(consumers.len() as u64, "consumer")
     );
-    vec![Finding::ok("accounts", what)]
+    vec![Finding::ok(checks::BALANCED, "accounts", what)]
 }
 
 /// What one consumer suffers from.
 fn consumer(account: &Account, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut warn = |what: String, remedy: String| {
-        findings.push(Finding::new(Level::Warn, &account.consumer, what, remedy));
+    let mut warn = |check: DoctorCheck, what: String, remedy: String| {
+        findings.push(Finding::warn(check, &account.consumer, what, remedy));
     };
     if let Some(held) = &account.held {
         let what = format!("nothing is sent: {held}");
         warn(
+            checks::NOT_HELD,
             what,
             format!(
                 "{} waiting; look at its conditions and its subscriber",
@@ -258,7 +274,11 @@ fn consumer(account: &Account, now: Timestamp) -> Vec<Finding> {
     }
     if account.dead_letters > 0 {
         let what = format!("{} at rest", count(account.dead_letters, "dead letter"));
-        warn(what, dead_letters_command(&account.consumer));
+        warn(
+            checks::NO_DEAD_LETTERS,
+            what,
+            dead_letters_command(&account.consumer),
+        );
     }
     if account.dead_replies > 0 {
         let replies = match account.dead_replies {
@@ -266,7 +286,11 @@ fn consumer(account: &Account, now: Timestamp) -> Vec<Finding> {
             more => format!("{more} replies"),
         };
         let what = format!("{replies} at rest that could not go on; the events were delivered");
-        warn(what, dead_letters_command(&account.consumer));
+        warn(
+            checks::NO_DEAD_REPLIES,
+            what,
+            dead_letters_command(&account.consumer),
+        );
     }
     let oldest = account.oldest_pending_at.map(|at| age(at, now));
     if let Some(oldest) = oldest.filter(|oldest| *oldest > PENDING_AGE_MAX) {
@@ -280,6 +304,7 @@ fn consumer(account: &Account, now: Timestamp) -> Vec<Finding> {
             .as_deref()
             .unwrap_or("a subscriber without an address");
         warn(
+            checks::NOTHING_OLD,
             what,
             format!("it is meant for {to}; {} retrying", account.retrying),
         );
@@ -306,18 +331,19 @@ fn objects(facts: &Facts) -> Vec<Finding> {
         if settling > 0 {
             what.push_str(&format!(", {} under way for less than a minute", settling));
         }
-        return vec![Finding::ok("resources", what)];
+        return vec![Finding::ok(checks::OBJECTS_READY, "resources", what)];
     }
     let finding = |unready: &Unready| {
         let level = if unready.certain {
-            Level::Bad
+            FindingLevel::Bad
         } else {
-            Level::Warn
+            FindingLevel::Warn
         };
         let what = format!("not ready: {}", unready.reason);
         let explained = unready.explained_by.clone();
         let remedy = explained.unwrap_or_else(|| get_command(&unready.object));
-        Finding::new(level, &unready.object, what, remedy)
+        let check = checks::OBJECTS_READY;
+        Finding::new(level, check, &unready.object, what, remedy)
     };
     let ripe = facts.unready.iter().filter(|unready| !unready.settling);
     ripe.map(finding).collect()

@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use heddle_api::checks::{self, DoctorCheck};
 use heddle_api::operation::OperationState;
 use heddle_api::well_known::{
     APPLICATION_LABEL, BROKER_NAMESPACE_LABEL, MANAGED_BY, MANAGED_BY_LABEL,
@@ -20,7 +21,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource, ResourceExt as _};
 
-use super::findings::{Finding, Level};
+use super::findings::Finding;
 use crate::output::{age, count, span};
 
 /// What a controller may need before its absence is a fault.
@@ -45,7 +46,7 @@ pub(super) fn of(world: &Flows, now: Timestamp) -> Vec<Finding> {
     operations(world, now, &mut faults);
     if faults.is_empty() && !world.flows.is_empty() {
         let what = with_all_they_need(&world.flows);
-        return vec![Finding::new(Level::Ok, "flows", what, "")];
+        return vec![Finding::ok(checks::BROKER_THERE, "flows", what)];
     }
     faults
 }
@@ -73,6 +74,7 @@ fn brokers(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
         if !there.contains(&wanted) {
             let what = format!("its Broker {} does not exist", wanted.1);
             faults.push(fault(
+                checks::BROKER_THERE,
                 "eventflow",
                 flow,
                 what,
@@ -110,6 +112,7 @@ fn links(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
                 count(found.len() as u64, "link")
             );
             faults.push(fault(
+                checks::ONE_LINK,
                 "subscription",
                 first,
                 what,
@@ -119,14 +122,16 @@ fn links(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
         let needed = wanted.contains(&(application.clone(), namespace.clone()));
         if !needed && is_settled(first, now) && is_ours(first) {
             let what = format!("no flow of {application} in {namespace} needs it any more");
-            faults.push(fault("subscription", first, what, "delete it"));
+            let check = checks::NO_LINK_LEFT;
+            faults.push(fault(check, "subscription", first, what, "delete it"));
         }
     }
     for flow in world.flows.iter().filter(|flow| is_settled(*flow, now)) {
         let ready = (flow.status.as_ref()).is_some_and(|status| status.conditions.is_ready());
         if ready && !links.contains_key(&pair(flow)) {
             let what = "it says it is ready, and no link carries its events".to_owned();
-            faults.push(fault("eventflow", flow, what, "report this"));
+            let check = checks::LINK_THERE;
+            faults.push(fault(check, "eventflow", flow, what, "report this"));
         }
     }
 }
@@ -144,7 +149,8 @@ fn leftovers(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
     {
         if forgotten(&|| owners(activation)) {
             let what = "the flows that it shows are gone".to_owned();
-            faults.push(fault("eventactivation", activation, what, "delete it"));
+            let (check, kind) = (checks::NO_ACTIVATION_LEFT, "eventactivation");
+            faults.push(fault(check, kind, activation, what, "delete it"));
         }
     }
     for policy in world
@@ -154,7 +160,8 @@ fn leftovers(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
     {
         if is_ours(policy) && forgotten(&|| owners(policy)) {
             let what = "the flows that it lets in are gone".to_owned();
-            faults.push(fault("eventpolicy", policy, what, "delete it"));
+            let check = checks::NO_POLICY_LEFT;
+            faults.push(fault(check, "eventpolicy", policy, what, "delete it"));
         }
     }
 }
@@ -186,13 +193,15 @@ fn operations(world: &Flows, now: Timestamp, faults: &mut Vec<Finding>) {
                     instance.spec.instance_id,
                     instance.namespace().unwrap_or_default()
                 );
-                faults.push(fault("serviceinstance", instance, what, &remedy));
+                let check = checks::OPERATIONS_END;
+                faults.push(fault(check, "serviceinstance", instance, what, &remedy));
             }
         }
         let seen = status.and_then(|status| status.observed_generation);
         if seen > instance.metadata.generation {
             let what = "its status speaks of a generation that does not exist".to_owned();
-            faults.push(fault("serviceinstance", instance, what, "report this"));
+            let (check, kind) = (checks::GENERATIONS_EXIST, "serviceinstance");
+            faults.push(fault(check, kind, instance, what, "report this"));
         }
     }
 }
@@ -215,12 +224,18 @@ fn is_settled(object: &impl Resource, now: Timestamp) -> bool {
         && (object.creation_timestamp()).is_some_and(|Time(at)| age(at, now) > MOMENT)
 }
 
-fn fault(kind: &str, object: &impl Resource, what: String, remedy: &str) -> Finding {
+fn fault(
+    check: DoctorCheck,
+    kind: &str,
+    object: &impl Resource,
+    what: String,
+    remedy: &str,
+) -> Finding {
     let name = match object.namespace() {
         Some(namespace) => format!("{kind}/{namespace}/{}", object.name_any()),
         None => format!("{kind}/{}", object.name_any()),
     };
-    Finding::new(Level::Bad, &name, what, remedy)
+    Finding::bad(check, &name, what, remedy)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use heddle_api::ledger::{Account, Accounts, LogFacts};
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::*;
 use crate::client::stand_in::StandIn;
@@ -50,11 +51,11 @@ fn accounts(facts: &mut Facts) -> &mut Accounts {
 }
 
 /// The findings that are not fine.
-fn complaints(spoil: impl FnOnce(&mut Facts)) -> Vec<(Level, String, String)> {
+fn complaints(spoil: impl FnOnce(&mut Facts)) -> Vec<(FindingLevel, String, String)> {
     let mut facts = healthy();
     spoil(&mut facts);
     let findings = findings::of(&facts, now()).into_iter();
-    let complaints = findings.filter(|finding| finding.level != Level::Ok);
+    let complaints = findings.filter(|finding| finding.level != FindingLevel::Ok);
     complaints
         .map(|finding| (finding.level, finding.about, finding.what))
         .collect()
@@ -64,17 +65,17 @@ fn complaints(spoil: impl FnOnce(&mut Facts)) -> Vec<(Level, String, String)> {
 fn a_healthy_server_has_no_complaints() {
     assert_eq!(complaints(|_| {}), []);
     insta::assert_snapshot!(text(&findings::of(&healthy(), now()), false), @r"
-    ok    server: ready
-    ok    log: serving, 90 events in 2 segments, 5 MiB, no damage
-    ok    matching: 0 events not matched with triggers yet
-    ok    accounts: 5 matched events for 1 consumer, all accounted for
-    ok    resources: 6 objects ready
+    ok    HD-001  server: ready
+    ok    HD-011  log: serving, 90 events in 2 segments, 5 MiB, no damage
+    ok    HD-015  matching: 0 events not matched with triggers yet
+    ok    HD-016  accounts: 5 matched events for 1 consumer, all accounted for
+    ok    HD-030  resources: 6 objects ready
     ");
 }
 
 #[test]
 fn every_ill_is_found_with_its_level() {
-    let check = |spoil: fn(&mut Facts), level: Level, about: &str, what: &str| {
+    let check = |spoil: fn(&mut Facts), level: FindingLevel, about: &str, what: &str| {
         let expected = (level, about.to_owned(), what.to_owned());
         assert_eq!(complaints(spoil), [expected], "for {about}: {what}");
     };
@@ -85,61 +86,61 @@ fn every_ill_is_found_with_its_level() {
                 .unready_because
                 .push("store: the disk is full".to_owned())
         },
-        Level::Bad,
+        FindingLevel::Bad,
         "server",
         "not ready: store: the disk is full",
     );
     check(
         |facts| facts.accounts = Err("accounts: no".to_owned()),
-        Level::Bad,
+        FindingLevel::Bad,
         "events",
         "accounts: no",
     );
     check(
         |facts| accounts(facts).log.health = "the disk failed".to_owned(),
-        Level::Bad,
+        FindingLevel::Bad,
         "log",
         "no event is accepted: the disk failed",
     );
     check(
         |facts| accounts(facts).log.free_bytes = Some(500 << 20),
-        Level::Warn,
+        FindingLevel::Warn,
         "log",
         "500 MiB are free on its disk; with less than 288 MiB events are refused",
     );
     check(
         |facts| accounts(facts).log.damaged = 1,
-        Level::Bad,
+        FindingLevel::Bad,
         "log",
         "1 record damaged and kept aside",
     );
     check(
         |facts| accounts(facts).log.next = 20_000,
-        Level::Warn,
+        FindingLevel::Warn,
         "matching",
         "19890 events not matched with triggers yet",
     );
     check(
         |facts| accounts(facts).consumers[0].delivered = 3,
-        Level::Bad,
+        FindingLevel::Bad,
         orders,
         "1 of 5 matched events are unaccounted for",
     );
     check(
         |facts| accounts(facts).consumers[0].delivered = 6,
-        Level::Bad,
+        FindingLevel::Bad,
         orders,
         "-2 of 5 matched events are unaccounted for",
     );
     check(
         |facts| accounts(facts).consumers[0].held = Some("it is paused".to_owned()),
-        Level::Warn,
+        FindingLevel::Warn,
         orders,
         "nothing is sent: it is paused",
     );
     check(
         |facts| accounts(facts).consumers[0].dead_letters = 2,
-        Level::Warn,
+        FindingLevel::Warn,
         orders,
         "2 dead letters at rest",
     );
@@ -148,7 +149,7 @@ fn every_ill_is_found_with_its_level() {
             accounts(facts).consumers[0].oldest_pending_at =
                 Some("2026-01-01T11:00:00Z".parse().unwrap())
         },
-        Level::Warn,
+        FindingLevel::Warn,
         orders,
         "the oldest of 1 pending event has waited for 60 min",
     );
@@ -164,7 +165,7 @@ fn every_ill_is_found_with_its_level() {
             .iter()
             .map(|found| found.0)
             .collect::<Vec<_>>(),
-        [Level::Bad, Level::Warn],
+        [FindingLevel::Bad, FindingLevel::Warn],
         "the worst comes first"
     );
 }
@@ -195,33 +196,33 @@ fn every_complaint_names_a_remedy() {
     assert_eq!(
         found
             .iter()
-            .filter(|finding| finding.level != Level::Ok && finding.remedy.is_empty())
+            .filter(|finding| finding.level != FindingLevel::Ok && finding.remedy.is_empty())
             .count(),
         0
     );
     insta::assert_snapshot!(text(&found, false), @r"
-    bad   server: not ready: x
-          a full disk needs room, a failed one a restart; otherwise look at the server's log
-    bad   log: no event is accepted: full
-          make room on the disk, or replace it and restart
-    bad   log: 1 record damaged and kept aside
-          the disk returned other bytes than were written: check it, and keep a copy of the data directory
-    bad   trigger/team-a/orders: 72 of 77 matched events are unaccounted for
-          this must never happen: keep the data directory and report it
-    bad   trigger/a/b: not ready: Some: reason
-          heddle get trigger/b -n a -o yaml
-    bad   subscription/a/b: not ready: Some: reason
-          heddle get subscriptions.messaging.knative.dev/b -n a -o yaml
-    bad   application/b: not ready: Some: reason
-          heddle get application/b -o yaml
-    warn  matching: 1099511627666 events not matched with triggers yet
-          ask again; if the number does not fall, the machine is too busy or matching has stopped
-    warn  trigger/team-a/orders: nothing is sent: paused
-          1 event waiting; look at its conditions and its subscriber
-    warn  trigger/team-a/orders: 3 dead letters at rest
-          heddle dead-letters list --trigger team-a/orders
-    warn  trigger/team-a/orders: the oldest of 1 pending event has waited for 20454 d
-          it is meant for a subscriber without an address; 0 retrying
+    bad   HD-001  server: not ready: x
+                  a full disk needs room, a failed one a restart; otherwise look at the server's log
+    bad   HD-011  log: no event is accepted: full
+                  make room on the disk, or replace it and restart
+    bad   HD-013  log: 1 record damaged and kept aside
+                  the disk returned other bytes than were written: check it, and keep a copy of the data directory
+    bad   HD-016  trigger/team-a/orders: 72 of 77 matched events are unaccounted for
+                  this must never happen: keep the data directory and report it
+    bad   HD-030  trigger/a/b: not ready: Some: reason
+                  heddle get trigger/b -n a -o yaml
+    bad   HD-030  subscription/a/b: not ready: Some: reason
+                  heddle get subscriptions.messaging.knative.dev/b -n a -o yaml
+    bad   HD-030  application/b: not ready: Some: reason
+                  heddle get application/b -o yaml
+    warn  HD-015  matching: 1099511627666 events not matched with triggers yet
+                  ask again; if the number does not fall, the machine is too busy or matching has stopped
+    warn  HD-020  trigger/team-a/orders: nothing is sent: paused
+                  1 event waiting; look at its conditions and its subscriber
+    warn  HD-021  trigger/team-a/orders: 3 dead letters at rest
+                  heddle dead-letters list --trigger team-a/orders
+    warn  HD-023  trigger/team-a/orders: the oldest of 1 pending event has waited for 20454 d
+                  it is meant for a subscriber without an address; 0 retrying
     ");
 }
 
@@ -307,14 +308,26 @@ fn without_flows(server: &StandIn) {
     }
 }
 
+fn args(output: DoctorFormat) -> Args {
+    Args {
+        output,
+        category: None,
+        wait: false,
+        timeout: 0,
+        client: ClientArgs {
+            kubeconfig: None,
+            context: None,
+            data_dir: "nowhere".into(),
+        },
+    }
+}
+
 /// What a command that examines `server` ends with: nothing, or an exit code.
-async fn examined(server: &StandIn, format: ReportFormat, screen: &Screen) -> Result<(), u8> {
-    let (remote, world) = (server.remote(), world());
-    let done = examine(
-        format,
-        CommandContext::new(&remote, &world, &mut screen.terminal()),
-    )
-    .await;
+async fn examined(server: &StandIn, format: DoctorFormat, screen: &Screen) -> Result<(), u8> {
+    let done = match examine(None, &server.remote(), &world()).await {
+        Ok(findings) => conclude(&args(format), &findings, &mut screen.terminal()),
+        Err(error) => Err(error),
+    };
     done.map_err(|error| exit_code(&error))
 }
 
@@ -347,7 +360,7 @@ async fn the_exit_code_tells_whether_anything_is_bad() {
         }
         without_flows(&server);
         let screen = Screen::default();
-        let done = examined(&server, ReportFormat::Table, &screen).await;
+        let done = examined(&server, DoctorFormat::Table, &screen).await;
         assert_eq!(done, expected, "{}", screen.out());
         assert!(
             screen.out().contains("resources: 10 objects ready"),
@@ -366,7 +379,7 @@ async fn a_server_that_keeps_no_accounts_is_a_finding_and_no_token_is_a_failure(
     }
     without_flows(&server);
     let screen = Screen::default();
-    let done = examined(&server, ReportFormat::Json, &screen).await;
+    let done = examined(&server, DoctorFormat::Json, &screen).await;
     assert_eq!(done, Err(1));
     let report: Value = serde_json::from_str(&screen.out()).unwrap();
     assert_eq!(report["findings"][0]["about"], "events", "{report}");
@@ -375,6 +388,59 @@ async fn a_server_that_keeps_no_accounts_is_a_finding_and_no_token_is_a_failure(
         401,
         &json!({"kind": "Status", "message": "who are you"}),
     );
-    let done = examined(&server, ReportFormat::Json, &screen).await;
+    let done = examined(&server, DoctorFormat::Json, &screen).await;
     assert_eq!(done, Err(5));
+}
+
+#[test]
+fn short_has_a_line_for_each_that_is_not_well_and_json_has_ids() {
+    let mut facts = healthy();
+    accounts(&mut facts).consumers[0].dead_letters = 2;
+    let found = findings::of(&facts, now());
+    let short = DoctorFormat::Short.render(&found, false);
+    let expected = "warn  HD-021  trigger/team-a/orders: 2 dead letters at rest\n";
+    assert_eq!(short, expected);
+    let body = DoctorFormat::Json.render(&found, false);
+    let report: CheckReport = serde_json::from_str(&body).unwrap();
+    let first = &report.findings[0];
+    assert_eq!(
+        (&*first.id, first.category),
+        ("HD-021", CheckCategory::Consumers)
+    );
+    assert_eq!(first.link, "docs/reference/checks.md#hd-021");
+    assert_eq!(report.findings.len(), found.len());
+    assert!(category("consumers").is_ok() && category("nothing").is_err());
+}
+
+#[test]
+fn who_waited_in_vain_is_told_by_the_exit_code() {
+    let mut facts = healthy();
+    facts.unready_because.push("starting".to_owned());
+    let found = findings::of(&facts, now());
+    for (wait, expected) in [(false, 1), (true, 7)] {
+        let args = Args {
+            wait,
+            ..args(DoctorFormat::Short)
+        };
+        let error = conclude(&args, &found, &mut Screen::default().terminal()).unwrap_err();
+        assert_eq!(exit_code(&error), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_comes_is_waited_for_and_told() {
+    let args = Args {
+        wait: true,
+        timeout: 5,
+        ..args(DoctorFormat::Short)
+    };
+    let world = World {
+        clock: heddle_rt::Clock::simulated(now()),
+        ..world()
+    };
+    let error = run(args, &world, &mut Screen::default().terminal())
+        .await
+        .unwrap_err();
+    assert_eq!(exit_code(&error), 6);
+    assert_eq!(world.clock.monotonic(), Duration::from_secs(5));
 }

@@ -156,6 +156,14 @@ async fn the_doctor_is_content_with_a_healthy_server_and_names_what_is_not_ready
         "{}",
         ill.out
     );
+    assert!(first.starts_with("bad   HD-030  "), "{first}");
+    let waited = server.heddle(&["doctor", "-o", "short", "--wait", "--timeout", "1"]);
+    assert_eq!(waited.code, Some(7), "{waited:?}");
+    assert_eq!(waited.out.lines().count(), 1, "{waited:?}");
+    let path = "/apis/eventing.knative.dev/v1/namespaces/team-a/triggers/lost";
+    server.ask("DELETE", path, &[], b"").await;
+    let mended = server.heddle(&["doctor", "-o", "short", "--wait"]);
+    assert_eq!((mended.code, &*mended.out), (Some(0), ""), "{mended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

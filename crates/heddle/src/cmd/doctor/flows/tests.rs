@@ -1,3 +1,4 @@
+use heddle_api::checks::FindingLevel;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -63,7 +64,7 @@ fn found(world: &Flows) -> Vec<String> {
     let findings = of(world, NOW.parse().unwrap());
     let bad = findings
         .iter()
-        .filter(|finding| finding.level == Level::Bad);
+        .filter(|finding| finding.level == FindingLevel::Bad);
     bad.map(|finding| format!("{}: {}", finding.about, finding.what))
         .collect()
 }
