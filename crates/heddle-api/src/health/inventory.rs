@@ -62,11 +62,41 @@ impl InventoryItem {
         if health != HealthStatus::Healthy && (worst || self.reason.is_none()) {
             self.reason = Some(reason());
         }
+        let counts = &self.counts;
+        let is_any_at_work = counts.healthy + counts.degraded > 0;
         // Some that are broken among others that work are no more than a reason to look.
         self.health = Some(match () {
-            () if self.counts.of(health) == self.counts.all() => health,
-            () if self.counts.unhealthy + self.counts.degraded > 0 => HealthStatus::Degraded,
+            () if counts.of(health) == counts.all() => health,
+            () if counts.unhealthy > 0 && !is_any_at_work => HealthStatus::Unhealthy,
+            () if counts.unhealthy + counts.degraded > 0 => HealthStatus::Degraded,
             () => HealthStatus::Unknown,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HealthStatus::{Degraded, Healthy, Unhealthy, Unknown};
+    use super::*;
+
+    #[test]
+    fn together_they_are_broken_only_when_none_is_known_to_work() {
+        for (all, together) in [
+            (&[][..], None),
+            (&[Healthy, Healthy], Some(Healthy)),
+            (&[Healthy, Unhealthy], Some(Degraded)),
+            (&[Unhealthy, Healthy], Some(Degraded)),
+            (&[Unhealthy, Unknown], Some(Unhealthy)),
+            (&[Unknown, Healthy], Some(Unknown)),
+            (&[Degraded, Unknown, Healthy], Some(Degraded)),
+        ] {
+            let mut item = InventoryItem::new("Trigger", HealthPlane::User, "its conditions");
+            for health in all {
+                item.add(*health, || format!("{health:?}"));
+            }
+            assert_eq!(item.health, together, "{all:?}");
+            let is_told = all.iter().any(|health| *health != Healthy);
+            assert_eq!(item.reason.is_some(), is_told, "{all:?}");
+        }
     }
 }
