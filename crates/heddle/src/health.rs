@@ -42,7 +42,7 @@ use self::stream::HealthStreams;
 #[derive(Clone, Debug)]
 pub(crate) struct HealthApi {
     board: HealthBoard,
-    clock: Clock,
+    pub(crate) clock: Clock,
     streams: Arc<HealthStreams>,
 }
 
