@@ -33,6 +33,7 @@ use parking_lot::Mutex;
 
 use crate::base_url;
 use crate::failure::Failure;
+use crate::plane::EdgeReader;
 use crate::wire::World;
 
 /// How often, while it succeeds.
@@ -118,19 +119,6 @@ impl EdgeProbe {
         Tokens::default().with(&self.inner.token, User::new("heddle-edge-probe", &[]))
     }
 
-    /// What came of it, at this moment.
-    pub(crate) fn reading(&self) -> EdgeReading {
-        let now = self.inner.clock.monotonic();
-        let attempts = self.inner.attempts.lock();
-        EdgeReading {
-            listener: format!("{}:{}", self.inner.place.host, self.inner.place.port),
-            interval: INTERVAL,
-            succeeded: attempts.succeeded.map(|at| now.saturating_sub(at)),
-            failed: attempts.failed.clone(),
-            misses: attempts.misses,
-        }
-    }
-
     /// Publishes now and then, until the future is dropped.
     pub(crate) async fn run(self, tasks: Tasks) {
         loop {
@@ -162,6 +150,20 @@ impl EdgeProbe {
                 attempts.misses = attempts.misses.saturating_add(1);
                 false
             }
+        }
+    }
+}
+
+impl EdgeReader for EdgeProbe {
+    fn reading(&self) -> EdgeReading {
+        let now = self.inner.clock.monotonic();
+        let attempts = self.inner.attempts.lock();
+        EdgeReading {
+            listener: format!("{}:{}", self.inner.place.host, self.inner.place.port),
+            interval: INTERVAL,
+            succeeded: attempts.succeeded.map(|at| now.saturating_sub(at)),
+            failed: attempts.failed.clone(),
+            misses: attempts.misses,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_api::dataplane::{Fate, GivenUp, MeshReading, Resources, RoutedConsumer};
+use heddle_api::dataplane::{EdgeReading, Fate, GivenUp, MeshReading, Resources, RoutedConsumer};
 use heddle_controllers::DataPlane;
 use heddle_mesh::Mesh;
 use heddle_mesh::routes::Door;
@@ -16,7 +16,11 @@ use heddle_store::{Health, Store};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::edge::EdgeProbe;
+/// Who tries the listener from outside.
+pub(crate) trait EdgeReader: std::fmt::Debug + Send + Sync {
+    /// What came of it, at this moment.
+    fn reading(&self) -> EdgeReading;
+}
 
 /// A mesh behind a listener.
 #[derive(Debug)]
@@ -28,8 +32,8 @@ pub(crate) struct Plane {
     base_url: Mutex<Option<String>>,
     /// Whether the listener asks publishers who they are.
     asks_who: bool,
-    /// Who tries the listener from outside, if anybody does.
-    edge: Option<EdgeProbe>,
+    /// `None` when nobody tries the listener from outside.
+    edge: Option<Box<dyn EdgeReader>>,
 }
 
 impl Plane {
@@ -39,7 +43,7 @@ impl Plane {
         store: Store,
         tasks: &Tasks,
         asks_who: bool,
-        edge: Option<EdgeProbe>,
+        edge: Option<Box<dyn EdgeReader>>,
     ) -> Arc<Self> {
         let (resources, mut newest) = watch::channel(None::<Resources>);
         let routed = mesh.clone();
@@ -138,7 +142,7 @@ impl DataPlane for Plane {
         };
         MeshReading {
             store,
-            edge: self.edge.as_ref().map(EdgeProbe::reading),
+            edge: self.edge.as_ref().map(|edge| edge.reading()),
             ..self.mesh.reading()
         }
     }

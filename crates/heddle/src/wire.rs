@@ -47,7 +47,7 @@ use crate::heartbeats;
 use crate::identity::{Identity, IdentityDeps, Published};
 use crate::osb;
 use crate::otlp::Exporter;
-use crate::plane::Plane;
+use crate::plane::{EdgeReader, Plane};
 use crate::publishers::Publishers;
 use crate::smoke::{Smoke, SmokeDeps, SmokeListener};
 
@@ -285,7 +285,10 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let edge = edge.map(|url| EdgeProbe::new(url, identity.ca_pem(), world));
     let edge = edge.transpose()?;
     let routing = tasks.child("routing");
-    let plane = Plane::start(mesh.clone(), store, &routing, asks_who, edge.clone());
+    let reader = edge
+        .clone()
+        .map(|edge| Box::new(edge) as Box<dyn EdgeReader>);
+    let plane = Plane::start(mesh.clone(), store, &routing, asks_who, reader);
     let clients = config.events_client_ca.as_deref().map(client_roots);
     let clients = clients.transpose()?;
     let publishers = Arc::new(Publishers::default());

@@ -51,7 +51,21 @@ const FOUND_ELSEWHERE: &[(&str, &str)] = &[
         "FlowNotReady",
         "told only where everything that a flow waits for is well",
     ),
+    (
+        "SubscriberUnreachable",
+        "a subscriber is tried only where that is asked for, by the mesh's own tests and the end-to-end suite",
+    ),
+    ("EdgeCertificateExpired", OF_THE_EDGE),
+    ("EdgeCertificateUntrusted", OF_THE_EDGE),
+    ("EdgeRefuses", OF_THE_EDGE),
+    ("EdgeTimedOut", OF_THE_EDGE),
+    ("EdgeUnreachable", OF_THE_EDGE),
+    ("EdgeUnproven", OF_THE_EDGE),
 ];
+
+/// There is no network before the listener here.
+const OF_THE_EDGE: &str =
+    "real listeners are tried, each wrong in its own way, and the binary behind a proxy";
 
 /// What came of one fault.
 pub(crate) struct CaseOutcome {

@@ -113,7 +113,7 @@ impl World {
             let tasks = Tasks::new("process");
             let mesh = self.open(&tasks);
             self.network.lead_to(mesh.heartbeat_sink());
-            let plane = Plane::start(mesh.clone(), self.store.clone(), &tasks, true);
+            let plane = Plane::start(mesh.clone(), self.store.clone(), &tasks, true, None);
             plane.serve_at(Some("http://mesh.example".to_owned()));
             let mut options = Options::new(self.clock.clone(), Chance::seeded(2));
             options.data_plane = Some(plane);
