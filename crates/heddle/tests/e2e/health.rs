@@ -1,5 +1,7 @@
 //! The health of the mesh as its users see it: measured, in four planes, with what is broken named; healed by itself.
 
+mod outside;
+
 use heddle_api::ResourceKind;
 use heddle_api::health::inventory::{Inventory, InventoryItem};
 use heddle_api::health::{ApplicationHealth, HealthStatus, MeshHealth, NamespaceHealth};
@@ -23,9 +25,19 @@ async fn until(
     what: &str,
     wanted: impl Fn(&NamespaceHealth) -> bool,
 ) -> NamespaceHealth {
+    until_of(server, PAIR, what, wanted).await
+}
+
+/// The same of any application and namespace.
+async fn until_of(
+    server: &Server,
+    pair: &str,
+    what: &str,
+    wanted: impl Fn(&NamespaceHealth) -> bool,
+) -> NamespaceHealth {
     eventually(what, async || {
         let answer = server
-            .ask("GET", &format!("/heddle/v1/{PAIR}"), &[], b"")
+            .ask("GET", &format!("/heddle/v1/{pair}"), &[], b"")
             .await;
         let found: NamespaceHealth = serde_json::from_slice(&answer.body).ok()?;
         wanted(&found).then_some(found)
