@@ -303,7 +303,10 @@ async fn a_store_that_was_repaired_can_be_repaired_again_and_names_what_is_lost(
         }
         let plan = plan(&vfs).expect("it is damaged");
         if round > 0 {
-            assert_eq!((&*plan.lost, plan.unnamed_count), (&[key.clone()][..], Some(0)));
+            assert_eq!(
+                (&*plan.lost, plan.unnamed_count),
+                (&[key.clone()][..], Some(0))
+            );
             assert!(plan.older.is_empty());
             before.remove(&key);
         }
