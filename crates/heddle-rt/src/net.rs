@@ -109,6 +109,20 @@ pub struct Door {
     pub budget: Budget,
 }
 
+impl Door {
+    /// One that speaks TLS and nothing else, within the usual limits.
+    #[must_use]
+    pub fn secured(clock: Clock, tls: Arc<rustls::ServerConfig>) -> Self {
+        Self {
+            clock,
+            tls: Some(tls),
+            plain_on_loopback: false,
+            limits: Limits::default(),
+            budget: Budget::default(),
+        }
+    }
+}
+
 /// What a stranger may hold, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -163,6 +177,40 @@ pub struct Peer {
     pub intake: Arc<Intake>,
 }
 
+/// What answers at a door.
+pub trait DoorService:
+    Service<Request<Incoming>, Response = Response<Self::Body>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+    type Body: DoorBody;
+}
+
+impl<S, B> DoorService for S
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    B: DoorBody,
+{
+    type Body = B;
+}
+
+/// What it answers with.
+pub trait DoorBody:
+    Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
+
+impl<B> DoorBody for B where
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
+
 /// Why a door was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -173,20 +221,14 @@ pub enum Refused {
 /// Serves until `closing` is cancelled and the open requests have ended or run out of time.
 ///
 /// All connections belong to the returned future: dropping it ends them.
-pub async fn serve<S, B>(
+pub async fn serve<S>(
     listener: Listener,
     door: Door,
     service: S,
     closing: CancellationToken,
 ) -> Result<(), Refused>
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    S::Future: Send,
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+    S: DoorService,
 {
     let plain = door.plain_on_loopback && listener.address.ip().is_loopback();
     if door.tls.is_none() && !plain {
@@ -262,15 +304,9 @@ struct ConnectionTask<S> {
     place: Place,
 }
 
-impl<S, B> ConnectionTask<S>
+impl<S> ConnectionTask<S>
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    S::Future: Send,
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static,
+    S: DoorService,
 {
     async fn run(
         self,

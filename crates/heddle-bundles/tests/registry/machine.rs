@@ -16,7 +16,7 @@ use heddle_bundles::registries::{Options, Patience, Registries, push::PushStore}
 use heddle_rt::net::dial::Network;
 use heddle_rt::net::egress::Egress;
 use heddle_rt::net::{self, Door, rustls};
-use heddle_rt::{Budget, Chance, Clock, DiskVfs, OnError, Tasks};
+use heddle_rt::{Chance, Clock, DiskVfs, OnError, Tasks};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
 use hyper::body::{Frame, Incoming};
@@ -340,13 +340,7 @@ impl Proxy {
             state: Arc::default(),
             port: listener.address().port(),
         };
-        let door = Door {
-            clock: Clock::system(),
-            tls: Some(tls),
-            plain_on_loopback: false,
-            limits: net::Limits::default(),
-            budget: Budget::default(),
-        };
+        let door = Door::secured(Clock::system(), tls);
         let answering = proxy.clone();
         let service = tower::service_fn(move |request| {
             let answer = answering.clone().answer(to, request, Duration::ZERO);

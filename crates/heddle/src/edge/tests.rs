@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
+use heddle_rt::OnError;
 use heddle_rt::net::{self, Door};
-use heddle_rt::{Budget, OnError};
 use http::Response;
 use hyper::body::Incoming;
 use rustls::sign::SingleCertAndKey;
@@ -26,13 +26,7 @@ type Asked = Arc<Mutex<Vec<(String, String)>>>;
 async fn serve(tasks: &Tasks, tls: Arc<rustls::ServerConfig>, status: u16) -> (SocketAddr, Asked) {
     let listener = net::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = listener.address();
-    let door = Door {
-        clock: Clock::system(),
-        tls: Some(tls),
-        plain_on_loopback: false,
-        limits: net::Limits::default(),
-        budget: Budget::default(),
-    };
+    let door = Door::secured(Clock::system(), tls);
     let asked = Asked::default();
     let seen = Arc::clone(&asked);
     let service = tower::service_fn(move |request: Request<Incoming>| {

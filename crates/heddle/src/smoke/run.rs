@@ -64,6 +64,25 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Two steps: an object is made, and becomes ready.
+    async fn make_ready<K>(
+        &mut self,
+        api: &Api<K>,
+        object: Value,
+        [made, ready]: [&str; 2],
+        conditions: fn(&K) -> Option<&Conditions>,
+    ) -> Option<()>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
+    {
+        let deps = self.deps;
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let becoming = until_ready(deps, api, name.to_owned(), conditions);
+        let creating = create(api, object);
+        self.step(made, ASK_HEALTH, creating).await?;
+        self.step(ready, ASK_CONTROLLERS, becoming).await
+    }
+
     /// Tries something; gives what came of it unless it failed.
     async fn step<T>(
         &mut self,
@@ -163,43 +182,36 @@ async fn make_and_publish(run: &mut Run<'_>, name: &str) -> Option<()> {
     run.step("a namespace can be made", ASK_HEALTH, creating)
         .await?;
     let applications = Api::<Application>::all(client());
-    let creating = create(&applications, application(name));
-    run.step("an Application can be made", ASK_HEALTH, creating)
-        .await?;
-    let ready = until_ready(deps, &applications, name, |one: &Application| {
-        one.status.as_ref().map(|status| &status.conditions)
-    });
-    run.step(
+    let texts = [
+        "an Application can be made",
         "its source and channel become ready",
-        ASK_CONTROLLERS,
-        ready,
-    )
+    ];
+    run.make_ready(&applications, application(name), texts, |one| {
+        one.status.as_ref().map(|status| &status.conditions)
+    })
     .await?;
     let mappings = Api::<ApplicationMapping>::namespaced(client(), name);
     let mapping = json!({"metadata": {"name": name}, "spec": {"services": [{"id": SERVICE}]}});
-    let creating = create(&mappings, mapping);
-    run.step("it can be enabled in the namespace", ASK_HEALTH, creating)
-        .await?;
-    let ready = until_ready(deps, &mappings, name, |one: &ApplicationMapping| {
+    let texts = [
+        "it can be enabled in the namespace",
+        "the mapping becomes ready",
+    ];
+    run.make_ready(&mappings, mapping, texts, |one| {
         one.status.as_ref().map(|status| &status.conditions)
-    });
-    run.step("the mapping becomes ready", ASK_CONTROLLERS, ready)
-        .await?;
+    })
+    .await?;
     let flows = Api::<EventFlow>::namespaced(client(), name);
     let flow = json!({
         "metadata": {"name": name},
         "spec": {"application": name, "serviceID": SERVICE, "onDeprovision": "discard"},
     });
-    let creating = create(&flows, flow);
-    run.step("a flow can be made", ASK_HEALTH, creating).await?;
-    let ready = until_ready(deps, &flows, name, |one: &EventFlow| {
-        one.status.as_ref().map(|status| &status.conditions)
-    });
-    run.step(
+    let texts = [
+        "a flow can be made",
         "its broker, link and policy become ready",
-        ASK_CONTROLLERS,
-        ready,
-    )
+    ];
+    run.make_ready(&flows, flow, texts, |one| {
+        one.status.as_ref().map(|status| &status.conditions)
+    })
     .await?;
     let targets = BTreeSet::from([name.to_owned()]);
     let led = async {
@@ -334,7 +346,7 @@ where
 async fn until_ready<K>(
     deps: &SmokeDeps,
     api: &Api<K>,
-    name: &str,
+    name: String,
     conditions: fn(&K) -> Option<&Conditions>,
 ) -> Result<(), SmokeError>
 where
@@ -343,7 +355,7 @@ where
     // A moment before the step itself gives up, so that it can say what was missing.
     let until = deps.clock.monotonic() + STEP_TIMEOUT - 2 * LOOK_PERIOD;
     loop {
-        let object = api.get(name).await.map_err(said)?;
+        let object = api.get(&name).await.map_err(said)?;
         let ready = conditions(&object).and_then(|conditions| conditions.find("Ready"));
         if ready.is_some_and(|ready| ready.status == Status::True) {
             return Ok(());

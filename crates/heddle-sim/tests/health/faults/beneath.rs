@@ -22,6 +22,12 @@ fn beneath(object: &str) -> Option<Culprit> {
     on(HealthPlane::Dependencies, "", object)
 }
 
+async fn publish_what_is_kept(world: &World) {
+    for number in 0..20 {
+        world.publish_large(&format!("kept-{number}")).await;
+    }
+}
+
 pub(super) fn cases() -> Vec<FaultCase> {
     vec![
         FaultCase::new(
@@ -30,9 +36,7 @@ pub(super) fn cases() -> Vec<FaultCase> {
             |world| {
                 async {
                     world.network.behave("orders.example", Manner::Hang);
-                    for number in 0..20 {
-                        world.publish_large(&format!("kept-{number}")).await;
-                    }
+                    publish_what_is_kept(world).await;
                     world.fill().await;
                 }
                 .boxed()
@@ -71,9 +75,7 @@ pub(super) fn cases() -> Vec<FaultCase> {
             |world| {
                 async {
                     world.network.behave("orders.example", Manner::Down);
-                    for number in 0..20 {
-                        world.publish_large(&format!("kept-{number}")).await;
-                    }
+                    publish_what_is_kept(world).await;
                     world.mesh().settled().await;
                     world.kill(Some(decay)).await;
                 }
