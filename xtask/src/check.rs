@@ -49,10 +49,8 @@ fn steps(features: Option<&str>) -> Vec<Step> {
         // With all features, so that the suites which need programs from outside are at least compiled and linted.
         Step::cargo("clippy --locked --workspace --all-targets --all-features -- --deny warnings"),
         Step::cargo(&format!("test --locked --workspace{suites}")),
-        // What the default build leaves out; only the binary is built again.
-        Step::cargo(&format!(
-            "test --locked --workspace{otlp} --bin heddle otlp::"
-        )),
+        // What the default build leaves out; only the library of the binary is built again.
+        Step::cargo(&format!("test --locked --workspace{otlp} --lib otlp::")),
         Step {
             environment: &[("RUSTDOCFLAGS", "--deny warnings")],
             // With all features, as the lints: what they have compiled of dependencies serves here too.

@@ -55,7 +55,7 @@ fn suites_are_tests_of_the_same_build() {
         [
             "cargo test --locked --workspace --features a/x,b/y,heddle-mesh/fault-injection --test tidy",
             "cargo test --locked --workspace --features a/x,b/y,heddle-mesh/fault-injection",
-            "cargo test --locked --workspace --features a/x,b/y,heddle/otlp,heddle-mesh/fault-injection --bin heddle otlp::",
+            "cargo test --locked --workspace --features a/x,b/y,heddle/otlp,heddle-mesh/fault-injection --lib otlp::",
         ]
     );
     assert!(typed.contains(&"cargo xtask codegen --check".to_owned()));
