@@ -36,17 +36,24 @@ check: ## Format, lints, generated files, tests and documentation: what needs Ru
 	cargo xtask check
 
 .PHONY: test
-test: ## Everything: installs what tests need, then `check`, then fuzzing, power loss, kubectl old and new, a real registry and sandboxes against the binary, a package that is installed and removed, alert rules that fire and stay silent, dashboards that show what happens, and the CESQL cases and the OSB document if they are there
+test: ## Everything: installs what tests need, then `check`, then fuzzing, power loss, kubectl old and new, a real registry and sandboxes against the binary, a package that is installed and removed, alert rules that fire and stay silent, dashboards that show what happens, the page in a browser, and the CESQL cases and the OSB document if they are there
 	@$(left_out)
-	.ci/tools.sh rust fuzz kubectl fuse bundles packaging prometheus $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
+	.ci/tools.sh rust fuzz kubectl fuse bundles packaging prometheus browser $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
 	# Builds xtask on the way, and its dependencies as all tests want them; by itself it would build them once more.
 	cargo test --locked --workspace --features $(suites),heddle-mesh/fault-injection --test tidy
 	HEDDLE_KUBECTL='$(kubectls)' $(bundle_programs) $(built)/xtask check --features $(suites)
 	$(built)/xtask fuzz $(GATE_FUZZ_SECONDS)
 	tests/packaging/install.sh $(built)/heddle $(built)/xtask
 	tests/prometheus/rules.sh $(built)/heddle $(built)/xtask
+	tests/ui/run.sh $(built)/heddle
 	$(if $(HEDDLE_OSB_OPENAPI),tests/osb/openapi.sh '$(HEDDLE_OSB_OPENAPI)')
 	@$(left_out)
+
+.PHONY: test-ui
+test-ui: ## The page in a browser, against the real binary
+	.ci/tools.sh rust browser
+	cargo build --locked --package heddle
+	tests/ui/run.sh $(built)/heddle
 
 .PHONY: test-kubernetes
 test-kubernetes: ## The same questions and commands to a real kube-apiserver and to heddle (builds both; takes a while)

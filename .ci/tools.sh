@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing and nothing else, on Debian or a relative of it, as root or with sudo.
-#   tools.sh rust|kubectl|fuse|bundles|packaging|prometheus|dist|kube-apiserver|deny|fuzz|schemathesis...
+#   tools.sh rust|kubectl|fuse|bundles|packaging|prometheus|dist|kube-apiserver|deny|fuzz|schemathesis|browser...
 # Ends with an error when something cannot be had: a test that needs it must not be skipped.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
 export PATH=$tools/go/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 
-usage() { echo "usage: ${0##*/} rust|kubectl|fuse|bundles|packaging|prometheus|dist|kube-apiserver|deny|fuzz|schemathesis..." >&2; exit 2; }
+usage() { echo "usage: ${0##*/} rust|kubectl|fuse|bundles|packaging|prometheus|dist|kube-apiserver|deny|fuzz|schemathesis|browser..." >&2; exit 2; }
 [ $# -gt 0 ] || usage
 
 as_root() {
@@ -170,9 +170,19 @@ schemathesis() {
     "$home/bin/schemathesis" --version
 }
 
+# A browser, and what drives it: pinned by the hashes of its lock file, none of it part of heddle.
+browser() {
+    packages chromium=chromium node=nodejs npm=npm
+    local suite=$root/tests/ui
+    if [ ! -e "$suite/node_modules/.package-lock.json" ] || [ "$suite/package-lock.json" -nt "$suite/node_modules/.package-lock.json" ]; then
+        (cd "$suite" && npm ci --ignore-scripts --no-audit --no-fund)
+    fi
+    chromium --version
+}
+
 for what in "$@"; do
     case $what in
-        rust | kubectl | fuse | bundles | packaging | prometheus | dist | deny | fuzz | schemathesis) "$what" ;;
+        rust | kubectl | fuse | bundles | packaging | prometheus | dist | deny | fuzz | schemathesis | browser) "$what" ;;
         kube-apiserver) kube_apiserver ;;
         *) usage ;;
     esac

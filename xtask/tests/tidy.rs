@@ -33,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("heddle-mesh", &["heddle-api", "heddle-rt", "heddle-store"]),
     ("heddle-front", &["heddle-api", "heddle-rt"]),
     ("heddle-osb-check", &["heddle-rt"]),
+    ("heddle-ui", &["heddle-api", "heddle-rt"]),
     (
         "heddle-sim",
         &[
@@ -58,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "heddle-osb-check",
             "heddle-rt",
             "heddle-store",
+            "heddle-ui",
         ],
     ),
     (
@@ -90,7 +92,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
 ];
 
 /// Past this, somebody took in a package without looking at what it brings. Raising it takes a reason.
-const PACKAGES_MAX: usize = 383;
+const PACKAGES_MAX: usize = 387;
 
 /// Without tests: past this a file holds two ideas.
 const SOURCE_LINES_MAX: usize = 600;
@@ -143,7 +145,15 @@ fn files() -> Vec<File> {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             let relative = path.strip_prefix(&root).unwrap().to_str().unwrap();
-            if matches!(relative, ".git" | "target" | "heddle-data" | "Cargo.lock") {
+            if matches!(
+                relative,
+                ".git"
+                    | "target"
+                    | "heddle-data"
+                    | "Cargo.lock"
+                    | "tests/ui/node_modules"
+                    | "tests/ui/artefacts"
+            ) {
                 continue;
             }
             if path.is_dir() {

@@ -1,6 +1,7 @@
-//! Numbers of things, in words.
+//! Numbers of things and spans of time, in words.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 /// `1 event`, `2 events`, `3 registries`. The noun is regular.
 pub fn counted<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
@@ -20,6 +21,21 @@ where
 {
     let verb = if number == N::from(1) { one } else { many };
     format!("{} {verb}", counted(number, noun))
+}
+
+/// How long something took, in the unit that fits.
+#[must_use]
+pub fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 if duration.as_millis() < 10 => format!("{:.2} ms", duration.as_secs_f64() * 1000.0),
+        0 => format!("{} ms", duration.as_millis()),
+        1..=9 => format!("{:.1} s", duration.as_secs_f64()),
+        10..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        7200..=172_799 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
 }
 
 #[cfg(test)]

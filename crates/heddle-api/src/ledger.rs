@@ -107,12 +107,43 @@ pub enum EventState {
     Removed,
 }
 
+impl EventState {
+    pub const ALL: [Self; 9] = [
+        Self::Filtered,
+        Self::Pending,
+        Self::Delivering,
+        Self::Retrying,
+        Self::Waiting,
+        Self::Delivered,
+        Self::DeadLettered,
+        Self::Expired,
+        Self::Removed,
+    ];
+
+    /// As bodies have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Filtered => "filtered",
+            Self::Pending => "pending",
+            Self::Delivering => "delivering",
+            Self::Retrying => "retrying",
+            Self::Waiting => "waiting",
+            Self::Delivered => "delivered",
+            Self::DeadLettered => "deadLettered",
+            Self::Expired => "expired",
+            Self::Removed => "removed",
+        }
+    }
+}
+
 /// One attempt to deliver.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
     /// Counts from 1.
     pub number: u32,
+    /// When it ended.
     pub at: Timestamp,
     /// The answer, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,6 +238,9 @@ pub struct DeadLetterDetail {
     /// The start of the last answer's body, or of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// Data and answer are left out, because whoever asks may not read what events carry.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub data_hidden: bool,
 }
 
 /// Which dead letters: `POST /heddle/v1/dead-letters/redrive` and `POST /heddle/v1/dead-letters/discard`.
@@ -227,8 +261,23 @@ pub struct DeadLetterSelection {
     pub source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Of events that this Application published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
+    /// Of the group with this [`key`](crate::dead_letters::DeadLetterGroup::key).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// None that came to rest after the one with this name: what a preview showed, and nothing that came since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_to: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
+    /// Tells what would happen, and changes nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// Makes it an operation however few they are, and does not wait for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detach: bool,
 }
 
 /// How many dead letters were sent on their way again, or thrown away.
@@ -249,12 +298,24 @@ pub struct ExplainRequest {
     pub entry: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<Filter>,
-    /// How many of the newest events to look at, of those that reach the entry.
+    /// How many of the newest events to look at, of those that reach the entry; at most [`ExplainRequest::LAST_MAX`].
     #[serde(default = "ExplainRequest::default_last")]
     pub last: u64,
+    /// `trigger/NAMESPACE/NAME` or `subscription/NAMESPACE/NAME`: what would change for it is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<String>,
+    /// The place of one event: which terms hold for it is told one by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Only events before this place in the log, such as the `lookedBackTo` of the answer before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
 }
 
 impl ExplainRequest {
+    /// More than anybody waits for.
+    pub const LAST_MAX: u64 = 10_000_000;
+
     /// Enough to be telling, few enough to answer at once.
     #[must_use]
     pub const fn default_last() -> u64 {
@@ -276,6 +337,49 @@ pub struct Explanation {
     pub matches: Vec<ExplainedEvent>,
     /// The newest events that would not, and why.
     pub misses: Vec<ExplainedEvent>,
+    /// Why they would not, most often first. Beyond a number the rest is summed up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<MissReason>,
+    /// What would change for the consumer that was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<FilterDifference>,
+    /// What each term says about the event that was named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub terms: Vec<TermTruth>,
+}
+
+/// Events that a proposed filter would not let pass for one and the same reason.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct MissReason {
+    pub reason: String,
+    pub count: u64,
+    /// The newest of them; absent where reasons are summed up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u64>,
+}
+
+/// What a proposed filter would let pass and the one in force does not, and the other way round.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct FilterDifference {
+    pub consumer: String,
+    pub gained: u64,
+    pub lost: u64,
+    /// The newest of each.
+    pub gained_events: Vec<ExplainedEvent>,
+    pub lost_events: Vec<ExplainedEvent>,
+}
+
+/// Whether one term of a filter holds for an event.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct TermTruth {
+    pub term: String,
+    pub holds: bool,
+    /// What was found, where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// One event that a proposed filter was tried on.

@@ -20,6 +20,7 @@
 //! | Claim | a stated need for a Broker to exist ([`broker::Claim`]) | |
 //! | Revision | one immutable state of a bundle ([`BundleRevision`]) | generation: of a spec; resource version: of an object |
 
+pub mod access;
 pub mod action;
 pub mod application;
 pub mod application_mapping;
@@ -34,6 +35,7 @@ pub mod checks;
 pub mod conditions;
 mod counted;
 pub mod dataplane;
+pub mod dead_letters;
 pub mod delivery;
 pub mod description;
 pub mod duck;
@@ -53,6 +55,7 @@ pub mod record;
 pub mod refusals;
 pub mod registry;
 mod schema;
+pub mod search;
 pub mod service_binding;
 pub mod service_instance;
 pub mod smoke;
@@ -74,7 +77,7 @@ pub use bundle::Bundle;
 pub use bundle_revision::BundleRevision;
 pub use channel::Channel;
 pub use conditions::{Condition, ConditionSet, ConditionType, Conditions, Reason};
-pub use counted::{counted, counted_that};
+pub use counted::{counted, counted_that, span};
 pub use event_activation::EventActivation;
 pub use event_flow::EventFlow;
 pub use event_policy::EventPolicy;

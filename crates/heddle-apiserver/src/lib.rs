@@ -53,7 +53,10 @@ use std::sync::Arc;
 use heddle_rt::{Chance, Clock};
 use heddle_store::Store;
 
-pub use auth::{ADMINS, CONTROLLERS, Identity, SCRAPERS, Tokens, VIEWERS, impersonates};
+pub use auth::{
+    ADMINS, CONTROLLERS, Identity, IssuedTokens, OPERATORS, SCRAPERS, TokenDigest, TokenHolder,
+    Tokens, VIEWERS, digest, impersonates,
+};
 pub use registry::{Error as RegistryError, Registry, Resource};
 pub use serve::{InProcess, Remote};
 pub use status::StatusError;
@@ -145,7 +148,8 @@ impl ApiServer {
         &self.0.store
     }
 
-    /// The service for peers: they authenticate with a bearer token.
+    /// The service for peers: they authenticate with a bearer token, unless the door told already who they are by an
+    /// [`Identity`] or a `heddle_api::access::Access` among the request's extensions.
     pub fn remote(&self) -> Remote {
         Remote::new(Arc::clone(&self.0))
     }
@@ -162,7 +166,23 @@ impl ApiServer {
 
     /// Whose rights a request has by its bearer token, for doors of other parts that ask for the same credentials.
     pub fn who(&self, headers: &http::HeaderMap) -> Option<Identity> {
-        self.0.tokens.authenticate(headers).ok()
+        self.holder(headers).map(|holder| holder.identity)
+    }
+
+    /// The same, with how long that lasts.
+    pub fn holder(&self, headers: &http::HeaderMap) -> Option<TokenHolder> {
+        let now = self.0.clock.now();
+        self.0.tokens.authenticate(headers, now).ok()
+    }
+
+    /// Whose a token is that was shown in another way than in a header.
+    pub fn holder_of(&self, token: &str) -> Option<TokenHolder> {
+        self.0.tokens.holder(token, self.0.clock.now())
+    }
+
+    /// The tokens that come and go.
+    pub fn issued(&self) -> IssuedTokens {
+        self.0.tokens.issued()
     }
 
     /// Prometheus text: requests, commits, watchers, objects.

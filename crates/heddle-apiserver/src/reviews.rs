@@ -110,29 +110,42 @@ fn may_i(registry: &Registry, identity: &Identity, spec: &Value) -> Value {
             .unwrap_or_default()
     };
     let (group, plural, verb) = (text("group"), text("resource"), text("verb"));
+    let set = |field: &str| Some(text(field)).filter(|text| !text.is_empty());
     let resource = registry
         .resources()
         .iter()
         .find(|r| r.group == group && r.plural == plural);
     let allowed = match resource {
-        Some(resource) => auth::allows(identity, verb, resource),
+        Some(resource) => auth::allows(
+            identity,
+            &auth::ObjectRequest {
+                verb,
+                resource,
+                namespace: set("namespace"),
+                name: set("name"),
+                is_status: text("subresource") == "status",
+            },
+        ),
         None => identity.is_in(auth::ADMINS) || identity.is_in(auth::CONTROLLERS),
     };
     json!({"allowed": allowed})
 }
 
-/// `kubectl auth can-i --list`. Roles are the same in every namespace, so the one that is asked about does not matter.
-fn what_may_i(registry: &Registry, identity: &Identity, _: &Value) -> Value {
+/// `kubectl auth can-i --list`, in one namespace.
+fn what_may_i(registry: &Registry, identity: &Identity, spec: &Value) -> Value {
+    let namespace = spec["namespace"].as_str().filter(|name| !name.is_empty());
     let mut rules: BTreeMap<(&str, Vec<&str>), Vec<String>> = BTreeMap::new();
     for resource in registry.resources() {
-        let verbs = allowed_verbs(identity, resource);
-        if verbs.is_empty() {
-            continue;
-        }
-        let resources = rules.entry((resource.group.as_str(), verbs)).or_default();
-        resources.push(resource.plural.clone());
-        if resource.has_status {
-            resources.push(format!("{}/status", resource.plural));
+        for is_status in [false, true] {
+            let verbs = allowed_verbs(identity, resource, namespace, is_status);
+            if verbs.is_empty() || (is_status && !resource.has_status) {
+                continue;
+            }
+            let resources = rules.entry((resource.group.as_str(), verbs)).or_default();
+            resources.push(match is_status {
+                false => resource.plural.clone(),
+                true => format!("{}/status", resource.plural),
+            });
         }
     }
     let mut resource_rules: Vec<Value> = rules
@@ -163,11 +176,25 @@ fn what_may_i(registry: &Registry, identity: &Identity, _: &Value) -> Value {
     })
 }
 
-fn allowed_verbs<'a>(identity: &Identity, resource: &'a Resource) -> Vec<&'a str> {
+fn allowed_verbs<'a>(
+    identity: &Identity,
+    resource: &'a Resource,
+    namespace: Option<&str>,
+    is_status: bool,
+) -> Vec<&'a str> {
     let verbs = resource.verbs().iter().copied();
-    let mut verbs: Vec<&str> = verbs
-        .filter(|verb| auth::allows(identity, verb, resource))
-        .collect();
+    let allowed = |verb: &str| {
+        let wanted = auth::ObjectRequest {
+            verb,
+            resource,
+            namespace: namespace.filter(|_| resource.namespaced),
+            // The Namespace that is asked about can be read by whoever has a role in it.
+            name: namespace.filter(|_| !resource.namespaced),
+            is_status,
+        };
+        auth::allows(identity, &wanted)
+    };
+    let mut verbs: Vec<&str> = verbs.filter(|verb| allowed(verb)).collect();
     verbs.sort_unstable();
     verbs
 }
@@ -178,7 +205,8 @@ mod tests {
 
     fn rules(groups: &[&str]) -> Value {
         let registry = Registry::heddle().unwrap();
-        what_may_i(&registry, &Identity::new("somebody", groups), &Value::Null)
+        let spec = json!({"namespace": "team-a"});
+        what_may_i(&registry, &Identity::new("somebody", groups), &spec)
     }
 
     fn verbs(rules: &Value, group: &str, resource: &str) -> Vec<String> {
@@ -200,14 +228,42 @@ mod tests {
     #[test]
     fn the_rules_that_are_listed_are_those_that_are_applied() {
         let registry = Registry::heddle().unwrap();
-        for groups in [&[auth::ADMINS][..], &[auth::VIEWERS], &[]] {
+        let everybody = [
+            &[auth::ADMINS][..],
+            &[auth::VIEWERS],
+            &[auth::OPERATORS],
+            &["system:heddle:viewers:team-a"],
+            &["system:heddle:operators:team-a"],
+            &["system:heddle:administrators:team-a"],
+            &["system:heddle:administrators:team-b"],
+            &[],
+        ];
+        for groups in everybody {
             let (identity, listed) = (Identity::new("somebody", groups), rules(groups));
             for resource in registry.resources() {
                 let listed = verbs(&listed, &resource.group, &resource.plural);
                 for verb in resource.verbs() {
-                    let applied = auth::allows(&identity, verb, resource);
+                    let wanted = auth::ObjectRequest {
+                        verb,
+                        resource,
+                        namespace: resource.namespaced.then_some("team-a"),
+                        name: (!resource.namespaced).then_some("team-a"),
+                        is_status: false,
+                    };
+                    let applied = auth::allows(&identity, &wanted);
                     assert_eq!(
                         listed.iter().any(|listed| listed == verb),
+                        applied,
+                        "{groups:?} {verb} {}",
+                        resource.qualified()
+                    );
+                    let attributes = json!({"resourceAttributes": {
+                        "group": resource.group, "resource": resource.plural, "verb": verb,
+                        "namespace": wanted.namespace, "name": wanted.name,
+                    }});
+                    let said = may_i(&registry, &identity, &attributes);
+                    assert_eq!(
+                        said["allowed"],
                         applied,
                         "{groups:?} {verb} {}",
                         resource.qualified()

@@ -21,6 +21,7 @@ mod subscriber_probe;
 #[cfg(test)]
 mod tests;
 mod topology;
+mod within;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

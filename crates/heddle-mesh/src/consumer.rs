@@ -19,6 +19,7 @@
 //! one lane (`breaker`).
 
 mod backpressure;
+mod bulk;
 mod cursor;
 mod dead_letters;
 mod expiry;
@@ -64,6 +65,7 @@ use timer::{TimerEntry, TimerTask};
 use waiting::WaitingJobs;
 use window::SendWindow;
 
+pub(crate) use bulk::BULK_TICK;
 pub(crate) use cursor::ReadMode;
 pub(crate) use give_up::{UnfinishedEvents, Way};
 pub(crate) use routing::{CompiledRevision, is_own};

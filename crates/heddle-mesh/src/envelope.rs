@@ -80,6 +80,13 @@ impl Envelope {
         head
     }
 
+    /// The trace it belongs to, without the span within it.
+    #[must_use]
+    pub fn trace_id(&self) -> Option<&str> {
+        let parent = &self.trace.as_ref()?.parent;
+        parent.split('-').nth(1).filter(|id| !id.is_empty())
+    }
+
     /// The envelope in the payload of a record.
     pub fn decode(payload: &Bytes) -> Result<Self, Unreadable> {
         let mut take = Take(payload);

@@ -7,6 +7,8 @@
 //! Lines are gathered and made safe together, every few milliseconds. What was not yet safe when the power went is done
 //! again: an event may be delivered twice, but no event is forgotten.
 
+pub mod bulk;
+pub(crate) mod cause;
 pub mod positions;
 pub mod record;
 mod reply;

@@ -19,11 +19,13 @@
 //! event is a line in the journal, and the journal is all that a restart needs (`recovery`).
 //!
 //! Arrows go one way: a consumer knows how to attempt (hop 6) and where dead letters rest (hop 7), delivery reads dead letters,
-//! and neither knows of consumers. `draining` and `quota` end events that nobody waits for any longer, `ledger` and
+//! and neither knows of consumers. `draining` and `quota` end events that nobody waits for any longer, `bulk` takes many dead letters one by one, `ledger` and
 //! `questions` tell about all of them, `housekeeping` removes what nobody needs.
 //!
 //! The mesh never asks the API server while an event waits: it reads an immutable table that was compiled beforehand.
 
+mod aside;
+mod bulk;
 mod codec;
 mod consumer;
 mod draining;
@@ -50,6 +52,7 @@ mod shared;
 mod span;
 pub mod who;
 
+pub use aside::AsideError;
 pub use codec::Unreadable;
 pub use draining::GiveUpError;
 #[cfg(feature = "fault-injection")]

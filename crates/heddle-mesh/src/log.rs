@@ -19,9 +19,12 @@ pub(crate) mod room;
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use heddle_rt::Vfs;
 use heddle_store::Health;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -127,6 +130,16 @@ pub enum AppendRefused {
 #[error("the log cannot be read for now: {0}")]
 pub struct Unavailable(pub String);
 
+/// Where something that is derived from the log can be kept. Nothing there is needed, and nothing of it is believed over the log.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    pub vfs: Arc<dyn Vfs>,
+    /// Made when first used.
+    pub dir: PathBuf,
+    /// The number of this very log.
+    pub mark: u32,
+}
+
 /// A future that an engine answers with.
 pub type LogFuture<T, E> = BoxFuture<'static, Result<T, E>>;
 
@@ -179,6 +192,11 @@ pub trait Log: Debug + Send + Sync + 'static {
 
     /// Where in the log itself records cannot be read any more, as far as anybody has looked: the first of them.
     fn damaged_at(&self) -> Vec<Range<Offset>>;
+
+    /// Where what is derived from the log may be kept, if anywhere.
+    fn derived(&self) -> Option<Derived> {
+        None
+    }
 
     fn close(&self) -> BoxFuture<'static, ()>;
 }

@@ -11,10 +11,12 @@ use heddle_rt::{Chance, Clock, OnError, Tasks};
 use heddle_store::Health;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::bulk::{self, Bulks};
 use crate::consumer::timer::{self, TimerEntry, TimerTask};
 use crate::heartbeat::{self, HeartbeatArrival, HeartbeatSink, ProberDeps};
 use crate::housekeeping::{self, Keeper, Retention};
 use crate::journal::JournalRecord;
+use crate::ledger::hints;
 use crate::log::Log;
 use crate::observer::Observer;
 use crate::path::broker::{Request, Scanner};
@@ -94,7 +96,9 @@ impl Mesh {
             consumers.by_id.insert(*id, consumer);
         }
         let (requests, requested) = mpsc::channel(REQUESTS_MAX);
+        let bulks = Bulks::restored(&positions.bulks, options.clock.monotonic());
         let shared = Arc::new(Shared::new(Parts {
+            bulks,
             clock: options.clock,
             chance: options.chance,
             log: options.log,
@@ -134,6 +138,9 @@ impl Mesh {
         let keeper = Arc::new(tokio::sync::Mutex::new(keeper));
         let keeping = housekeeping::run(Arc::clone(&shared), Arc::clone(&keeper));
         tasks.spawn("housekeeping", OnError::Report, keeping);
+        tasks.spawn("hints", OnError::Report, hints::run(Arc::clone(&shared)));
+        let taking = bulk::run(Arc::clone(&shared));
+        tasks.spawn("dead-letters", OnError::Report, taking);
         if shared.heartbeats.has_sink() {
             let prober = heartbeat::run(ProberDeps {
                 shared: Arc::clone(&shared),
@@ -307,6 +314,13 @@ impl Mesh {
         self.shared.settled().await;
     }
 
+    /// Notes what full segments of the log do not contain, now instead of within seconds.
+    pub async fn note_hints(&self) {
+        if let Err(error) = hints::tend(&self.shared).await {
+            tracing::warn!(%error, "hints about segments could not be kept");
+        }
+    }
+
     /// Sums up the journal and forgets what nobody needs, now instead of within half a minute.
     pub async fn tidy(&self) {
         self.settled().await;
@@ -322,6 +336,7 @@ impl Mesh {
             consumer.stop_idle_lanes();
         }
         self.shared.asking.cancel();
+        self.shared.aside.close();
         self.shared.asking.join().await;
         let lanes = self.shared.lanes.clone();
         let idle = async {

@@ -22,8 +22,8 @@ use heddle_api::ledger::{Account, Accounts, SERVING};
 use heddle_rt::metrics::sample;
 use jiff::Timestamp;
 
-pub(crate) use answers::Answers;
 use answers::{APPLICATIONS_MAX, OVERFLOW};
+pub(crate) use answers::{Answers, application};
 use by_application::ByApplication;
 pub(crate) use doors::DoorKind;
 use doors::Doors;
@@ -363,7 +363,7 @@ fn dead_letters(out: &mut String, accounts: &[Account], dead: &[BTreeMap<String,
         let of = labels(account);
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for (entry, count) in dead {
-            let application = answers::application(entry);
+            let application = application(entry);
             let full = counts.len() >= APPLICATIONS_MAX && !counts.contains_key(application);
             let application = if full { OVERFLOW } else { application };
             *counts.entry(application).or_default() += count;

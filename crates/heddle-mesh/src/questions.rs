@@ -2,25 +2,34 @@
 //!
 //! ```text
 //!   GET  trace?id=[&source=][&from=&before=]   where is my event
-//!   GET  dead-letters[?consumer=…&limit=&after=]   what rests          GET dead-letters/{name}   one of them
-//!   POST dead-letters/redrive, …/discard       what becomes of it
+//!   …    dead-letters…                         what rests, and what becomes of it (`dead_letters`)
 //!   POST explain                               what would this filter have done
 //!   GET  accounts[?verify=true]                is every event accounted for
+//!   GET  events…                               which events are there (`questions/events.rs`)
 //! ```
-//! Who asks is decided before; whoever acts is named by the extension [`Asker`]. Bodies are `heddle_api::ledger`.
+//! Whatever reads the log is done aside (`aside.rs`), and `?ask=NAME` gives up the asker's older question of this name.
+//! Who asks is told apart before and travels as the extension [`Access`]: everybody is answered as far as they may know, and what
+//! is done is done in their name. Bodies are `heddle_api::ledger`.
 
+mod dead_letters;
+mod events;
+mod within;
+
+use std::future::Future;
 use std::ops::Range;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Extension, Path, RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
-use heddle_api::ledger::{DeadLetterSelection, ErrorBody, ExplainRequest};
+use heddle_api::access::{Access, Right, namespace_of};
+use heddle_api::ledger::{ErrorBody, ExplainRequest};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::aside::AsideError;
 use crate::ledger::Error;
 use crate::log::Offset;
 use crate::mesh::Mesh;
@@ -31,95 +40,87 @@ const QUESTION_BYTES_MAX: usize = 256 << 10;
 /// Dead letters on one page when nobody says how many.
 const PAGE: usize = 100;
 
-/// On whose behalf something is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asker(pub String);
+/// Whoever asks, and what they may do; nobody comes this far without.
+type AskedBy = Extension<Access>;
 
 /// The router, without the prefix.
 pub fn router(mesh: Mesh) -> Router {
     Router::new()
         .route("/trace", get(trace))
-        .route("/dead-letters", get(list))
-        .route("/dead-letters/redrive", post(redrive))
-        .route("/dead-letters/discard", post(discard))
-        .route("/dead-letters/{name}", get(show))
+        .merge(dead_letters::routes())
         .route("/explain", post(explain))
         .route("/accounts", get(accounts))
+        .merge(events::router())
         .layer(axum::extract::DefaultBodyLimit::max(QUESTION_BYTES_MAX))
         .with_state(mesh)
 }
 
-async fn trace(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response {
+async fn trace(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    RawQuery(query): RawQuery,
+) -> Response {
     let query = QuestionQuery::of(query);
     let Some(id) = query.text("id") else {
         return refuse(&Error::Invalid(
             "say which event: ?id=…, and &source=… if you know it".to_owned(),
         ));
     };
-    // What just happened is on its way to the journal; the answer should have it.
-    mesh.settled().await;
-    answer(match query.text("source") {
-        Some(source) => mesh.trace(&id, &source),
-        None => mesh.trace_by_id(&id, query.offsets()).await,
-    })
-}
-
-async fn list(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response {
-    let query = QuestionQuery::of(query);
-    let selection = DeadLetterSelection {
-        consumer: query.text("consumer"),
-        namespace: query.text("namespace"),
-        type_: query.text("type"),
-        source: query.text("source"),
-        id: query.text("id"),
-        ..DeadLetterSelection::default()
+    let tracing = async {
+        // What just happened is on its way to the journal; the answer should have it.
+        mesh.settled().await;
+        let found = match query.text("source") {
+            Some(source) => mesh.aside(move |mesh| mesh.trace(&id, &source)).await?,
+            None => mesh.trace_by_id(&id, query.offsets()).await?,
+        };
+        Ok(within::trace(found, &access))
     };
-    let after = query.text("after").and_then(|after| after.parse().ok());
-    let limit = query.text("limit").and_then(|limit| limit.parse().ok());
-    json(
-        StatusCode::OK,
-        &mesh.dead_letters(&selection, after.unwrap_or(0), limit.unwrap_or(PAGE)),
-    )
+    answer(asked(&mesh, &access, &query, tracing).await)
 }
 
-async fn show(State(mesh): State<Mesh>, Path(name): Path<String>) -> Response {
-    answer(mesh.dead_letter(&name))
-}
-
-async fn redrive(
+async fn explain(
     State(mesh): State<Mesh>,
-    asker: Option<Extension<Asker>>,
+    Extension(access): AskedBy,
+    RawQuery(query): RawQuery,
     body: Bytes,
 ) -> Response {
-    answer(match read::<DeadLetterSelection>(&body) {
-        Ok(selection) => Ok(mesh.redrive(&selection, &name_of(asker)).await),
+    let query = QuestionQuery::of(query);
+    let request = read::<ExplainRequest>(&body).and_then(|request| {
+        within::check(&access, Right::Look, namespace_of(&request.entry))?;
+        Ok(request)
+    });
+    answer(match request {
+        Ok(request) => asked(&mesh, &access, &query, mesh.explain(&request)).await,
         Err(error) => Err(error),
     })
 }
 
-async fn discard(
+async fn accounts(
     State(mesh): State<Mesh>,
-    asker: Option<Extension<Asker>>,
-    body: Bytes,
+    Extension(access): AskedBy,
+    RawQuery(query): RawQuery,
 ) -> Response {
-    answer(match read::<DeadLetterSelection>(&body) {
-        Ok(selection) => Ok(mesh.discard(&selection, &name_of(asker)).await),
-        Err(error) => Err(error),
-    })
+    let query = QuestionQuery::of(query);
+    let verify = query.text("verify").is_some_and(|verify| verify == "true");
+    let counting = mesh.aside(move |mesh| Ok(mesh.accounts(verify)));
+    let counted = asked(&mesh, &access, &query, counting).await;
+    answer(counted.map(|accounts| within::accounts(accounts, &access)))
 }
 
-async fn explain(State(mesh): State<Mesh>, body: Bytes) -> Response {
-    answer(match read::<ExplainRequest>(&body) {
-        Ok(request) => mesh.explain(&request).await,
-        Err(error) => Err(error),
-    })
-}
-
-async fn accounts(State(mesh): State<Mesh>, RawQuery(query): RawQuery) -> Response {
-    let verify = QuestionQuery::of(query)
-        .text("verify")
-        .is_some_and(|verify| verify == "true");
-    json(StatusCode::OK, &mesh.accounts(verify))
+/// Answers within the bounds of questions: as many as there may be, and the newest of those with a name.
+async fn asked<T>(
+    mesh: &Mesh,
+    access: &Access,
+    query: &QuestionQuery,
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let name = query.text("ask");
+    let mut place = mesh.shared.aside.enter(&access.user, name.as_deref())?;
+    tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = place.superseded() => Err(AsideError::Superseded.into()),
+    }
 }
 
 /// What follows the question mark.
@@ -149,10 +150,6 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
         .map_err(|error| Error::Invalid(format!("the question cannot be read: {error}")))
 }
 
-fn name_of(asker: Option<Extension<Asker>>) -> String {
-    asker.map_or_else(|| "somebody".to_owned(), |Extension(Asker(name))| name)
-}
-
 fn answer<T: Serialize>(result: Result<T, Error>) -> Response {
     match result {
         Ok(value) => json(StatusCode::OK, &value),
@@ -163,14 +160,32 @@ fn answer<T: Serialize>(result: Result<T, Error>) -> Response {
 fn refuse(error: &Error) -> Response {
     let (status, code) = match error {
         Error::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid-question"),
+        Error::Query(_) => (StatusCode::BAD_REQUEST, "invalid-query"),
+        Error::Filter { .. } => (StatusCode::BAD_REQUEST, "invalid-filter"),
         Error::NotFound(_) => (StatusCode::NOT_FOUND, "not-found"),
+        Error::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
+        Error::Conflict(_) => (StatusCode::CONFLICT, "conflict"),
         Error::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "log-unreadable"),
+        Error::Aside(AsideError::Busy) => (StatusCode::TOO_MANY_REQUESTS, "too-many-questions"),
+        Error::Aside(AsideError::Superseded) => (StatusCode::CONFLICT, "superseded"),
+        Error::Aside(AsideError::Closed) => (StatusCode::SERVICE_UNAVAILABLE, "closing"),
     };
-    let refusal = ErrorBody {
+    let position = match error {
+        Error::Query(fault) => Some(fault.position),
+        Error::Filter { position, .. } => *position,
+        _ => None,
+    };
+    let mut refusal = ErrorBody {
         code: code.to_owned(),
         message: error.to_string(),
         ..ErrorBody::default()
     };
+    if let Some(position) = position {
+        // Of the query or of the expression, counted in characters from 0.
+        refusal
+            .details
+            .insert("position".to_owned(), position.into());
+    }
     json(status, &refusal)
 }
 

@@ -14,18 +14,22 @@ use heddle_rt::{Chance, Clock, Tasks};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 
+use crate::aside::Aside;
+use crate::bulk::Bulks;
 use crate::consumer::Consumer;
 use crate::consumer::timer::Timer;
 use crate::faults::InjectedFaults;
 use crate::heartbeat::Heartbeats;
 use crate::journal::JournalRecord;
 use crate::journal::record::ConsumerId;
+use crate::ledger::hints::Hints;
 use crate::ledger::samples::LogSamples;
 use crate::log::{Log, Offset};
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::path::broker::refills::Refills;
 use crate::path::dead_letter::DeadLetters;
+use crate::path::dead_letter::tries::Tries;
 use crate::path::delivery::consent::{Consent, Consents};
 use crate::path::delivery::courier::Courier;
 use crate::path::delivery::subscriber_probe::SubscriberProbes;
@@ -79,6 +83,9 @@ pub(crate) struct Shared {
     pub(crate) lanes: Tasks,
     /// Questions to destinations whether they want any, and whether they are there.
     pub(crate) asking: Tasks,
+    /// Where questions are worked on.
+    pub(crate) aside: Arc<Aside>,
+    pub(crate) hints: Arc<Hints>,
     pub(crate) consents: Consents,
     pub(crate) subscriber_probes: SubscriberProbes,
     pub(crate) in_force: ArcSwap<InForce>,
@@ -112,6 +119,10 @@ pub(crate) struct Shared {
     /// Locked last, and only for heartbeats.
     pub(crate) heartbeats: Heartbeats,
     pub(crate) faults: InjectedFaults,
+    /// Locked before consumers by whoever takes letters, and not while one is locked.
+    pub(crate) bulks: Bulks,
+    /// Locked last.
+    pub(crate) tries: Tries,
 }
 
 /// What a [`Shared`] is made from.
@@ -127,6 +138,7 @@ pub(crate) struct Parts {
     pub(crate) scanned: Offset,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) heartbeat_sink: Option<String>,
+    pub(crate) bulks: Bulks,
 }
 
 impl Shared {
@@ -135,6 +147,10 @@ impl Shared {
         Self {
             heartbeats: Heartbeats::new(clock, &parts.chance, sink),
             faults: InjectedFaults::default(),
+            aside: Aside::new(&parts.clock, &parts.asking),
+            hints: Arc::new(Hints::of(&*parts.log)),
+            bulks: parts.bulks,
+            tries: Tries::default(),
             clock: parts.clock,
             chance: parts.chance,
             log: parts.log,

@@ -73,6 +73,12 @@ impl Clock {
         }
     }
 
+    /// Whether time is the runtime's, which may be paused: it would run past what a thread outside the runtime does.
+    #[must_use]
+    pub const fn is_simulated(&self) -> bool {
+        matches!(self.source, Source::Simulated { .. })
+    }
+
     /// Somebody sets the wall clock, for all clones, forwards or back. That of the machine is left alone.
     pub fn set_by(&self, by: SignedDuration) {
         if let Source::Simulated { set_by, .. } = &self.source {

@@ -24,9 +24,13 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -202,13 +206,29 @@ where
 
 /// What it answers with.
 pub trait DoorBody:
-    Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+    Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static
 {
 }
 
 impl<B> DoorBody for B where
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static
 {
+}
+
+/// A service of any kind. Both protocols, in plain and over TLS, are compiled once and here, where speed counts, instead of
+/// once for each kind in the crate that has it.
+type AnyService = Arc<dyn Fn(Request<Incoming>) -> AnyAnswer + Send + Sync>;
+type AnyAnswer = Pin<Box<dyn Future<Output = AnyResponse> + Send>>;
+type AnyResponse = Response<UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>>;
+
+fn any_service<S: DoorService>(service: S) -> AnyService {
+    Arc::new(move |request| {
+        let answering = service.clone().oneshot(request);
+        Box::pin(async move {
+            let Ok(response) = answering.await;
+            response.map(|body| body.map_err(Into::into).boxed_unsync())
+        })
+    })
 }
 
 /// Why a door was not opened.
@@ -230,6 +250,15 @@ pub async fn serve<S>(
 where
     S: DoorService,
 {
+    serve_any(listener, door, any_service(service), closing).await
+}
+
+async fn serve_any(
+    listener: Listener,
+    door: Door,
+    service: AnyService,
+    closing: CancellationToken,
+) -> Result<(), Refused> {
     let plain = door.plain_on_loopback && listener.address.ip().is_loopback();
     if door.tls.is_none() && !plain {
         return Err(Refused::Plain(listener.address));
@@ -264,7 +293,7 @@ where
             let task = ConnectionTask {
                 door: door.clone(),
                 plain,
-                service: service.clone(),
+                service: Arc::clone(&service),
                 streams,
                 place,
             };
@@ -296,18 +325,15 @@ where
 }
 
 /// Everything one connection needs.
-struct ConnectionTask<S> {
+struct ConnectionTask {
     door: Door,
     plain: bool,
-    service: S,
+    service: AnyService,
     streams: Streams,
     place: Place,
 }
 
-impl<S> ConnectionTask<S>
-where
-    S: DoorService,
-{
+impl ConnectionTask {
     async fn run(
         self,
         stream: TcpStream,
@@ -374,9 +400,9 @@ where
             let is_http2 = request.version() == hyper::Version::HTTP_2;
             let limit = is_http2.then_some(limits.stall_timeout);
             request.extensions_mut().insert(peer.clone());
-            let answering = service.clone().oneshot(request);
+            let answering = service(request);
             async move {
-                let response = answering.await?;
+                let response = answering.await;
                 let sending = |body| Sending::new(body, under_way, limit);
                 Ok::<_, Infallible>(response.map(sending))
             }

@@ -26,6 +26,8 @@ use crate::{Backoff, Clock};
 
 /// Reports kept for whoever asks; older ones are in the log only.
 const FAILURES_MAX: usize = 64;
+/// The least that a thread can want.
+const IDLE_NICE: i32 = 19;
 
 /// What the error of a task means for everybody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,6 +244,20 @@ impl Tasks {
         })?;
         let ended = waiting.await;
         ended.map_err(|_| std::io::Error::other(format!("{name} ended before its time")))
+    }
+
+    /// Runs `work` on a thread that gets processor time only where nothing else of this machine wants it.
+    pub fn spawn_idle_thread<R: Outcome>(
+        &self,
+        name: &str,
+        on_error: OnError,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> std::io::Result<()> {
+        self.spawn_thread(name, on_error, move || {
+            // On Linux this is of the thread and not of the process. A system that refuses it has no idle threads.
+            rustix::process::nice(IDLE_NICE).ok();
+            work()
+        })
     }
 
     /// Told to everything in the group and below it.

@@ -13,6 +13,7 @@ mod delete;
 mod demo;
 mod deprovision;
 mod doctor;
+mod events;
 mod explain;
 mod export;
 mod get;
@@ -29,11 +30,14 @@ mod repair;
 mod restore;
 mod serve;
 mod smoke;
+mod tail;
 #[cfg(test)]
 mod testing;
+mod token;
 mod top;
 mod topology;
 mod trace;
+mod ui;
 mod unbind;
 mod update;
 mod version;
@@ -91,6 +95,8 @@ enum Command {
     Bundle(bundle::Command),
     Publish(Box<publish::Args>),
     Trace(trace::Args),
+    Events(events::Args),
+    Tail(tail::Args),
     #[command(subcommand)]
     DeadLetters(dead_letters::Command),
     #[command(subcommand)]
@@ -99,6 +105,9 @@ enum Command {
     Topology(topology::Args),
     Smoke(smoke::Args),
     Top(top::Args),
+    Ui(ui::Args),
+    #[command(subcommand)]
+    Token(token::Command),
     #[command(subcommand)]
     Export(export::Command),
     Doctor(doctor::Args),
@@ -166,6 +175,8 @@ async fn dispatch(
         Command::Bundle(command) => command.run(world, terminal).await,
         Command::Publish(args) => Box::pin(publish::run(*args, world, terminal)).await,
         Command::Trace(args) => trace::run(args, world, terminal).await,
+        Command::Events(args) => events::run(args, world, terminal).await,
+        Command::Tail(args) => tail::run(args, world, terminal).await,
         Command::DeadLetters(command) => command.run(world, terminal).await,
         Command::Explain(command) => command.run(world, terminal).await,
         Command::Health(args) => health::run(args, world, terminal).await,
@@ -173,6 +184,8 @@ async fn dispatch(
         Command::Export(command) => command.run(terminal),
         Command::Topology(args) => topology::run(args, terminal).await,
         Command::Top(args) => top::run(args, world, terminal).await,
+        Command::Token(command) => command.run(world, terminal).await,
+        Command::Ui(args) => ui::run(args, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
         Command::Backup(args) => Box::pin(backup::run(args, world, terminal)).await,
         Command::Restore(args) => Box::pin(restore::run(args, world, terminal)).await,

@@ -62,6 +62,10 @@ pub(crate) struct Config {
     pub(crate) smoke_minutes: u32,
     /// Where publishers elsewhere reach the events listener, if that is to be tried.
     pub(crate) edge_probe: Option<String>,
+    /// Whether the page is served.
+    pub(crate) ui: bool,
+    /// What stands before the paths of the page, where a proxy has them.
+    pub(crate) ui_base: String,
     /// Which log lines are written, as `info` or `info,heddle_store=debug`.
     pub(crate) log_filter: String,
     pub(crate) log_format: LogFormat,
@@ -166,6 +170,14 @@ pub(crate) struct ConfigArgs {
     #[arg(long, env = "HEDDLE_EDGE_PROBE", value_name = "URL")]
     pub(crate) edge_probe: Option<String>,
 
+    /// Leave the page out: nothing is served below /ui/
+    #[arg(long, env = "HEDDLE_NO_UI", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
+    pub(crate) no_ui: Option<bool>,
+
+    /// Path below which a proxy has this server, such as /heddle; the proxy takes it off again [default: none]
+    #[arg(long, env = "HEDDLE_UI_BASE", value_name = "PATH")]
+    pub(crate) ui_base: Option<String>,
+
     /// Configuration file (YAML)
     #[arg(long, env = "HEDDLE_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -199,6 +211,8 @@ impl Default for Config {
             heartbeats: true,
             smoke_minutes: 10,
             edge_probe: None,
+            ui: true,
+            ui_base: String::new(),
             log_filter: "info".to_owned(),
             log_format: LogFormat::Auto,
             shutdown_grace: Duration::from_secs(20),
@@ -278,6 +292,7 @@ impl Config {
                 return Err(Failure::Usage(text.to_owned()));
             }
         }
+        check_base(&self.ui_base)?;
         let mut listeners = [self.listen, self.events].into_iter();
         match listeners.find(|address| !is_loopback(address.ip())) {
             Some(address) if !self.allow_remote => Err(Failure::Usage(format!(
@@ -325,6 +340,19 @@ impl Origin {
             Self::Flag => "from a flag",
         }
     }
+}
+
+/// A path that can stand before others in a link: it begins with a slash, ends without one, and has nothing to escape.
+fn check_base(base: &str) -> Result<(), Failure> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.~/".contains(letter);
+    let is_path = base.starts_with('/') && !base.ends_with('/') && !base.contains("//");
+    if base.is_empty() || (is_path && base.chars().all(is_plain)) {
+        return Ok(());
+    }
+    let text = format!(
+        "--ui-base {base:?} is no path: write it as /heddle, with a slash before it and none behind it"
+    );
+    Err(Failure::Usage(text))
 }
 
 /// Whether only this machine can reach an address.

@@ -4,33 +4,36 @@
 //!   / /api /apis /openapi /version the resource API, which asks for a token
 //!   /heddle/v1                     questions about events, bundles and pushed images, which ask for the same token
 //!   /v2 /osb/{namespace}/v2        the Open Service Broker API, which asks for a platform's credentials
+//!   /ui                            the page (heddle-ui), which asks the two first with the rights of whoever looks
 //!   /livez /healthz                may this process go on, or must it be restarted; the reasons ask for a token
 //!   /readyz                        should it be given work; likewise
 //!   /metrics                       Prometheus, which asks for its own token or the administrator's
 //!   anything else                  404, as a Status
 //! ```
-//! Whatever is asked, it is asked of this server by a name it has ([`Hosts`]). Health is read from the parts themselves at
-//! every request, never remembered.
+//! Whatever is asked, it is asked of this server by a name it has ([`Hosts`]). Who asks is told apart once, at the door
+//! ([`crate::door`]), and what is behind it trusts the extensions that the door puts there: [`Control::inner`] can be asked in
+//! process by whoever has an `Access` to show. Health is read from the parts themselves at every request, never remembered.
 
 mod drain;
 mod exposition;
+mod page;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use futures::StreamExt as _;
-use heddle_apiserver::{ADMINS, ApiServer, CONTROLLERS, SCRAPERS, VIEWERS, impersonates};
+use heddle_apiserver::{
+    ADMINS, ApiServer, CONTROLLERS, OPERATORS, SCRAPERS, VIEWERS, impersonates,
+};
 use heddle_bundles::workshop::Workshop;
 use heddle_controllers::Metrics;
 use heddle_front::Front;
 use heddle_mesh::Mesh;
-use heddle_mesh::questions::{self, Asker};
+use heddle_mesh::questions;
 use heddle_rt::metrics::process;
 use heddle_rt::net::host::Hosts;
 use heddle_store::Health;
@@ -41,9 +44,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backup::server::Backups;
 use crate::bundles;
+use crate::door::{self, Entrance};
 use crate::health::HealthApi;
 use crate::osb;
 use crate::otlp::Exporter;
+use crate::rights;
+use crate::session::PageSessions;
+use crate::session::logins::Logins;
 use crate::smoke::Smoke;
 
 /// The paths of the resource API; it answers everything below them itself.
@@ -53,7 +60,7 @@ const API_PATHS: [&str; 4] = ["/api", "/apis", "/openapi", "/version"];
 const OSB_PATHS: [&str; 2] = ["/v2", "/osb"];
 
 /// Who may read what names objects and tells of faults, though nothing else.
-const OBSERVERS: [&str; 4] = [ADMINS, CONTROLLERS, VIEWERS, SCRAPERS];
+const OBSERVERS: [&str; 5] = [ADMINS, CONTROLLERS, OPERATORS, VIEWERS, SCRAPERS];
 
 /// What the listener serves and asks for its health.
 #[derive(Clone, Debug)]
@@ -79,6 +86,10 @@ pub(crate) struct Control {
     pub(crate) smoke: Smoke,
     /// When the process was started.
     pub(crate) process_started: Timestamp,
+    /// What stands before the paths of the page; nothing when it is left out.
+    pub(crate) ui_base: Option<String>,
+    /// Who logged in.
+    pub(crate) sessions: PageSessions,
     /// The names this server is called by.
     pub(crate) hosts: Hosts,
     /// Cancelled when the doors close.
@@ -86,39 +97,57 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// The service behind the door.
-    pub(crate) fn router(self) -> Router {
-        let mut router = Router::new()
-            .route("/livez", get(livez))
-            .route("/healthz", get(livez))
-            .route("/readyz", get(readyz))
-            .route("/metrics", get(metrics));
-        router = router.route_service("/", self.server.remote());
+    /// Everything that asks who it is, without the door: the resource API and what is below `/heddle/v1`. Whoever calls this
+    /// says who asks by an `Access` among the extensions of the request.
+    pub(crate) fn inner(&self) -> Router {
+        let mut router = self.root();
         for path in API_PATHS {
             router = router.route_service(path, self.server.remote());
             router = router.route_service(&format!("{path}/"), self.server.remote());
             router = router.route_service(&format!("{path}/{{*rest}}"), self.server.remote());
         }
-        let acting = middleware::from_fn_with_state(self.server.clone(), refuse_impersonation);
-        let front = tower::Layer::layer(&acting, self.front.clone());
-        for path in OSB_PATHS {
-            router = router.route_service(path, front.clone());
-            router = router.route_service(&format!("{path}/{{*rest}}"), front.clone());
-        }
-        let asking = middleware::from_fn_with_state(self.server.clone(), ask_who);
         let questions = questions::router(self.mesh.clone())
             .merge(bundles::router(self.workshop.clone()))
             .merge(osb::router(self.front.clone()))
             .merge(self.backups.clone().router())
             .merge(self.health.clone().router())
             .merge(self.smoke.clone().router())
-            .layer(asking);
-        let ending = middleware::from_fn_with_state(self.closing.clone(), end_watches);
-        let naming = middleware::from_fn_with_state(self.hosts.clone(), check_host);
+            .layer(middleware::from_fn(rights::guard));
         router
             .nest_service("/heddle/v1", questions)
             .fallback(nothing_here)
-            .layer(ending)
+    }
+
+    /// The service with the door around it.
+    pub(crate) fn router(self) -> Router {
+        let acting = middleware::from_fn_with_state(self.server.clone(), refuse_impersonation);
+        let front = tower::Layer::layer(&acting, self.front.clone());
+        let mut router = Router::new()
+            .route("/livez", get(livez))
+            .route("/healthz", get(livez))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics));
+        for path in OSB_PATHS {
+            router = router.route_service(path, front.clone());
+            router = router.route_service(&format!("{path}/{{*rest}}"), front.clone());
+        }
+        let logins = Logins {
+            server: self.server.clone(),
+            sessions: self.sessions.clone(),
+        };
+        let entrance = Entrance {
+            server: self.server.clone(),
+            sessions: self.sessions.clone(),
+            closing: self.closing.clone(),
+        };
+        let page = self.page();
+        let entering = middleware::from_fn_with_state(entrance, door::enter);
+        let naming = middleware::from_fn_with_state(self.hosts.clone(), check_host);
+        router
+            .merge(logins.router())
+            .merge(page)
+            .fallback_service(self.inner())
+            .layer(entering)
             .layer(naming)
             .layer(middleware::from_fn(drain::hear_out))
             .with_state(self)
@@ -275,51 +304,8 @@ async fn refuse_impersonation(
     next.run(request).await
 }
 
-/// Questions about events are for whoever may read everything; what is done, is done in their name.
-async fn ask_who(State(server): State<ApiServer>, mut request: Request, next: Next) -> Response {
-    let Some(who) = server.who(request.headers()) else {
-        return refuse(
-            StatusCode::UNAUTHORIZED,
-            "unauthorized",
-            "send the bearer token of the kubeconfig",
-        );
-    };
-    if !who.is_in(ADMINS) {
-        let message = format!("{} may not ask about events", who.user);
-        return refuse(StatusCode::FORBIDDEN, "forbidden", &message);
-    }
-    request.extensions_mut().insert(Asker(who.user.to_string()));
-    next.run(request).await
-}
-
-fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
+pub(crate) fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
     let kind = HeaderValue::from_static("application/json");
     let body = json!({"code": code, "message": message}).to_string();
     (status, [(header::CONTENT_TYPE, kind)], body).into_response()
-}
-
-/// A watch has no end of its own, nor has a stream of events, so the closing door gives them one: a clean end, after which
-/// clients resume elsewhere or later. Everything else is left to finish.
-async fn end_watches(
-    State(closing): State<CancellationToken>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let pairs = request.uri().query().unwrap_or_default().split('&');
-    let watch = pairs
-        .filter_map(|pair| pair.split_once('='))
-        .any(|(key, value)| key == "watch" && !matches!(value, "false" | "0"));
-    let response = next.run(request).await;
-    let kind = response.headers().get(header::CONTENT_TYPE);
-    let endless = watch || kind.is_some_and(|kind| kind == "text/event-stream");
-    // A refusal has an end of its own.
-    if !endless || !response.status().is_success() {
-        return response;
-    }
-    response.map(|body| {
-        Body::from_stream(
-            body.into_data_stream()
-                .take_until(closing.cancelled_owned()),
-        )
-    })
 }

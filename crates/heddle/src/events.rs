@@ -12,18 +12,16 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use heddle_apiserver::{ADMINS, ApiServer, Tokens, impersonates};
 use heddle_mesh::path::source::Source;
 use heddle_mesh::who::Who;
 use heddle_rt::Clock;
-use heddle_rt::net::Peer;
 use heddle_rt::net::hear_out::hear_out_short;
 use heddle_rt::net::host::Hosts;
 use heddle_rt::net::subject::Subject;
+use heddle_rt::net::{DoorService, Peer};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -32,7 +30,7 @@ use serde_json::json;
 use crate::publishers::Publishers;
 
 /// The service behind the listener.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct EventsDoor {
     pub(crate) source: Source,
     pub(crate) server: ApiServer,
@@ -56,6 +54,25 @@ enum Unknown {
 }
 
 impl EventsDoor {
+    /// What the listener asks, as often as somebody publishes: nothing is copied for a request.
+    pub(crate) fn service(self) -> impl DoorService {
+        let door = Arc::new(self);
+        tower::service_fn(move |request| {
+            let door = Arc::clone(&door);
+            async move { Ok::<_, Infallible>(door.handle(request).await) }
+        })
+    }
+
+    async fn handle(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        match self.admit(&request) {
+            Ok(who) => self.source.handle(&who, request).await,
+            Err(answer) => {
+                hear_out_short(request.into_body(), &Clock::system()).await;
+                *answer
+            }
+        }
+    }
+
     fn who<B>(&self, request: &Request<B>) -> Result<Who, Unknown> {
         let header = request.headers().get(header::AUTHORIZATION);
         if let Some(value) = header {
@@ -131,27 +148,6 @@ fn query_token(query: Option<&str>) -> Option<&str> {
     pairs
         .find(|(key, _)| *key == "access_token")
         .map(|(_, token)| token)
-}
-
-impl tower::Service<Request<Incoming>> for EventsDoor {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        let source = self.source.clone();
-        match self.admit(&request) {
-            Ok(who) => Box::pin(async move { Ok(source.handle(&who, request).await) }),
-            Err(answer) => Box::pin(async move {
-                hear_out_short(request.into_body(), &Clock::system()).await;
-                Ok(*answer)
-            }),
-        }
-    }
 }
 
 fn unauthorized(unknown: Unknown) -> Response<Full<Bytes>> {

@@ -10,7 +10,7 @@
 //!   GET stream[?topics=&scope=]                       verdicts and numbers as they change (`stream`)
 //! ```
 //! Bodies are what the controller of health has published, which is also what it writes to the Applications; nothing is judged
-//! here. `?probe=1` answers 503 unless the scope is healthy or degraded. The tag follows everything in the body but ages and
+//! here. Whoever has a role in some namespaces only is told of what is bound to those. `?probe=1` answers 503 unless the scope is healthy or degraded. The tag follows everything in the body but ages and
 //! evidence, so that whoever polls reads news only; with `?watch=1` the same news are told as they come.
 
 mod feed;
@@ -27,6 +27,7 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use heddle_api::access::Scope;
 use heddle_api::health::{ApplicationHealth, ApplicationHealthList, HealthStatus};
 use heddle_api::ledger::ErrorBody;
 use heddle_controllers::{HealthBoard, Report, draw_topology};
@@ -97,6 +98,11 @@ impl HealthApi {
         asked: HealthQuery,
         find: impl Fn(&Report) -> Found + Send + 'static,
     ) -> Response {
+        let scope = asked.within.clone();
+        let find = move |report: &Report| match scope {
+            Scope::All => find(report),
+            Scope::Namespaces(_) => find(&report.within(&scope)),
+        };
         let shown = match find(&self.report()) {
             Ok(shown) => shown,
             Err(message) => return refuse(StatusCode::NOT_FOUND, "not-found", &message),

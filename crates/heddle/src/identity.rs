@@ -137,7 +137,7 @@ impl Identity {
         let (control, events) = (url(listener), url(events));
         let kubeconfig = self.dir.join(KUBECONFIG);
         let before = read(&self.deps, &kubeconfig)?;
-        let access = kubeconfig::Access {
+        let access = kubeconfig::AdminAccess {
             server: &secure,
             ca_pem: self.authority.certificate_pem(),
             token: &self.admin_token,

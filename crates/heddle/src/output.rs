@@ -62,16 +62,7 @@ pub fn moment(at: Timestamp) -> String {
 
 /// How long something took, in the unit that fits.
 pub fn span(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0 if duration.as_millis() < 10 => format!("{:.2} ms", duration.as_secs_f64() * 1000.0),
-        0 => format!("{} ms", duration.as_millis()),
-        1..=9 => format!("{:.1} s", duration.as_secs_f64()),
-        10..=119 => format!("{seconds} s"),
-        120..=7199 => format!("{} min", seconds / 60),
-        7200..=172_799 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
+    heddle_api::span(duration)
 }
 
 /// How long ago something was; nothing is in the future, whatever two clocks say.

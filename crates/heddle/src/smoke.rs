@@ -6,8 +6,8 @@
 //! ```
 //! It answers for the product, not for anybody's application; that is what heartbeats are for, and it is their isolation that
 //! is used: its event has their reserved type, arrives where they do, and is in no number, account or dead letter of users. What
-//! it makes has names that lists leave out. Whatever a process that was killed has left is removed when the next one starts, and
-//! in any case once it is older than [`TTL`].
+//! it makes has names that lists leave out. What is left when no run is under way is nobody's: it is removed when a process
+//! starts and every minute from then on, whatever the clock says about its age.
 
 mod run;
 #[cfg(test)]
@@ -33,16 +33,15 @@ use heddle_rt::{Chance, Clock, OnError, Tasks};
 use http::{HeaderValue, StatusCode, header};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Resource, ResourceExt};
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, mpsc};
 
 use crate::client::events::EventsArgs;
 use crate::client::{ClientArgs, Remote};
 use crate::identity::Published;
 
-/// What is older than this is left over.
-const TTL: Duration = Duration::from_secs(300);
 /// How often leftovers are looked for.
 const SWEEP_PERIOD: Duration = Duration::from_secs(60);
 /// Lines of a run that whoever asked for it has not read yet; there are fewer.
@@ -130,11 +129,11 @@ impl Smoke {
     pub(crate) async fn run(self, period: Option<Duration>) {
         let clock = self.deps.clock.clone();
         // Of the process before this one nobody cleans up any more.
-        self.sweep(Duration::ZERO).await;
+        self.sweep().await;
         let mut schedule = SmokeSchedule::begin(period, clock.monotonic());
         loop {
             clock.sleep(schedule.pause(clock.monotonic())).await;
-            self.sweep(TTL).await;
+            self.sweep().await;
             if !schedule.take_due(clock.monotonic()) {
                 continue;
             }
@@ -171,30 +170,13 @@ impl Smoke {
         report
     }
 
-    /// Removes what runs have left, if it is old enough.
-    async fn sweep(&self, age: Duration) {
+    /// Removes what runs have left.
+    async fn sweep(&self) {
         // A run that is under way removes its own things.
         let Some(_turn) = self.turn() else { return };
-        let (client, now) = (self.deps.client.clone(), self.deps.clock.now());
-        let oldest = now.checked_sub(age).unwrap_or(now);
-        let is_left = |name: &str, created: Option<jiff::Timestamp>| {
-            name.starts_with(NAME_PREFIX) && created.is_none_or(|created| created <= oldest)
-        };
-        let mut names: BTreeSet<String> = BTreeSet::new();
-        let namespaces = Api::<Namespace>::all(client.clone());
-        if let Ok(found) = namespaces.list(&ListParams::default()).await {
-            names.extend(found.items.iter().filter_map(|one| {
-                let name = one.name_any();
-                is_left(&name, one.creation_timestamp().map(|time| time.0)).then_some(name)
-            }));
-        }
-        let applications = Api::<Application>::all(client);
-        if let Ok(found) = applications.list_metadata(&ListParams::default()).await {
-            names.extend(found.items.iter().filter_map(|one| {
-                let name = one.name_any();
-                is_left(&name, one.creation_timestamp().map(|time| time.0)).then_some(name)
-            }));
-        }
+        let client = self.deps.client.clone();
+        let mut names = left_of(&Api::<Namespace>::all(client.clone())).await;
+        names.extend(left_of(&Api::<Application>::all(client)).await);
         for name in names {
             tracing::info!(name, "removing what a smoke test left");
             let removing = run::remove(&self.deps, &name);
@@ -212,6 +194,17 @@ impl Smoke {
     pub(crate) fn metrics_text(&self) -> String {
         self.numbers.lock().text()
     }
+}
+
+/// Names of smoke tests among all of a kind; none when nobody can be asked, which is tried again.
+async fn left_of<K>(api: &Api<K>) -> BTreeSet<String>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let found = api.list_metadata(&ListParams::default()).await;
+    let items = found.map(|found| found.items).unwrap_or_default();
+    let names = items.iter().map(ResourceExt::name_any);
+    names.filter(|name| name.starts_with(NAME_PREFIX)).collect()
 }
 
 /// When to test, and when to look for leftovers.

@@ -91,6 +91,24 @@ impl Terminal {
         ))
     }
 
+    /// Whether there is somebody to ask.
+    #[must_use]
+    pub fn has_person(&self) -> bool {
+        self.person.is_some()
+    }
+
+    /// Asks for a text, such as a number that must be typed. `None` when there is nobody to ask.
+    pub fn answer(&mut self, question: &str) -> std::io::Result<Option<String>> {
+        let Some(person) = &mut self.person else {
+            return Ok(None);
+        };
+        write!(self.err, "{question} ")?;
+        self.err.flush()?;
+        let mut answer = String::new();
+        person.read_line(&mut answer)?;
+        Ok(Some(answer.trim().to_owned()))
+    }
+
     /// Something worth knowing that did not stop the command.
     pub fn warn(&mut self, message: &str) {
         let label = paint(self.colour_err, Tone::Strong, "warning:");

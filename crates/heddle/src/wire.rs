@@ -49,7 +49,9 @@ use crate::osb;
 use crate::otlp::Exporter;
 use crate::plane::{EdgeReader, Plane};
 use crate::publishers::Publishers;
+use crate::session::PageSessions;
 use crate::smoke::{Smoke, SmokeDeps, SmokeListener};
+use crate::tokens;
 
 /// Bytes of chance in what lets smoke tests in.
 const SMOKE_PASS_BYTES: usize = 32;
@@ -298,6 +300,9 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         .spawn("publishers", OnError::EndProcess, async move {
             known.watch(client).await;
         });
+    let (issued, client) = (ground.server.issued(), ground.client());
+    let following = tokens::follow(client, issued);
+    ground.tasks.spawn("tokens", OnError::EndProcess, following);
     // Opened before anything acts, so that actions of bundles are kept away from them.
     let listener = bind(config.listen).await?;
     let events_listener = bind(config.events).await?;
@@ -343,6 +348,8 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         exporter: exporter.clone(),
         smoke: smoke.clone(),
         process_started,
+        ui_base: config.ui.then(|| config.ui_base.clone()),
+        sessions: PageSessions::new(world.clock.clone(), world.chance.clone(), address.port()),
         hosts: hosts.clone(),
         closing: doors.cancellation(),
     };
@@ -375,7 +382,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         net::serve(listener, control_door, control.router(), closing)
     });
     doors.spawn_finishing("events", OnError::EndProcess, |closing| {
-        net::serve(events_listener, events_door, events, closing)
+        net::serve(events_listener, events_door, events.service(), closing)
     });
     let sink = heartbeats.sink(mesh.heartbeat_sink());
     let sink_door = heartbeats.door(world, &budget);

@@ -1,8 +1,10 @@
 //! Nobody gets more rights by naming somebody, and whoever names somebody keeps none of their own.
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header};
+use jiff::Timestamp;
 
 use super::*;
+use crate::status::Result;
 
 fn tokens() -> Tokens {
     Tokens::default()
@@ -21,7 +23,8 @@ fn ask(token: &str, headers: &[(&str, &str)]) -> Result<Identity> {
         let name: http::HeaderName = name.parse().unwrap();
         map.append(name, value.parse().unwrap());
     }
-    tokens().authenticate(&map)
+    let holder = tokens().authenticate(&map, Timestamp::UNIX_EPOCH)?;
+    Ok(holder.identity)
 }
 
 #[test]
@@ -77,4 +80,34 @@ fn headers_that_cannot_be_honoured_are_refused_and_never_ignored() {
     }
     let unknown = ask("nobody", &[("Impersonate-User", "jane")]).unwrap_err();
     assert_eq!(unknown.code, StatusCode::UNAUTHORIZED);
+}
+
+fn bearer(token: &str) -> HeaderMap {
+    let value = format!("Bearer {token}").parse().unwrap();
+    HeaderMap::from_iter([(header::AUTHORIZATION, value)])
+}
+
+#[test]
+fn a_token_is_good_until_it_is_taken_back_or_expires() {
+    let tokens = tokens();
+    let start = Timestamp::UNIX_EPOCH;
+    let later = Timestamp::from_second(60).unwrap();
+    let ada = Identity::new("ada", &[VIEWERS]);
+    let known = |who: &Identity, expires| [(digest("given"), (who.clone(), expires))].into();
+    let good = |now| tokens.authenticate(&bearer("given"), now);
+    assert!(good(start).is_err());
+    tokens.issued().replace(known(&ada, Some(later)));
+    let held = good(start).unwrap();
+    assert_eq!(held.identity, ada);
+    assert!(good(later).is_err(), "it expired");
+
+    tokens.issued().replace(known(&ada, Some(later)));
+    assert!(!held.ended.is_cancelled(), "nothing changed for it");
+    let more = Identity::new("ada", &[VIEWERS, OPERATORS]);
+    tokens.issued().replace(known(&more, None));
+    assert!(held.ended.is_cancelled(), "it means something else now");
+    let held = good(later).unwrap();
+    tokens.issued().replace(std::collections::HashMap::new());
+    assert!(held.ended.is_cancelled() && good(start).is_err());
+    assert!(tokens.authenticate(&bearer("admin"), start).is_ok());
 }

@@ -7,10 +7,7 @@ use heddle_api::dataplane::{EdgeFailure, EdgeReading};
 use heddle_api::health::PlaneHealth;
 use heddle_api::health::catalogue;
 
-use super::judge::{PlaneDetails as _, wrong};
-
-/// Failures in a row that are believed; and the intervals without a success after which nothing is.
-const MISSES_MAX: u32 = 3;
+use super::judge::{MISSES_MAX, PlaneDetails as _, wrong};
 
 /// What is wrong at the edge, or cannot be known, if anything.
 pub(super) fn judge(reading: &EdgeReading) -> Option<PlaneHealth> {

@@ -22,8 +22,6 @@ use crate::Watches;
 use crate::referenced::{Readiness, Referenced as _};
 use crate::watch::{SharedWatch, Watched};
 
-/// A heartbeat that misses so many is stuck.
-const MISSES_MAX: u32 = 3;
 /// The hops, and which part of the work each does.
 const HOPS: [(&str, &str); 6] = [
     ("source", "takes events from publishers"),
@@ -214,7 +212,10 @@ fn hops(report: &Report) -> Vec<InventoryItem> {
         .filter(|way| !way.interval.is_zero())
         .collect();
     let stuck_at = |way: &HeartbeatReading| {
-        let stuck = way.stuck.as_ref().filter(|_| way.misses >= MISSES_MAX)?;
+        let stuck = way
+            .stuck
+            .as_ref()
+            .filter(|_| way.misses >= judge::MISSES_MAX)?;
         HOPS.iter().position(|(hop, _)| *hop == stuck.hop)
     };
     let hop = |(index, (name, does)): (usize, &(&str, &str))| {

@@ -24,8 +24,9 @@ use super::evidence::{
 };
 use super::subscriber_probe;
 
-/// Intervals without an arrival after which a way is broken.
-const MISSES_MAX: u32 = 3;
+/// Intervals without an arrival, and failures of a probe in a row, that are believed; and the intervals after which what was
+/// seen proves nothing any more.
+pub(super) const MISSES_MAX: u32 = 3;
 /// Arrivals in a row after which a broken way is mended.
 const HITS_MIN: u32 = 2;
 /// Synthetic events that take longer are slow.

@@ -6,10 +6,7 @@ use heddle_api::dataplane::ConsumerReading;
 use heddle_api::health::PlaneHealth;
 use heddle_api::health::catalogue;
 
-use super::judge::{PlaneDetails as _, well, wrong};
-
-/// Failures in a row that are believed; and the intervals after which an attempt proves nothing any more.
-const MISSES_MAX: u32 = 3;
+use super::judge::{MISSES_MAX, PlaneDetails as _, well, wrong};
 
 /// The subscriber does not answer.
 pub(super) fn failing(reading: &ConsumerReading) -> Option<PlaneHealth> {

@@ -7,11 +7,13 @@ mod snapshots;
 
 use bytes::Bytes;
 use heddle_api::attributes::Value;
+use heddle_api::dead_letters::{BulkAct, BulkState};
 use jiff::Timestamp;
 
 use crate::codec::Unreadable;
 use crate::envelope::{Cause, Envelope, TraceContext};
 use crate::event::{Builder, Event, Form};
+use crate::journal::bulk::BulkEntry;
 use crate::journal::{
     self, Attempted, Checkpoint, ConsumerCheckpoint, Dead, DeadReply, JournalRecord, ReplyFault,
     Routed,
@@ -207,6 +209,7 @@ fn kind(line: &JournalRecord) -> u8 {
         JournalRecord::Failed { excused: true, .. } => 14,
         JournalRecord::Lost { .. } => 15,
         JournalRecord::Discarded { reply: true, .. } => 16,
+        JournalRecord::Bulk(_) => 17,
     }
 }
 
@@ -343,7 +346,29 @@ fn lines() -> Vec<(JournalRecord, &'static str)> {
             }),
             "0c0c000000000000000100000001000000040000000000000009000000000000000b00000000000000",
         ),
+        (
+            JournalRecord::Bulk(Box::new(bulk())),
+            "1104000000000000000201404b4c000000000003000000616e6e808d5b000000000003000000626f620a0000\
+             0000000000030000000000000001000000000000006300000000000000020000007b7d",
+        ),
     ]
+}
+
+fn bulk() -> BulkEntry {
+    BulkEntry {
+        id: 4,
+        act: BulkAct::Discard,
+        state: BulkState::Running,
+        begun_at: at(5),
+        by: "ann".to_owned(),
+        at: at(6),
+        stopped_by: "bob".to_owned(),
+        total: 10,
+        taken: 3,
+        left: 1,
+        up_to: 99,
+        selection: "{}".to_owned(),
+    }
 }
 
 #[test]
@@ -352,7 +377,7 @@ fn every_line_of_the_journal_stays_what_it_is() {
     let mut kinds: Vec<u8> = lines.iter().map(|(line, _)| kind(line)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(kinds, (1..=16).collect::<Vec<u8>>(), "every kind is pinned");
+    assert_eq!(kinds, (1..=17).collect::<Vec<u8>>(), "every kind is pinned");
     for (line, bytes) in lines {
         let record = journal::encode(std::slice::from_ref(&line)).remove(0);
         assert_eq!(record.payload[0], kind(&line));
@@ -411,5 +436,5 @@ fn numbers_of_a_newer_version_are_told_from_damage() {
 #[test]
 fn a_new_kind_of_line_comes_with_a_new_layout_of_snapshots() {
     let numbers = (kind_last(), journal::snapshot::LAYOUT);
-    assert_eq!(numbers, (16, 6), "raise both, and write both down here");
+    assert_eq!(numbers, (17, 7), "raise both, and write both down here");
 }

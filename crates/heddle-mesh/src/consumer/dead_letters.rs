@@ -13,7 +13,8 @@ use crate::shared::Shared;
 impl State {
     /// An event of the consumer's own ends: counted, written down, and on its way to the external sink if there is one.
     /// A heartbeat does not rest: nobody would send it on its way again.
-    pub(super) fn dead_letter(&mut self, shared: &Shared, dead: Dead) {
+    /// Gives its name, which it gets only here: whoever sees a name has seen all lower ones, or never will.
+    pub(super) fn dead_letter(&mut self, shared: &Shared, mut dead: Dead) -> u64 {
         if self.routing.plan.of_heartbeats {
             self.tally.expired += 1;
             let line = JournalRecord::Expired {
@@ -22,11 +23,13 @@ impl State {
                 at: dead.attempted.at,
                 reason: dead.reason.into(),
             };
-            return note(shared, self, line);
+            note(shared, self, line);
+            return Dead::UNKEPT;
         }
         self.tally.dead += 1;
         let full = {
             let mut letters = shared.dead.lock();
+            dead.name = letters.next_name();
             letters.rest(dead.clone());
             letters.full(dead.attempted.consumer)
         };
@@ -38,7 +41,9 @@ impl State {
             let job = Job::new(JobKind::Sink(dead.name), dead.attempted.offset, 0);
             self.retries.due.push_back(job);
         }
+        let name = dead.name;
         note(shared, self, JournalRecord::Dead(Box::new(dead)));
+        name
     }
 }
 
@@ -145,9 +150,8 @@ impl Consumer {
     ) {
         let found = {
             let letters = shared.dead.lock();
-            let mut own = letters
-                .resting()
-                .filter(|(_, rest)| rest.consumer == self.id && rest.reply.is_none());
+            let own = letters.of_consumer(self.id, 0);
+            let mut own = own.filter(|(_, rest)| rest.reply.is_none());
             own.find(|(_, rest)| {
                 rest.redrives < redrives_max && !state.retries.contains(rest.offset)
             })

@@ -268,7 +268,7 @@ impl Consumer {
                 };
                 let dead = Dead {
                     attempted,
-                    name: shared.dead.lock().next_name(),
+                    name: Dead::UNKEPT,
                     redrives: redrives.unwrap_or_default(),
                     accepted_at: one.accepted_at,
                     reason: ending.why.to_owned(),

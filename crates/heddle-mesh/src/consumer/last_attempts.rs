@@ -11,9 +11,17 @@ pub(crate) struct LastAttempts {
     pub(crate) failed: Option<(Duration, String)>,
     /// How many failed since the process began.
     pub(crate) failures: u64,
+    /// How long they take, the last of them most.
+    pub(crate) latency: Option<Duration>,
 }
 
 impl LastAttempts {
+    /// The subscriber answered after so long, or did not.
+    pub(super) fn took(&mut self, latency: Duration) {
+        let before = self.latency.unwrap_or(latency);
+        self.latency = Some((before * 7 + latency) / 8);
+    }
+
     pub(super) fn succeed(&mut self, at: Duration) {
         self.succeeded = Some(at);
         self.failed = None;

@@ -101,7 +101,7 @@ impl Consumer {
                 latency_us: 0,
                 status: 0,
             },
-            name: shared.dead.lock().next_name(),
+            name: Dead::UNKEPT,
             redrives: 0,
             accepted_at: at,
             reason,

@@ -16,6 +16,7 @@ use crate::envelope;
 use crate::journal::positions::Retry;
 use crate::journal::{Attempted, Dead, JournalRecord};
 use crate::path::dead_letter::Answered;
+use crate::path::dead_letter::tries::TriedAttempt;
 use crate::path::delivery::attempt::{
     ANSWER_BYTES_MAX, AttemptResult, FailedAttempt, FinishedAttempt,
 };
@@ -104,7 +105,9 @@ impl Consumer {
         if !matches!(result, AttemptResult::Backpressured { .. }) {
             self.mark_dirty(shared, &mut state);
             state.retries.backpressure.end(shared, offset);
+            state.last_attempts.took(tried.latency);
         }
+        let mut said = HeardAttempt::of(shared, &tried, &result);
         match result {
             AttemptResult::Delivered { status, bad_reply } => {
                 state.window.breaker.succeeded();
@@ -147,6 +150,7 @@ impl Consumer {
                 note(shared, &state, line);
                 state.return_job(tried.job);
                 drop(state);
+                said.tell(shared);
                 shared.notify_changed();
                 return;
             }
@@ -158,14 +162,15 @@ impl Consumer {
                 self.wait_for_room(shared, &mut state, plan, &tried, &why, called);
             }
             AttemptResult::Failed(failed) => {
-                self.settle_failed(shared, &mut state, plan, &tried, failed);
+                said.rests_as(self.settle_failed(shared, &mut state, plan, &tried, failed));
             }
         }
+        said.tell(shared);
         self.ask(shared, &mut state);
         self.wake(shared, &mut state);
     }
 
-    /// Tries again later, or gives up.
+    /// Tries again later, or gives up; then it gives the name of the dead letter.
     fn settle_failed(
         &self,
         shared: &Shared,
@@ -173,7 +178,7 @@ impl Consumer {
         plan: &DeliveryPlan,
         tried: &Tried,
         failed: FailedAttempt,
-    ) {
+    ) -> Option<u64> {
         state.last_attempts.fail(tried.ended, &failed.error);
         if failed.again {
             state.window.breaker.failed(shared.clock.monotonic());
@@ -188,7 +193,7 @@ impl Consumer {
         let excused = before.map_or(0, |retry| retry.excused);
         let failures = attempted.number.saturating_sub(excused);
         let Some(pause) = pause(shared, plan, failures, &failed) else {
-            return state.give_up_trying(shared, plan, tried, attempted, failed);
+            return Some(state.give_up_trying(shared, plan, tried, attempted, failed));
         };
         let next_at = later(tried.at, pause);
         let retry = Retry {
@@ -207,6 +212,7 @@ impl Consumer {
         };
         note(shared, state, line);
         self.schedule(shared, TimerTask::Event(offset), pause);
+        None
     }
 
     /// Tries an event again until this mesh can take what comes of it. That is on record once, so that a restart knows, and
@@ -280,7 +286,7 @@ impl State {
         tried: &Tried,
         attempted: Attempted,
         failed: FailedAttempt,
-    ) {
+    ) -> u64 {
         let redrives = match tried.job.kind {
             JobKind::Redriven(name) => shared.dead.lock().redrives(name) + 1,
             _ => 0,
@@ -289,7 +295,7 @@ impl State {
         let FailedAttempt { error, answer, .. } = failed;
         let dead = Dead {
             attempted,
-            name: shared.dead.lock().next_name(),
+            name: Dead::UNKEPT,
             redrives,
             accepted_at: tried.accepted_at,
             reason: error,
@@ -299,7 +305,30 @@ impl State {
             record: tried.payload.clone(),
             reply: None,
         };
-        self.dead_letter(shared, dead);
+        self.dead_letter(shared, dead)
+    }
+}
+
+/// What an attempt came to, for whoever waits for just this one.
+struct HeardAttempt(Option<(u64, TriedAttempt)>);
+
+impl HeardAttempt {
+    fn of(shared: &Shared, tried: &Tried, result: &AttemptResult) -> Self {
+        let name = tried.job.redriven();
+        let name = name.filter(|name| shared.tries.is_watched(*name));
+        Self(name.and_then(|name| Some((name, TriedAttempt::of(result, tried.latency)?))))
+    }
+
+    fn rests_as(&mut self, name: Option<u64>) {
+        if let Self(Some((_, tried))) = self {
+            tried.rests_as = name;
+        }
+    }
+
+    fn tell(self, shared: &Shared) {
+        if let Self(Some((name, tried))) = self {
+            shared.tries.tell(name, tried);
+        }
     }
 }
 

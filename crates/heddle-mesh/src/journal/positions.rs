@@ -17,10 +17,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::bulk::BulkEntries;
+use super::cause;
 use super::record::{ConsumerCheckpoint, ConsumerId, Dead, JournalRecord, Routed};
 use super::reply::ReplyFault;
 use crate::log::Offset;
 pub use doubt::Doubt;
+use heddle_api::dead_letters::FailureClass;
 pub use short::short;
 
 /// Everything the journal says.
@@ -45,6 +48,8 @@ pub struct Positions {
     pub unknown_from: Option<Offset>,
     /// A repair accepted that everything below is gone from the log; 0 if none did.
     pub log_lost_below: Offset,
+    /// What is done with many dead letters.
+    pub bulks: BulkEntries,
 }
 
 /// Where one consumer is.
@@ -169,6 +174,11 @@ pub struct DeadLetterEntry {
     pub type_: String,
     /// It is a reply to the event that rests.
     pub reply: Option<ReplyFault>,
+    /// How long the record of its event is; 0 in what older versions wrote.
+    pub bytes: u32,
+    pub class: FailureClass,
+    /// What the subscriber said, or the reason, with what differs from event to event taken out.
+    pub cause: String,
 }
 
 /// How a dead letter stands with the external sink.
@@ -224,6 +234,7 @@ impl Positions {
                     Sink::Failed(short(error))
                 };
             }
+            JournalRecord::Bulk(entry) => self.bulks.apply(entry),
             other => self.about_consumer(journal, other),
         }
     }
@@ -315,7 +326,8 @@ impl Positions {
             | JournalRecord::Redriven { .. }
             | JournalRecord::Discarded { .. }
             | JournalRecord::Sunk { .. }
-            | JournalRecord::Checkpoint(_) => unreachable!("taken care of before"),
+            | JournalRecord::Checkpoint(_)
+            | JournalRecord::Bulk(_) => unreachable!("taken care of before"),
         }
     }
 
@@ -478,6 +490,9 @@ impl DeadLetterEntry {
             id: part(crate::event::Event::id),
             type_: part(crate::event::Event::type_),
             reply: dead.reply.as_ref().map(|reply| reply.fault),
+            bytes: u32::try_from(dead.record.len()).unwrap_or(u32::MAX),
+            class: cause::class(dead.attempted.status, dead.given_up, &dead.reason),
+            cause: cause::of(dead),
         }
     }
 }

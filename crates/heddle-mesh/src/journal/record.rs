@@ -1,10 +1,14 @@
 //! One line of the journal, and its bytes.
 
+mod routing;
+
 use jiff::Timestamp;
 
+use super::bulk::BulkEntry;
 use super::reply::DeadReply;
 use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
+use routing::{decode_routed, encode_routed};
 
 /// Names a consumer in the journal. Given out once per key, never used again.
 pub type ConsumerId = u32;
@@ -93,6 +97,8 @@ pub enum JournalRecord {
         at: Timestamp,
     },
     Checkpoint(Checkpoint),
+    /// Something is done with many dead letters, or has ended.
+    Bulk(Box<BulkEntry>),
 }
 
 /// A consumer and what decides which events are its own.
@@ -186,6 +192,7 @@ const EXCUSED: u8 = 14;
 const LOST: u8 = 15;
 /// As [`DISCARDED`], and that of a reply.
 const DISCARDED_REPLY: u8 = 16;
+const BULK: u8 = 17;
 
 /// Bits of a dead letter.
 const DEAD_SINK: u8 = 1;
@@ -210,7 +217,8 @@ impl JournalRecord {
             | Self::Forgotten { .. }
             | Self::Held { .. }
             | Self::Lost { .. }
-            | Self::Checkpoint(_) => None,
+            | Self::Checkpoint(_)
+            | Self::Bulk(_) => None,
         }
     }
 
@@ -230,7 +238,7 @@ impl JournalRecord {
             | Self::Forgotten { consumer, .. }
             | Self::Lost { consumer, .. }
             | Self::Held { consumer, .. } => Some(*consumer),
-            Self::Checkpoint(_) => None,
+            Self::Checkpoint(_) | Self::Bulk(_) => None,
         }
     }
 
@@ -253,6 +261,7 @@ impl JournalRecord {
             Self::Held { .. } => HELD,
             Self::Lost { .. } => LOST,
             Self::Checkpoint(_) => CHECKPOINT,
+            Self::Bulk(_) => BULK,
         }
     }
 
@@ -264,6 +273,7 @@ impl JournalRecord {
             Self::Failed { attempted, .. } | Self::Delivered(attempted) => attempted.encode(out),
             Self::Dead(dead) => dead.encode(out),
             Self::Checkpoint(mark) => mark.encode(out),
+            Self::Bulk(entry) => entry.encode(out),
             Self::Held { consumer, .. } => out.u32(*consumer),
             Self::Forgotten { consumer, when } => {
                 out.u32(*consumer);
@@ -346,7 +356,8 @@ impl JournalRecord {
             | Self::Forgotten { .. }
             | Self::Delivered(_)
             | Self::Dead(_)
-            | Self::Checkpoint(_) => {}
+            | Self::Checkpoint(_)
+            | Self::Bulk(_) => {}
         }
     }
 
@@ -441,6 +452,7 @@ impl JournalRecord {
                 }
             }
             CHECKPOINT => Self::Checkpoint(Checkpoint::decode(take)?),
+            BULK => Self::Bulk(Box::new(BulkEntry::decode(take)?)),
             0 => return Err(Unreadable::Damaged("a line without a kind")),
             _ => return Err(Unreadable::Newer("the kind of a line")),
         })
@@ -525,74 +537,4 @@ impl Dead {
         }
         Ok(dead)
     }
-}
-
-impl Checkpoint {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.u64(self.scanned);
-        out.u32(u32::try_from(self.consumers.len()).expect("consumers are counted in 32 bits"));
-        for marked in &self.consumers {
-            out.u32(marked.consumer);
-            out.u64(marked.matched);
-            out.u64(marked.floor);
-            out.u64(marked.counted_to);
-        }
-    }
-
-    fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
-        let scanned = take.u64()?;
-        let count = take.u32()?;
-        let mut consumers = Vec::new();
-        for _ in 0..count {
-            consumers.push(ConsumerCheckpoint {
-                consumer: take.u32()?,
-                matched: take.u64()?,
-                floor: take.u64()?,
-                counted_to: take.u64()?,
-            });
-        }
-        Ok(Self { scanned, consumers })
-    }
-}
-
-fn encode_routed(routed: &Routed, out: &mut Vec<u8>) {
-    out.u32(routed.consumer);
-    out.str(&routed.key);
-    out.str(&routed.uid);
-    out.i64(routed.generation);
-    out.u64(routed.from);
-    out.u64(routed.backfill_to);
-    out.u64(routed.fingerprint);
-    out.str(&routed.filters);
-    out.u32(u32::try_from(routed.feeds.len()).expect("feeds are counted in 32 bits"));
-    for (entry, via) in &routed.feeds {
-        out.str(entry);
-        out.u32(u32::try_from(via.len()).expect("hops are counted in 32 bits"));
-        for hop in via {
-            out.str(hop);
-        }
-    }
-}
-
-fn decode_routed(take: &mut Take<'_>) -> Result<Routed, Unreadable> {
-    let mut routed = Routed {
-        consumer: take.u32()?,
-        key: take.string()?,
-        uid: take.string()?,
-        generation: take.i64()?,
-        from: take.u64()?,
-        backfill_to: take.u64()?,
-        fingerprint: take.u64()?,
-        filters: take.string()?,
-        feeds: Vec::new(),
-    };
-    for _ in 0..take.u32()? {
-        let entry = take.string()?;
-        let mut via = Vec::new();
-        for _ in 0..take.u32()? {
-            via.push(take.string()?);
-        }
-        routed.feeds.push((entry, via));
-    }
-    Ok(routed)
 }

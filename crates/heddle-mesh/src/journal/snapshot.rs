@@ -6,8 +6,11 @@
 //! A snapshot is a shortcut and never the only truth: the records it sums up are kept until the next one is safe, so a
 //! damaged snapshot is passed over for the one before it.
 
+use heddle_api::dead_letters::FailureClass;
 use jiff::Timestamp;
 
+use super::bulk::BulkEntries;
+use super::cause;
 use super::positions::{
     Counters, DeadLetterEntry, Position, Positions, Retry, Revision, Sink, short,
 };
@@ -20,9 +23,10 @@ use crate::path::delivery::retry_policy::CAP;
 const MAGIC: &[u8; 8] = b"heddleps";
 /// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused,
 /// since layout 4 what the journal lost, since layout 5 when the last attempt of a retry ended, since layout 6
-/// whether a dead letter is that of a reply, and what a repair accepted as gone from the log. Whoever adds a kind of line
-/// raises it as well: a start does not look at lines that are summed up.
-pub(crate) const LAYOUT: u32 = 6;
+/// whether a dead letter is that of a reply, and what a repair accepted as gone from the log, since layout 7 what is done
+/// with many dead letters, and what one has in common with others. Whoever adds a kind of line raises it as well: a start does
+/// not look at lines that are summed up.
+pub(crate) const LAYOUT: u32 = 7;
 const HEAD_BYTES: usize = 16;
 /// In the place of a fault: the dead letter is an event.
 const NO_REPLY: u8 = 0;
@@ -79,6 +83,12 @@ impl Snapshot {
             body.u64(lost.end);
         }
         body.u64(positions.log_lost_below);
+        positions.bulks.encode(&mut body);
+        for rest in positions.dead.values() {
+            body.u32(rest.bytes);
+            body.u8(class_code(rest.class));
+            body.str(&rest.cause);
+        }
         let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len());
         bytes.put(MAGIC);
         bytes.u32(LAYOUT);
@@ -130,11 +140,29 @@ impl Snapshot {
         if layout >= 6 {
             positions.log_lost_below = take.u64()?;
         }
+        if layout >= 7 {
+            positions.bulks = BulkEntries::decode(&mut take)?;
+            for rest in positions.dead.values_mut() {
+                rest.bytes = take.u32()?;
+                rest.class = class_of_code(take.u8()?)?;
+                rest.cause = take.string()?;
+            }
+        }
         Ok(Self {
             journal_next,
             positions,
         })
     }
+}
+
+fn class_code(class: FailureClass) -> u8 {
+    let place = FailureClass::ALL.iter().position(|known| *known == class);
+    u8::try_from(place.unwrap_or_default()).unwrap_or_default()
+}
+
+fn class_of_code(code: u8) -> Result<FailureClass, Unreadable> {
+    let class = FailureClass::ALL.get(usize::from(code)).copied();
+    class.ok_or(Unreadable::Newer("the class of a failure"))
 }
 
 fn count(out: &mut Vec<u8>, count: usize) {
@@ -320,6 +348,9 @@ fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, DeadLetterEntry),
         id: String::new(),
         type_: String::new(),
         reply: None,
+        bytes: 0,
+        class: FailureClass::Answer,
+        cause: String::new(),
     };
     let sink = take.u8()?;
     let error = take.string()?;
@@ -332,6 +363,9 @@ fn take_rest(take: &mut Take<'_>, layout: u32) -> Result<(u64, DeadLetterEntry),
     };
     // Older releases kept them whole.
     rest.reason = short(take.str()?);
+    // Since layout 7 they are written down, and read below.
+    rest.class = cause::class(rest.status, false, &rest.reason);
+    rest.cause = cause::normalise(&rest.reason);
     rest.source = short(take.str()?);
     rest.id = short(take.str()?);
     rest.type_ = short(take.str()?);

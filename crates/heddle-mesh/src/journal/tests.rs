@@ -10,6 +10,7 @@ use crate::envelope::Envelope;
 use crate::event::{Builder, Form};
 use crate::path::delivery::retry_policy::CAP;
 use heddle_api::attributes::Value;
+use heddle_api::dead_letters::{BulkAct, BulkState};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -192,6 +193,20 @@ fn every_line() -> Vec<JournalRecord> {
             when: at(9),
         },
         mark(12, 4, 9),
+        JournalRecord::Bulk(Box::new(bulk::BulkEntry {
+            id: 3,
+            act: BulkAct::Redrive,
+            state: BulkState::Stopped,
+            begun_at: at(1),
+            by: "ann".to_owned(),
+            at: at(2),
+            stopped_by: "bob".to_owned(),
+            total: 9,
+            taken: 4,
+            left: 1,
+            up_to: 12,
+            selection: "{}".to_owned(),
+        })),
     ]
 }
 
@@ -321,6 +336,8 @@ fn a_snapshot_of_the_fifth_layout_knows_no_replies() {
     snapshot.positions.log_lost_below = 0;
     snapshot.positions.dead.remove(&2);
     let mut bytes = snapshot.encode();
+    without_groups(&mut bytes, 1);
+    forget_group(snapshot.positions.dead.get_mut(&1).unwrap());
     bytes.truncate(bytes.len() - size_of::<u64>());
     // Records, an offset and a count are behind the last dead letter.
     let reply = bytes.len() - 3 * size_of::<u64>() - 1;
@@ -433,8 +450,22 @@ fn a_snapshot_is_the_state_and_damage_to_it_is_noticed() {
     }
 }
 
+/// Takes out what the seventh layout added, with so many dead letters whose subscriber said `no`: of each a number, a class and
+/// a text; and what is done with many, of which there is a number and a count.
+fn without_groups(bytes: &mut Vec<u8>, dead: u64) {
+    let each = size_of::<u32>() + 1 + size_of::<u32>() + "no".len();
+    let each = each * usize::try_from(dead).unwrap();
+    bytes.truncate(bytes.len() - each - 2 * size_of::<u64>());
+}
+
+/// What older layouts do not say of a dead letter is made up from its reason.
+fn forget_group(rest: &mut positions::DeadLetterEntry) {
+    (rest.bytes, rest.cause) = (0, "the subscriber answered #".to_owned());
+}
+
 /// Takes out what the fourth layout added for one consumer with so many dead letters.
 fn without_losses(bytes: &mut Vec<u8>, dead: u64) {
+    without_groups(bytes, dead);
     // Records, an offset and a count, and an offset of the sixth layout; none of which there are.
     bytes.truncate(bytes.len() - 4 * size_of::<u64>());
     // Its dead letters; none expired, removed or lost; no offset, no text; and the dead letters of all.
@@ -464,7 +495,9 @@ fn a_snapshot_of_the_first_layout_is_read_without_what_it_did_not_have() {
     bytes[8..12].copy_from_slice(&1_u32.to_le_bytes());
     let sum = crate::log::checksum(&bytes[16..]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
-    snapshot.positions.dead.get_mut(&1).unwrap().entry.clear();
+    let rest = snapshot.positions.dead.get_mut(&1).unwrap();
+    rest.entry.clear();
+    forget_group(rest);
     assert_eq!(Snapshot::decode(&bytes), Ok(snapshot));
     bytes[8..12].copy_from_slice(&0_u32.to_le_bytes());
     assert!(Snapshot::decode(&bytes).is_err());

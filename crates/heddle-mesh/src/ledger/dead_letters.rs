@@ -1,5 +1,6 @@
 //! Dead letters, listed, shown, sent on their way again and thrown away.
 
+use heddle_api::dead_letters::BulkAct;
 use heddle_api::ledger::{
     DeadLetter, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken, DeadReply,
 };
@@ -10,6 +11,7 @@ use crate::journal::positions::{DeadLetterEntry, Sink};
 use crate::journal::record::ConsumerId;
 use crate::mesh::Mesh;
 use crate::path::dead_letter;
+use crate::path::dead_letter::picker::Picker;
 
 /// Dead letters on one page, unless fewer are asked for.
 const PAGE_MAX: usize = 500;
@@ -25,13 +27,22 @@ impl Mesh {
     ) -> DeadLetterPage {
         let mut selection = selection.clone();
         selection.all = true;
+        self.dead_letters_picked(&Picker::new(&selection, None), after, limit)
+    }
+
+    pub(crate) fn dead_letters_picked(
+        &self,
+        picker: &Picker,
+        after: u64,
+        limit: usize,
+    ) -> DeadLetterPage {
         let consumers = self.shared.consumers.read();
         let letters = self.shared.dead.lock();
         let mut page = DeadLetterPage::default();
         let limit = limit.clamp(1, PAGE_MAX);
         for (name, rest) in letters.resting() {
             let key = consumers.key_of(rest.consumer);
-            if !dead_letter::selects(&selection, name, rest, key) {
+            if !picker.picks(name, rest, key) {
                 continue;
             }
             page.total += 1;
@@ -45,6 +56,14 @@ impl Mesh {
             }
         }
         page
+    }
+
+    /// Whose dead letter it is, if it rests.
+    pub(crate) fn dead_letter_consumer(&self, name: &str) -> Option<String> {
+        let consumers = self.shared.consumers.read();
+        let letters = self.shared.dead.lock();
+        let rest = letters.get(name.parse().ok()?)?;
+        Some(consumers.key_of(rest.consumer).to_owned())
     }
 
     /// One dead letter with its event.
@@ -77,27 +96,30 @@ impl Mesh {
             summary,
             event: serde_json::from_slice(&text).unwrap_or_default(),
             answer: (!answer.is_empty()).then_some(answer),
+            data_hidden: false,
         })
     }
 
     /// Sends the selected ones on their way again, on somebody's behalf; answers when that is safe.
     pub async fn redrive(&self, selection: &DeadLetterSelection, by: &str) -> DeadLettersTaken {
-        self.take(selection, Act::Redrive, by).await
+        let picker = Picker::new(selection, None);
+        self.take(&picker, BulkAct::Redrive, by).await
     }
 
     /// Throws the selected ones away, on somebody's behalf; answers when that is safe.
     pub async fn discard(&self, selection: &DeadLetterSelection, by: &str) -> DeadLettersTaken {
-        self.take(selection, Act::Discard, by).await
+        let picker = Picker::new(selection, None);
+        self.take(&picker, BulkAct::Discard, by).await
     }
 
-    async fn take(&self, selection: &DeadLetterSelection, act: Act, by: &str) -> DeadLettersTaken {
+    pub(crate) async fn take(&self, picker: &Picker, act: BulkAct, by: &str) -> DeadLettersTaken {
         let shared = &self.shared;
         let names: Vec<(u64, ConsumerId, bool)> = {
             let consumers = shared.consumers.read();
             let letters = shared.dead.lock();
             let selected = letters.resting().filter(|(name, rest)| {
                 let key = consumers.key_of(rest.consumer);
-                dead_letter::selects(selection, *name, rest, key)
+                picker.picks(*name, rest, key)
             });
             selected
                 .map(|(name, rest)| (name, rest.consumer, rest.reply.is_some()))
@@ -105,7 +127,7 @@ impl Mesh {
         };
         let mut taken = DeadLettersTaken::default();
         for (name, id, is_reply) in names {
-            if is_reply && act == Act::Redrive {
+            if is_reply && act == BulkAct::Redrive {
                 taken.replies += 1;
                 continue;
             }
@@ -113,8 +135,8 @@ impl Mesh {
             let Some(consumer) = consumer else { continue };
             let mut state = consumer.lock();
             let done = match act {
-                Act::Redrive => consumer.redrive(shared, &mut state, name, by),
-                Act::Discard => consumer.discard(shared, &mut state, name, by),
+                BulkAct::Redrive => consumer.redrive(shared, &mut state, name, by),
+                BulkAct::Discard => consumer.discard(shared, &mut state, name, by),
             };
             taken.count += u64::from(done);
         }
@@ -124,13 +146,6 @@ impl Mesh {
         }
         taken
     }
-}
-
-/// What is to be done with dead letters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
-    Redrive,
-    Discard,
 }
 
 fn shown(name: u64, rest: &DeadLetterEntry, key: &str) -> DeadLetter {

@@ -1,20 +1,23 @@
 //! Looking through stored events from the newest to the oldest, for questions that no index answers.
 //!
-//! A log is read forwards, so it is gone through in chunks: the newest first, each from its start to its end. No lock is
-//! held, and between two reads others get their turn; whoever no longer waits for the answer lets the look end there. One
-//! look reads a bounded number of bytes and then says where it stopped: what was not looked at is never said not to exist.
+//! A log is read forwards, so it is gone through in chunks: the newest first, each from its start to its end, none across the
+//! border of two segments. A segment that is known not to have what is looked for (`hints.rs`) is passed over. Nothing is
+//! held between two slices, and each slice runs aside; whoever no longer waits lets the look end there. What was not looked
+//! at is never said not to exist.
 
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 use super::Error;
-use crate::log::{Offset, Record};
-use crate::mesh::Mesh;
+use super::hints::{HintWord, Hints};
+use crate::log::{Log, Offset, Record, SegmentInfo};
 
 /// Records of the first chunk. How large they are is not known before they were read, so chunks grow and shrink until they
 /// are of this many bytes.
 const CHUNK_RECORDS: u64 = 512;
-const CHUNK_RECORDS_MAX: u64 = 1 << 16;
+pub(super) const CHUNK_RECORDS_MAX: u64 = 1 << 16;
 const CHUNK_BYTES: Range<usize> = 2 << 20..8 << 20;
+/// What one slice reads.
 const READ_BYTES: usize = 1 << 20;
 /// What one look reads before it answers: about a second's worth.
 pub(super) const LOOK_BYTES_MAX: usize = 256 << 20;
@@ -25,61 +28,163 @@ pub(super) trait Look {
     fn record(&mut self, record: Record);
 
     /// The chunk is over; the next one is older.
-    fn chunk(&mut self) -> ControlFlow<()>;
+    fn chunk(&mut self) -> Result<ControlFlow<()>, Error>;
 }
 
-impl Mesh {
-    /// Shows the records of a range, newest chunk first. `Some` is where the look stopped: nothing older was looked at.
-    pub(super) async fn look_back(
-        &self,
+/// A look that is under way.
+pub(super) struct LookBack<L> {
+    log: Arc<dyn Log>,
+    hints: Arc<Hints>,
+    /// Oldest first, as they were when the look began.
+    segments: Vec<SegmentInfo>,
+    /// What every event has that is looked for.
+    words: Vec<HintWord>,
+    start: Offset,
+    /// Everything from here on was looked at, but for the rest of `chunk`.
+    end: Offset,
+    /// Where the look began.
+    top: Offset,
+    chunk: Range<Offset>,
+    chunk_bytes: usize,
+    records: u64,
+    records_max: u64,
+    bytes: usize,
+    /// The segment that was found to be worth reading.
+    worth: Option<Offset>,
+    pub(super) look: L,
+}
+
+/// How a look stands after a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LookState {
+    Going,
+    /// Everything was looked at.
+    Through,
+    /// Whoever looks has seen enough. Nothing older was looked at.
+    Enough,
+}
+
+impl<L: Look> LookBack<L> {
+    pub(super) fn new(
+        log: Arc<dyn Log>,
+        hints: Arc<Hints>,
         range: Range<Offset>,
-        bytes_max: usize,
-        look: &mut (impl Look + Send),
-    ) -> Result<Option<Offset>, Error> {
-        let bounds = self.shared.log.bounds();
-        let start = range.start.max(bounds.start);
-        let mut end = range.end.min(bounds.end);
-        let (mut bytes, mut records) = (0, CHUNK_RECORDS);
-        while end > start {
-            let chunk = start.max(end.saturating_sub(records))..end;
-            end = chunk.start;
-            let read = self.look_at(chunk, look).await?;
-            records = match read {
-                read if read < CHUNK_BYTES.start => (records * 2).min(CHUNK_RECORDS_MAX),
-                read if read < CHUNK_BYTES.end => records,
-                _ => (records / 2).max(1),
-            };
-            bytes += read;
-            let enough = look.chunk().is_break() || bytes >= bytes_max;
-            if enough && end > start {
-                return Ok(Some(end));
-            }
+        words: Vec<HintWord>,
+        look: L,
+    ) -> Self {
+        let bounds = log.bounds();
+        let end = range.end.min(bounds.end);
+        Self {
+            segments: log.segments(),
+            log,
+            hints,
+            words,
+            start: range.start.max(bounds.start),
+            end,
+            top: end,
+            chunk: end..end,
+            chunk_bytes: 0,
+            records: CHUNK_RECORDS,
+            records_max: CHUNK_RECORDS_MAX,
+            bytes: 0,
+            worth: None,
+            look,
         }
-        Ok(None)
     }
 
-    /// Shows one chunk, and says how many bytes that were.
-    async fn look_at(
-        &self,
-        chunk: Range<Offset>,
-        look: &mut (impl Look + Send),
-    ) -> Result<usize, Error> {
-        let (mut next, mut bytes) = (chunk.start, 0);
-        while next < chunk.end {
-            let batch = self.shared.log.read(next, READ_BYTES)?;
-            for record in batch.records {
-                if record.offset >= chunk.end {
-                    break;
-                }
-                bytes += record.payload.len();
-                look.record(record);
-            }
-            if batch.next <= next {
+    /// Lets no chunk have more records than this.
+    pub(super) fn in_chunks_of(mut self, records_max: u64) -> Self {
+        self.records_max = records_max;
+        self.records = self.records.min(records_max);
+        self
+    }
+
+    /// What was looked at so far.
+    pub(super) fn looked_at(&self) -> Range<Offset> {
+        let from = if self.chunk.is_empty() {
+            self.end
+        } else {
+            self.chunk.end
+        };
+        from.max(self.start).min(self.top)..self.top
+    }
+
+    /// How many bytes were read.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// One slice of it. Blocks.
+    pub(super) fn slice(&mut self) -> Result<LookState, Error> {
+        if self.chunk.is_empty() && !self.begin_chunk() {
+            return Ok(LookState::Through);
+        }
+        let batch = self.log.read(self.chunk.start, READ_BYTES)?;
+        for record in batch.records {
+            if record.offset >= self.chunk.end {
                 break;
             }
-            next = batch.next;
-            tokio::task::yield_now().await;
+            self.chunk_bytes += record.payload.len();
+            self.look.record(record);
         }
-        Ok(bytes)
+        let is_stuck = batch.next <= self.chunk.start;
+        self.chunk.start = if is_stuck {
+            self.chunk.end
+        } else {
+            batch.next.min(self.chunk.end)
+        };
+        if !self.chunk.is_empty() {
+            return Ok(LookState::Going);
+        }
+        self.end_chunk()
+    }
+
+    fn end_chunk(&mut self) -> Result<LookState, Error> {
+        let read = std::mem::take(&mut self.chunk_bytes);
+        self.records = match read {
+            read if read < CHUNK_BYTES.start => (self.records * 2).min(self.records_max),
+            read if read < CHUNK_BYTES.end => self.records,
+            _ => (self.records / 2).max(1),
+        };
+        self.bytes += read;
+        self.chunk = self.end..self.end;
+        let enough = self.look.chunk()?.is_break();
+        Ok(match self.end > self.start {
+            false => LookState::Through,
+            true if enough => LookState::Enough,
+            true => LookState::Going,
+        })
+    }
+
+    /// Finds the next chunk that is worth reading, if there is one.
+    fn begin_chunk(&mut self) -> bool {
+        while self.end > self.start {
+            let below = self.segments.iter().rev();
+            let Some(segment) = below.copied().find(|segment| segment.first < self.end) else {
+                self.end = self.start;
+                break;
+            };
+            // Places between two segments were let go.
+            self.end = self.end.min(segment.next.max(segment.first));
+            if self.end <= segment.first {
+                continue;
+            }
+            if self.worth != Some(segment.first) {
+                if !self.hints.may_have(&segment, &self.words) {
+                    self.end = segment.first;
+                    continue;
+                }
+                self.worth = Some(segment.first);
+            }
+            if self.end <= self.start {
+                break;
+            }
+            let from = self.end.saturating_sub(self.records);
+            self.chunk = from.max(segment.first).max(self.start)..self.end;
+            self.end = self.chunk.start;
+            return true;
+        }
+        self.end = self.end.max(self.start);
+        false
     }
 }

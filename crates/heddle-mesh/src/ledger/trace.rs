@@ -1,14 +1,16 @@
 //! One event, from its acceptance to its end at every consumer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use heddle_api::ledger::{Attempt, BadReply, Cause, ConsumerTrace, EventState, Trace, TracedEvent};
+use heddle_api::search::IndexedWord;
 use jiff::Timestamp;
 
 use super::Error;
-use super::look_back::{LOOK_BYTES_MAX, Look};
+use super::hints::HintWord;
+use super::look_back::{LOOK_BYTES_MAX, Look, LookBack};
 use super::losses::AskedEvent;
 use crate::consumer::{CompiledRevision, Consumer, State};
 use crate::envelope::{self, Envelope};
@@ -45,23 +47,35 @@ impl Mesh {
     }
 
     /// The newest retained events with this id, whatever their source. Without a source there is no index to ask, so the
-    /// events in a range of the log are looked through: as many as one look may, and the answer says how far that was.
+    /// events in a range of the log are looked through, but for segments that surely have none; should that take long, the
+    /// answer says how far it was.
     pub async fn trace_by_id(&self, id: &str, range: Range<Offset>) -> Result<Trace, Error> {
-        let mut search = IdSearch::new(id);
         let end = self.shared.log.bounds().end;
-        let stopped = self.look_back(range, LOOK_BYTES_MAX, &mut search).await?;
-        let (events, damaged) = self.traced_all(search.found, |event| event.id() == id)?;
-        let asked = AskedEvent {
-            id,
-            source: None,
-            damaged,
-        };
-        Ok(Trace {
-            older: search.cut.or(stopped),
-            next: Some(end),
-            losses: self.losses(&events, &asked)?,
-            events,
+        let looking = LookBack::new(
+            Arc::clone(&self.shared.log),
+            Arc::clone(&self.shared.hints),
+            range,
+            vec![HintWord::of(IndexedWord::Id, id)],
+            IdSearch::new(id),
+        );
+        let (search, stopped) = self.look(looking, LOOK_BYTES_MAX).await?;
+        let older = search.cut.or(stopped);
+        self.aside(move |mesh| {
+            let id = &*search.id;
+            let (events, damaged) = mesh.traced_all(search.found, |event| event.id() == id)?;
+            let asked = AskedEvent {
+                id,
+                source: None,
+                damaged,
+            };
+            Ok(Trace {
+                older,
+                next: Some(end),
+                losses: mesh.losses(&events, &asked)?,
+                events,
+            })
         })
+        .await
     }
 
     /// The events at these places that are the ones asked for, and those of the places that nobody can read any more.
@@ -91,7 +105,8 @@ impl Mesh {
     }
 
     fn traced(&self, record: &Record, envelope: &Envelope) -> Result<TracedEvent, Error> {
-        let histories = self.histories(record.offset)?;
+        let histories = self.histories(&BTreeSet::from([record.offset]))?;
+        let histories = histories.get(&record.offset);
         let scanned = self.shared.scanned();
         let mut verdicts = Vec::new();
         let mut filtered = 0;
@@ -114,7 +129,7 @@ impl Mesh {
             else {
                 continue;
             };
-            let history = histories.get(&consumer.id);
+            let history = histories.and_then(|histories| histories.get(&consumer.id));
             let verdict = verdict(
                 &consumer, &state, revision, via, record, envelope, history, scanned,
             );
@@ -145,32 +160,65 @@ impl Mesh {
         })
     }
 
-    /// What the journal says about one event, per consumer. Lines that are not safe yet are made so first by the caller.
-    fn histories(&self, offset: Offset) -> Result<BTreeMap<ConsumerId, Vec<JournalRecord>>, Error> {
+    /// What the journal says about some events, per event and consumer. Lines that are not safe yet are made so first by the
+    /// caller.
+    pub(super) fn histories(&self, offsets: &BTreeSet<Offset>) -> Result<Histories, Error> {
         let journal = self.shared.log.journal();
-        let mut histories: BTreeMap<ConsumerId, Vec<JournalRecord>> = BTreeMap::new();
-        for at in journal.find(journal::bucket_of(offset), usize::MAX)? {
-            let Some(record) = journal.get(at)?.found() else {
-                continue;
-            };
-            let Ok(lines) = journal::decode(&record.payload) else {
-                continue;
-            };
-            for line in lines {
-                if line.offset() == Some(offset)
-                    && let Some(consumer) = line.consumer()
-                {
-                    histories.entry(consumer).or_default().push(line);
+        let mut histories = Histories::new();
+        let buckets: BTreeSet<u64> = offsets.iter().copied().map(journal::bucket_of).collect();
+        for bucket in buckets {
+            for at in journal.find(bucket, usize::MAX)? {
+                let Some(record) = journal.get(at)?.found() else {
+                    continue;
+                };
+                let Ok(lines) = journal::decode(&record.payload) else {
+                    continue;
+                };
+                for line in lines {
+                    if let Some(offset) = line.offset()
+                        && offsets.contains(&offset)
+                        && let Some(consumer) = line.consumer()
+                    {
+                        let event = histories.entry(offset).or_default();
+                        event.entry(consumer).or_default().push(line);
+                    }
                 }
             }
         }
         Ok(histories)
     }
+
+    /// Where an event is for one consumer that it could reach; `None` for one that had no part in it.
+    pub(super) fn state_at(
+        &self,
+        consumer: &Consumer,
+        record: &Record,
+        envelope: &Envelope,
+        histories: &Histories,
+    ) -> Option<EventState> {
+        let scanned = self.shared.scanned();
+        let state = consumer.lock();
+        let revision = state.routing.revision_at(record.offset)?;
+        let mut feeds = revision.feeds.iter();
+        let (_, via) = feeds.find(|(entry, _)| **entry == *envelope.entry)?;
+        if !revision.predicate.matches(&envelope.event) {
+            return Some(EventState::Filtered);
+        }
+        let history = histories.get(&record.offset);
+        let history = history.and_then(|history| history.get(&consumer.id));
+        let verdict = verdict(
+            consumer, &state, revision, via, record, envelope, history, scanned,
+        );
+        Some(verdict.state)
+    }
 }
 
+/// Lines of the journal about events.
+pub(super) type Histories = BTreeMap<Offset, BTreeMap<ConsumerId, Vec<JournalRecord>>>;
+
 /// A search for events by their id alone.
-struct IdSearch<'a> {
-    id: &'a str,
+struct IdSearch {
+    id: Box<str>,
     /// The newest so far, oldest first. No event is held: each may be as long as an event may be.
     found: VecDeque<Offset>,
     chunk: Vec<Offset>,
@@ -178,10 +226,10 @@ struct IdSearch<'a> {
     cut: Option<Offset>,
 }
 
-impl<'a> IdSearch<'a> {
-    fn new(id: &'a str) -> Self {
+impl IdSearch {
+    fn new(id: &str) -> Self {
         Self {
-            id,
+            id: id.into(),
             found: VecDeque::new(),
             chunk: Vec::new(),
             cut: None,
@@ -189,26 +237,26 @@ impl<'a> IdSearch<'a> {
     }
 }
 
-impl Look for IdSearch<'_> {
+impl Look for IdSearch {
     fn record(&mut self, record: Record) {
         let Ok((_, event)) = envelope::entry_and_event(&record.payload) else {
             return;
         };
-        if event.id() == self.id {
+        if event.id() == &*self.id {
             self.chunk.push(record.offset);
         }
     }
 
     /// What a chunk brought is older than what was found before it.
-    fn chunk(&mut self) -> ControlFlow<()> {
+    fn chunk(&mut self) -> Result<ControlFlow<()>, Error> {
         for offset in self.chunk.drain(..).rev() {
             if self.found.len() >= EVENTS_MAX {
                 self.cut = self.found.front().copied();
-                return ControlFlow::Break(());
+                return Ok(ControlFlow::Break(()));
             }
             self.found.push_front(offset);
         }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -330,7 +378,8 @@ fn recount(verdict: &mut ConsumerTrace, line: &JournalRecord) {
         | JournalRecord::Forgotten { .. }
         | JournalRecord::Held { .. }
         | JournalRecord::Lost { .. }
-        | JournalRecord::Checkpoint(_) => {}
+        | JournalRecord::Checkpoint(_)
+        | JournalRecord::Bulk(_) => {}
     }
 }
 
@@ -411,7 +460,7 @@ fn whereabouts(verdict: &mut ConsumerTrace, state: &State, offset: Offset) {
 }
 
 /// Why a consumer sends nothing at the moment.
-pub(super) fn held(state: &State) -> Option<String> {
+pub(crate) fn held(state: &State) -> Option<String> {
     let Some(spec) = &state.routing.spec else {
         return Some(
             "it was deleted; its backlog is kept for a new one of the same name".to_owned(),
@@ -432,10 +481,17 @@ pub(super) fn held(state: &State) -> Option<String> {
     }
 }
 
+const UNMATCHED: &str = "on disk, not matched yet";
+
+/// Whether a summary says that nobody looked at the event yet.
+pub(crate) fn is_unmatched(summary: &str) -> bool {
+    summary == UNMATCHED
+}
+
 /// The furthest hop that is not done with the event, in words.
-fn summary(verdicts: &[ConsumerTrace], unmatched: bool) -> String {
+pub(crate) fn summary(verdicts: &[ConsumerTrace], unmatched: bool) -> String {
     if unmatched {
-        return "on disk, not matched yet".to_owned();
+        return UNMATCHED.to_owned();
     }
     let wanted: Vec<&ConsumerTrace> = verdicts
         .iter()

@@ -30,8 +30,8 @@ pub use open::{Mismatch, OpenError};
 pub use repair::{RepairError, Repaired, repair, skip_offsets};
 
 use super::{
-    AppendRefused, Batch, Draft, Journal, Log, LogFuture, Lookup, Offset, Record, Reserve, Room,
-    SegmentInfo, Unavailable,
+    AppendRefused, Batch, Derived, Draft, Journal, Log, LogFuture, Lookup, Offset, Record, Reserve,
+    Room, SegmentInfo, Unavailable,
 };
 
 /// How to open it.
@@ -62,6 +62,9 @@ pub struct EmbeddedLog {
     journal: EmbeddedJournal,
     gate: RoomGate,
 }
+
+/// Beside the log; whoever removes it loses nothing but some time.
+const DERIVED_DIR: &str = "hints";
 
 /// What is said of a directory that went away under the server.
 const ASTRAY: &str =
@@ -263,6 +266,14 @@ impl Log for EmbeddedLog {
             .collect();
         ranges.sort_by_key(|range| range.start);
         ranges
+    }
+
+    fn derived(&self) -> Option<Derived> {
+        Some(Derived {
+            vfs: Arc::clone(&self.vfs),
+            dir: self.dir.join(DERIVED_DIR),
+            mark: self.events.mark(),
+        })
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

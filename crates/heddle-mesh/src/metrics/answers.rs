@@ -15,7 +15,7 @@ pub(super) const APPLICATIONS_MAX: usize = 16;
 pub(super) const OVERFLOW: &str = "_overflow";
 
 /// The Application behind an entry; empty when there is none.
-pub(super) fn application(entry: &str) -> &str {
+pub(crate) fn application(entry: &str) -> &str {
     let channel = entry.strip_prefix("channel/");
     let name = channel.and_then(|channel| channel.strip_prefix(INTEGRATION_NAMESPACE));
     name.and_then(|name| name.strip_prefix('/'))

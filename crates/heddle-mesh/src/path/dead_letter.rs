@@ -6,12 +6,12 @@
 //! a named person, or of a trigger that asked for it: sent on its way again, or thrown away. Both change a consumer's account,
 //! and are left to [`crate::consumer`].
 
+pub(crate) mod picker;
 mod reply;
+pub(crate) mod tries;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-
-use heddle_api::ledger::DeadLetterSelection;
 
 use crate::journal::positions::{DeadLetterEntry, Sink, short};
 use crate::journal::record::ConsumerId;
@@ -32,6 +32,8 @@ const SHARE_MIN: u64 = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct DeadLetters {
     rests: BTreeMap<u64, DeadLetterEntry>,
+    /// Those that rest, consumer by consumer.
+    by_consumer: BTreeSet<(ConsumerId, u64)>,
     /// How many of each consumer rest. Those on their way again are not among them, or none could be sent to make room.
     counts: HashMap<ConsumerId, u64>,
     /// The same of replies, which are counted apart: they keep nobody from being sent events.
@@ -47,8 +49,9 @@ impl DeadLetters {
             name_last,
             ..Self::default()
         };
-        for rest in rests.values().filter(|rest| !rest.left) {
+        for (name, rest) in rests.iter().filter(|(_, rest)| !rest.left) {
             *letters.count_of(rest) += 1;
+            letters.by_consumer.insert((rest.consumer, *name));
         }
         letters.rests = rests;
         letters
@@ -62,6 +65,7 @@ impl DeadLetters {
     pub(crate) fn rest(&mut self, dead: Dead) {
         let rest = DeadLetterEntry::new(0, &dead);
         *self.count_of(&rest) += 1;
+        self.by_consumer.insert((rest.consumer, dead.name));
         self.rests.insert(dead.name, rest);
         self.unsaved.insert(dead.name, Arc::new(dead));
     }
@@ -94,6 +98,7 @@ impl DeadLetters {
         let rest = self.rests.get_mut(&name).filter(|rest| !rest.left)?;
         rest.left = true;
         let rest = rest.clone();
+        self.by_consumer.remove(&(rest.consumer, name));
         let count = self.count_of(&rest);
         *count = count.saturating_sub(1);
         Some(rest.offset)
@@ -144,6 +149,25 @@ impl DeadLetters {
     pub(crate) fn resting(&self) -> impl Iterator<Item = (u64, &DeadLetterEntry)> {
         let all = self.rests.iter().map(|(name, rest)| (*name, rest));
         all.filter(|(_, rest)| !rest.left)
+    }
+
+    /// Those of one consumer that rest, behind a name.
+    pub(crate) fn of_consumer(
+        &self,
+        consumer: ConsumerId,
+        after: u64,
+    ) -> impl Iterator<Item = (u64, &DeadLetterEntry)> {
+        let own = (consumer, after.saturating_add(1))..=(consumer, u64::MAX);
+        let names = self.by_consumer.range(own);
+        names.filter_map(|(_, name)| Some((*name, self.rests.get(name)?)))
+    }
+
+    /// Whose dead letters rest.
+    pub(crate) fn consumers(&self) -> Vec<ConsumerId> {
+        let counts = self.counts.iter().chain(&self.reply_counts);
+        let some = counts.filter(|(_, count)| **count > 0);
+        let ids: BTreeSet<ConsumerId> = some.map(|(id, _)| *id).collect();
+        ids.into_iter().collect()
     }
 
     /// The records of the journal that hold dead letters, resting or on their way.
@@ -227,40 +251,6 @@ fn dead_in(payload: &[u8], name: u64) -> Option<Arc<Dead>> {
         JournalRecord::Dead(dead) if dead.name == name => Some(Arc::from(dead)),
         _ => None,
     })
-}
-
-/// Whether a selection means this dead letter.
-pub(crate) fn selects(
-    selection: &DeadLetterSelection,
-    name: u64,
-    rest: &DeadLetterEntry,
-    key: &str,
-) -> bool {
-    let same =
-        |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
-    // Texts of a dead letter are kept short.
-    let stands_for = |wanted: &Option<String>, found: &str| {
-        wanted.as_ref().is_none_or(|wanted| short(wanted) == found)
-    };
-    let namespace = key.split('/').nth(1).unwrap_or_default();
-    let something = selection.all
-        || !selection.names.is_empty()
-        || selection.consumer.is_some()
-        || selection.namespace.is_some()
-        || selection.type_.is_some()
-        || selection.source.is_some()
-        || selection.id.is_some();
-    something
-        && (selection.names.is_empty()
-            || selection
-                .names
-                .iter()
-                .any(|wanted| *wanted == name.to_string()))
-        && same(&selection.consumer, key)
-        && same(&selection.namespace, namespace)
-        && stands_for(&selection.type_, &rest.type_)
-        && stands_for(&selection.source, &rest.source)
-        && stands_for(&selection.id, &rest.id)
 }
 
 #[cfg(test)]

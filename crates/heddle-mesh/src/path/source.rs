@@ -21,10 +21,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use heddle_rt::net::hear_out::hear_out_short;
-use heddle_rt::net::receive::{Account, Intake, RequestBody, receive};
+use heddle_rt::net::receive::{Account, AnyBody, Intake, RequestBody, receive};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 
 use crate::envelope::{Envelope, HOPS_MAX, TraceContext};
 use crate::event::Event;
@@ -66,7 +66,7 @@ impl Source {
         request: Request<B>,
     ) -> Response<Full<Bytes>> {
         let (parts, body) = request.into_parts();
-        let mut body = std::pin::pin!(body);
+        let mut body = std::pin::pin!(body.map_err(|error| error.to_string()));
         let response = self.answer(who, &parts, body.as_mut()).await;
         if !response.status().is_success() {
             hear_out_short(body, &self.shared.clock).await;
@@ -74,12 +74,7 @@ impl Source {
         response
     }
 
-    async fn answer<B: RequestBody>(
-        &self,
-        who: &Who,
-        parts: &Parts,
-        body: B,
-    ) -> Response<Full<Bytes>> {
+    async fn answer(&self, who: &Who, parts: &Parts, body: AnyBody<'_>) -> Response<Full<Bytes>> {
         let begun = self.shared.clock.monotonic();
         let door = match path(parts.uri.path()) {
             Some(door) => door,
@@ -114,12 +109,12 @@ impl Source {
         response
     }
 
-    async fn accept<B: RequestBody>(
+    async fn accept(
         &self,
         who: &Who,
         entry: &Arc<str>,
         parts: &Parts,
-        body: B,
+        body: AnyBody<'_>,
         begun: Duration,
     ) -> Result<u64, PublishError> {
         let headers = &parts.headers;

@@ -119,6 +119,7 @@ async fn a_filter_can_be_tried_before_it_is_used() {
         entry: "broker/ns/default".to_owned(),
         filters: serde_json::from_value(filters).unwrap(),
         last: 1000,
+        ..ExplainRequest::default()
     };
     let paid = question(json!([{"exact": {"type": "order.paid"}}]));
     let answer = world.mesh.explain(&paid).await.unwrap();
@@ -275,6 +276,7 @@ async fn a_filter_is_judged_by_events_that_reach_its_broker_and_not_by_a_busy_ne
         entry: "broker/ns/quiet".to_owned(),
         filters: serde_json::from_value(json!([{"exact": {"type": "order.paid"}}])).unwrap(),
         last,
+        ..ExplainRequest::default()
     };
     for (last, examined, matched) in [(0, 0, 0), (1, 1, 1), (2, 2, 1), (3, 3, 2), (1000, 3, 2)] {
         let answer = world.mesh.explain(&question(last)).await.unwrap();

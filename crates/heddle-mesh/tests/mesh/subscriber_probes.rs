@@ -186,3 +186,32 @@ async fn who_has_not_consented_gets_no_heartbeat() {
     let received = &world.deliveries("a")[0];
     assert_eq!(received.headers["webhook-request-origin"], "mesh.example");
 }
+
+/// More of them than are tried at once, and each allows one event a minute.
+#[tokio::test(start_paused = true)]
+async fn destinations_that_allow_little_keep_nobody_else_waiting() {
+    let mut world = World::with_broker();
+    let paced = annotated(&[
+        ("subscriber-probe", "heartbeat"),
+        ("webhook-origin", "mesh.example"),
+    ]);
+    for number in 0..20 {
+        let host = format!("slow-{number}");
+        let allowed = vec![
+            ("webhook-allowed-origin", "mesh.example"),
+            ("webhook-allowed-rate", "1"),
+        ];
+        world.consent(&host, Consent(200, allowed));
+        world.trigger(&host, &host, paced.clone());
+    }
+    world.trigger("t", "a", annotated(&[("subscriber-probe", "tcp")]));
+    world.route().await;
+    let heard = |world: &World| !world.received("slow-19").is_empty();
+    world.until("all consent", heard).await;
+    for _ in 0..120 {
+        world.pass(1).await;
+        let age = probe(&world).unwrap().age;
+        assert!(age <= Some(Duration::from_secs(32)), "{age:?}");
+    }
+    assert!(world.received("slow-0").len() <= 4, "one a minute");
+}

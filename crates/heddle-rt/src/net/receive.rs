@@ -41,6 +41,9 @@ pub trait RequestBody: Body<Data = Bytes, Error: Display> + Send {}
 
 impl<B: Body<Data = Bytes, Error: Display> + Send> RequestBody for B {}
 
+/// The same where code that is long should be compiled once, and where it belongs, instead of once for each kind of body.
+pub type AnyBody<'a> = Pin<&'a mut (dyn Body<Data = Bytes, Error = String> + Send + 'a)>;
+
 /// What the bodies of one connection are received with; part of its [`Peer`].
 #[derive(Debug)]
 pub struct Intake {

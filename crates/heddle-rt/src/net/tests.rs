@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
 
-type Text = http_body_util::Full<bytes::Bytes>;
+type Text = http_body_util::Full<Bytes>;
 
 fn door(limits: Limits) -> Door {
     Door {

@@ -3,7 +3,12 @@
 //! One function per path; the bodies are those of `heddle_api::ledger`. A refusal becomes a
 //! [`Failure`] in the server's words, with its code, so that it can be looked up.
 
+mod events;
+
 use anyhow::Context as _;
+use heddle_api::dead_letters::{
+    BulkAct, BulkOperation, BulkOperations, DeadLetterGroups, DeadLetterPreview, TriedDeadLetter,
+};
 use heddle_api::health::inventory::Inventory;
 use heddle_api::health::topology::TopologyGraph;
 use heddle_api::health::{ApplicationHealth, ApplicationHealthList, MeshHealth, NamespaceHealth};
@@ -16,6 +21,7 @@ use http::{Request, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use self::events::EventsAsked;
 use super::{ClientResponse, Remote};
 use crate::failure::Failure;
 use crate::output::harmless;
@@ -42,6 +48,14 @@ pub(crate) struct DeadLetterQuery {
     pub(crate) limit: u64,
     /// The `next` of the page before.
     pub(crate) after: Option<String>,
+}
+
+/// What came of redriving or discarding: many are an operation.
+#[derive(Debug, serde::Deserialize)]
+#[serde(untagged)]
+pub(crate) enum TakeAnswer {
+    Begun(BulkOperation),
+    Taken(DeadLettersTaken),
 }
 
 impl<'a> Ledger<'a> {
@@ -121,7 +135,7 @@ impl<'a> Ledger<'a> {
     pub(crate) async fn redrive(
         &self,
         selection: &DeadLetterSelection,
-    ) -> anyhow::Result<DeadLettersTaken> {
+    ) -> anyhow::Result<TakeAnswer> {
         let path = "/heddle/v1/dead-letters/redrive";
         self.post(path, selection, "dead letters").await
     }
@@ -129,9 +143,67 @@ impl<'a> Ledger<'a> {
     pub(crate) async fn discard(
         &self,
         selection: &DeadLetterSelection,
-    ) -> anyhow::Result<DeadLettersTaken> {
+    ) -> anyhow::Result<TakeAnswer> {
         let path = "/heddle/v1/dead-letters/discard";
         self.post(path, selection, "dead letters").await
+    }
+
+    /// What redriving or discarding would do.
+    pub(crate) async fn preview(
+        &self,
+        act: BulkAct,
+        selection: &DeadLetterSelection,
+    ) -> anyhow::Result<DeadLetterPreview> {
+        let selection = DeadLetterSelection {
+            dry_run: true,
+            ..selection.clone()
+        };
+        let path = format!("/heddle/v1/dead-letters/{}", act.word());
+        self.post(&path, &selection, "dead letters").await
+    }
+
+    /// Dead letters by what they have in common.
+    pub(crate) async fn dead_letter_groups(
+        &self,
+        by: &str,
+        asked: &DeadLetterQuery,
+    ) -> anyhow::Result<DeadLetterGroups> {
+        let query = query(&[
+            ("by", Some(by)),
+            ("consumer", asked.consumer.as_deref()),
+            ("namespace", asked.namespace.as_deref()),
+            ("type", asked.type_.as_deref()),
+            ("source", asked.source.as_deref()),
+        ]);
+        let path = format!("/heddle/v1/dead-letters/groups{query}");
+        self.get(&path, "dead letters").await
+    }
+
+    pub(crate) async fn try_dead_letter(&self, name: &str) -> anyhow::Result<TriedDeadLetter> {
+        let path = format!("/heddle/v1/dead-letters/{}/try", percent_encoded(name));
+        let nothing = serde_json::json!({});
+        self.post(&path, &nothing, &format!("dead letter {name}"))
+            .await
+    }
+
+    /// What is done with many of them.
+    pub(crate) async fn bulk_operations(&self) -> anyhow::Result<BulkOperations> {
+        let path = "/heddle/v1/dead-letters/operations";
+        self.get(path, "operations").await
+    }
+
+    pub(crate) async fn bulk_operation(&self, id: &str) -> anyhow::Result<BulkOperation> {
+        let path = format!("/heddle/v1/dead-letters/operations/{}", percent_encoded(id));
+        self.get(&path, &format!("operation {id}")).await
+    }
+
+    pub(crate) async fn stop_bulk(&self, id: &str) -> anyhow::Result<BulkOperation> {
+        let path = format!(
+            "/heddle/v1/dead-letters/operations/{}/stop",
+            percent_encoded(id)
+        );
+        let nothing = serde_json::json!({});
+        self.post(&path, &nothing, &format!("operation {id}")).await
     }
 
     pub(crate) async fn explain(&self, asked: &ExplainRequest) -> anyhow::Result<Explanation> {

@@ -3,13 +3,15 @@
 //! Dead letters are picked by name or by what they have in common (`selection.rs`). Nothing that
 //! takes more than the named ones happens without `--yes` or somebody at the terminal who agrees.
 
+mod bulk;
 mod render;
 mod selection;
 
+use heddle_api::dead_letters::{BulkAct, BulkOperation};
 use heddle_api::ledger::{DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken};
 
 use self::selection::{Filters, Selection};
-use crate::client::ledger::{Ledger, PAGE_MAX};
+use crate::client::ledger::{Ledger, PAGE_MAX, TakeAnswer};
 use crate::client::{ClientArgs, Remote};
 use crate::cmd::CommandContext;
 use crate::failure::Failure;
@@ -21,13 +23,18 @@ const EXAMPLES: &str = "\
 Examples:
   heddle dead-letters list                   everything at rest, oldest first
   heddle dead-letters list --trigger team-a/orders --type order.created
+  heddle dead-letters list --by cause        what they have in common, those with the most first
+  heddle dead-letters try NAME               send one again, and hear what its subscriber says
   heddle dead-letters show NAME              the event, the reason and the last answer
   heddle dead-letters redrive NAME           send it on its way again
   heddle dead-letters redrive --trigger team-a/orders --yes
                                              all of a trigger, once its subscriber is well
   heddle dead-letters discard NAME           also a reply that could not go on, which cannot be redriven
   heddle dead-letters discard -n team-a --type order.test --yes
-                                             throw away, for good; your name is kept with it";
+                                             throw away, for good; your name is kept with it
+  heddle dead-letters redrive --all --dry-run
+                                             what would happen
+  heddle dead-letters operations             what is under way with many of them";
 
 /// Look at events that could not be delivered, send them again or discard them
 #[derive(Debug, clap::Subcommand)]
@@ -41,12 +48,22 @@ pub(super) enum Command {
     Redrive(TakeArgs),
     /// Throw dead letters away
     Discard(TakeArgs),
+    /// Send one on its way again and tell what its subscriber says
+    Try(bulk::TryArgs),
+    /// List what is done with many dead letters
+    Operations(bulk::OperationsArgs),
+    /// Stop what is done with many dead letters
+    Stop(bulk::StopArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
     #[command(flatten)]
     filters: Filters,
+
+    /// Put together what has something in common
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["id", "limit"])]
+    by: Option<bulk::By>,
 
     /// Show at most so many; 0 shows all
     #[arg(long, default_value_t = 500, value_name = "N")]
@@ -83,6 +100,14 @@ pub(super) struct TakeArgs {
     #[arg(short, long)]
     yes: bool,
 
+    /// Tell what would happen, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Do not wait for many to be done; `operations` shows how far it is
+    #[arg(long, conflicts_with = "dry_run")]
+    detach: bool,
+
     /// How to show the result
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: ReportFormat,
@@ -106,18 +131,26 @@ impl Command {
                 // A wrong selection is said before anybody is asked.
                 args.selection.request()?;
                 let remote = Remote::connect(&args.client).await?;
-                take(&args, Verb::Redrive, &remote, terminal).await
+                let begun = take(&args, Verb::Redrive, &remote, terminal).await?;
+                bulk::follow(begun, &args, CommandContext::new(&remote, world, terminal)).await
             }
             Self::Discard(args) => {
                 args.selection.request()?;
                 let remote = Remote::connect(&args.client).await?;
-                take(&args, Verb::Discard, &remote, terminal).await
+                let begun = take(&args, Verb::Discard, &remote, terminal).await?;
+                bulk::follow(begun, &args, CommandContext::new(&remote, world, terminal)).await
             }
+            Self::Try(args) => args.run(terminal).await,
+            Self::Operations(args) => args.run(terminal).await,
+            Self::Stop(args) => args.run(terminal).await,
         }
     }
 }
 
 async fn list(args: &ListArgs, ctx: CommandContext<'_>) -> anyhow::Result<()> {
+    if let Some(by) = args.by {
+        return bulk::groups(args, by, ctx).await;
+    }
     let limit = if args.limit == 0 {
         u64::MAX
     } else {
@@ -200,6 +233,13 @@ enum Verb {
 }
 
 impl Verb {
+    fn act(self) -> BulkAct {
+        match self {
+            Self::Redrive => BulkAct::Redrive,
+            Self::Discard => BulkAct::Discard,
+        }
+    }
+
     fn now(self) -> &'static str {
         match self {
             Self::Redrive => "redrive",
@@ -215,19 +255,35 @@ impl Verb {
     }
 }
 
+/// Gives the operation that it became, if they are many.
 async fn take(
     args: &TakeArgs,
     verb: Verb,
     remote: &Remote,
     terminal: &mut Terminal,
-) -> anyhow::Result<()> {
-    let request = args.selection.request()?;
-    if !args.yes && request.names.is_empty() && !agreed(args, verb, remote, terminal).await? {
-        terminal.note("nothing was changed");
-        return Ok(());
+) -> anyhow::Result<Option<BulkOperation>> {
+    let mut request = args.selection.request()?;
+    if args.dry_run {
+        let preview = Ledger::of(remote).preview(verb.act(), &request).await?;
+        let text = (args.output).render(&preview, |preview| bulk::preview(preview, verb.now()));
+        terminal.print(&text)?;
+        return Ok(None);
     }
-    let taken = send(verb, &request, remote).await?;
-    let text = args.output.render(&taken, |taken| {
+    if !args.yes && request.names.is_empty() {
+        let preview = Ledger::of(remote).preview(verb.act(), &request).await?;
+        if !bulk::agreed(&args.selection, verb, &preview, terminal)? {
+            terminal.note("nothing was changed");
+            return Ok(None);
+        }
+        // What comes to rest meanwhile was not agreed to.
+        request.up_to = preview.up_to;
+    }
+    request.detach = args.detach;
+    let taken = match send(verb, &request, remote).await? {
+        TakeAnswer::Begun(operation) => return Ok(Some(operation)),
+        TakeAnswer::Taken(taken) => taken,
+    };
+    let text = args.output.render(&taken, |taken: &DeadLettersTaken| {
         format!("{} {}\n", count(taken.count, "dead letter"), verb.done())
     });
     terminal.print(&text)?;
@@ -252,7 +308,7 @@ async fn take(
         );
         return Err(Failure::NotFound(text).into());
     }
-    Ok(())
+    Ok(None)
 }
 
 fn count_replies(replies: u64) -> String {
@@ -266,36 +322,10 @@ async fn send(
     verb: Verb,
     request: &DeadLetterSelection,
     remote: &Remote,
-) -> anyhow::Result<DeadLettersTaken> {
+) -> anyhow::Result<TakeAnswer> {
     match verb {
         Verb::Redrive => Ledger::of(remote).redrive(request).await,
         Verb::Discard => Ledger::of(remote).discard(request).await,
-    }
-}
-
-/// Asks whoever is at the terminal, saying how many would be taken.
-async fn agreed(
-    args: &TakeArgs,
-    verb: Verb,
-    remote: &Remote,
-    terminal: &mut Terminal,
-) -> anyhow::Result<bool> {
-    let filters = &args.selection.filters;
-    let limit = if filters.id.is_some() { u64::MAX } else { 1 };
-    let total = gather(filters, limit, remote).await?.total;
-    if total == 0 {
-        terminal.note("no dead letters");
-        return Ok(false);
-    }
-    let what = format!(
-        "{} {}{}",
-        verb.now(),
-        count(total, "dead letter"),
-        filters.words()
-    );
-    match terminal.agrees(&format!("{what}?"))? {
-        Some(agreed) => Ok(agreed),
-        None => Err(Failure::Usage(format!("this would {what}; pass --yes to do it")).into()),
     }
 }
 

@@ -33,6 +33,7 @@ use super::apply::{self, Manner};
 use super::on_path;
 use super::publish::{Draft, EventDoor};
 use super::trace::{self, Wanted};
+use super::ui;
 use crate::client::events::EventsArgs;
 use crate::client::{ClientArgs, Remote, ledger};
 use crate::config::Config;
@@ -203,6 +204,10 @@ async fn show(
         subscribers: &stage.subscribers.url,
     };
     terminal.say(&guide.text(terminal.colour_out))?;
+    let link = ui::link(&stage.remote).await?;
+    terminal.say(&format!(
+        "The page, for a minute from now (`heddle ui` makes another link):\n  {link}\n"
+    ))?;
     stage.for_ever(terminal).await
 }
 

@@ -128,6 +128,7 @@ async fn explain(
         entry: proposal.entry(),
         filters: proposal.filters.clone(),
         last: args.last,
+        ..ExplainRequest::default()
     };
     let ledger = Ledger::of(remote);
     let explanation = ledger.explain(&request).await?;

@@ -186,6 +186,14 @@ config_keys! {
         put |config, url| config.edge_probe = Some(url);
         show |config| json!(config.edge_probe).to_string();
 
+    "ui", ui: bool, flag no_ui via std::ops::Not::not;
+        put |config, served| config.ui = served;
+        show |config| config.ui.to_string();
+
+    "uiBase", ui_base: String, flag ui_base;
+        put |config, base| config.ui_base = base;
+        show |config| quote(&config.ui_base);
+
     "logFilter", log_filter: String, flag log;
         put |config, filter| config.log_filter = filter;
         show |config| quote(&config.log_filter);

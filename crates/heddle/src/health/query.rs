@@ -1,8 +1,10 @@
 //! What was asked besides the path: the query, and the headers of whoever asks again.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
+use heddle_api::access::{Access, Scope};
 use heddle_api::health::stream::{PULSE, VERDICT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
@@ -27,6 +29,8 @@ pub(super) struct HealthQuery {
     pub(super) known: Option<HeaderValue>,
     /// The id of what was heard last.
     pub(super) heard: Option<String>,
+    /// Where whoever asks has a role.
+    pub(super) within: Scope,
 }
 
 impl HealthQuery {
@@ -71,10 +75,12 @@ impl<S: Sync> FromRequestParts<S> for HealthQuery {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(
-            parts.uri.query().unwrap_or_default(),
-            &parts.headers,
-        ))
+        let mut asked = Self::of(parts.uri.query().unwrap_or_default(), &parts.headers);
+        let access = parts.extensions.get::<Access>();
+        // Nobody has a role nowhere.
+        let nowhere = || Scope::Namespaces(BTreeSet::new());
+        asked.within = access.map_or_else(nowhere, |access| access.scope.clone());
+        Ok(asked)
     }
 }
 

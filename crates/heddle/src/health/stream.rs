@@ -15,6 +15,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use heddle_api::access::{Scope, namespace_of};
 use heddle_api::health::stream::{GONE, HEALTH, PULSE, RESET, VERDICT};
 use heddle_controllers::{HealthBoard, Report};
 use heddle_rt::Clock;
@@ -202,7 +203,7 @@ impl<F: FnMut(&Report) -> News> OpenStream<F> {
 fn told(batch: &FeedBatch, asked: &HealthQuery, id: &str) -> String {
     let mut events: Vec<String> = Vec::new();
     if asked.verdicts {
-        let wanted = |scope: &str| asked.wants(scope);
+        let wanted = |scope: &str| asked.wants(scope) && is_theirs(scope, asked);
         let wanted: Vec<_> = (batch.verdicts.iter())
             .filter(|verdict| wanted(&verdict.scope))
             .collect();
@@ -213,12 +214,29 @@ fn told(batch: &FeedBatch, asked: &HealthQuery, id: &str) -> String {
         }
         events.extend((wanted.iter()).map(|verdict| event(VERDICT, &***verdict, "")));
     }
-    let pulse = batch.pulse.as_ref().filter(|_| asked.pulses);
-    events.extend(pulse.map(|pulse| event(PULSE, pulse, "")));
+    if let Some(pulse) = batch.pulse.as_ref().filter(|_| asked.pulses) {
+        events.push(match asked.within {
+            Scope::All => event(PULSE, pulse, ""),
+            Scope::Namespaces(_) => {
+                let mut pulse = pulse.clone();
+                let within = |consumer: &String| asked.within.contains(namespace_of(consumer));
+                pulse.n.retain(|consumer, _| within(consumer));
+                pulse.sources.clear();
+                event(PULSE, &pulse, "")
+            }
+        });
+    }
     if let Some(last) = events.last_mut() {
         last.insert_str(0, &format!("id: {id}\n"));
     }
     events.concat()
+}
+
+/// Whether whoever asked may know of a scope: `application/NAME/NAMESPACE` is in a namespace, and others are in none.
+fn is_theirs(scope: &str, asked: &HealthQuery) -> bool {
+    let namespace = scope.strip_prefix("application/");
+    let namespace = namespace.and_then(|rest| Some(rest.split_once('/')?.1));
+    asked.within.contains(namespace)
 }
 
 /// One event. JSON has no line ends of its own.

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use futures::StreamExt as _;
+use heddle_api::access::Access;
 use heddle_api::dataplane::{ConsumerReading, DoorReading, MeshReading};
 use heddle_api::health::{NamespaceHealth, Verdict};
 use http::Request;
@@ -201,11 +202,16 @@ fn api() -> (HealthApi, HealthBoard, Clock) {
 }
 
 async fn ask(api: &HealthApi, path: &str, headers: &[(&str, &str)]) -> Response {
+    ask_as(Access::administrator("ada"), api, path, headers).await
+}
+
+async fn ask_as(access: Access, api: &HealthApi, path: &str, headers: &[(&str, &str)]) -> Response {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.body(Body::empty()).unwrap();
+    let mut request = request.body(Body::empty()).unwrap();
+    request.extensions_mut().insert(access);
     api.clone().router().oneshot(request).await.unwrap()
 }
 
@@ -312,4 +318,42 @@ async fn streams_are_counted_and_a_closed_one_makes_room() {
     assert_eq!(refused.headers()[header::RETRY_AFTER], "5");
     open.pop();
     assert_eq!(ask(&api, "/stream", &[]).await.status(), StatusCode::OK);
+}
+
+/// Of two teams each is told of its own, in bodies and in streams.
+#[tokio::test(start_paused = true)]
+async fn whoever_has_a_role_in_a_namespace_is_told_of_that_one() {
+    let (api, board, _) = api();
+    let mut both = report(0, HealthStatus::Unhealthy, 10);
+    let theirs = NamespaceHealth {
+        name: "team-b".to_owned(),
+        ..both.pairs.values().next().unwrap().clone()
+    };
+    let key = ("shop".to_owned(), "team-b".to_owned());
+    both.pairs.insert(key, theirs);
+    board.publish(both);
+    let mut access = Access::administrator("ada");
+    access.scope = Scope::Namespaces(["team-a".to_owned()].into());
+    let paths = [
+        "/health",
+        "/health/applications",
+        "/topology?all",
+        "/stream",
+    ];
+    for path in paths {
+        let response = ask_as(access.clone(), &api, path, &[]).await;
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        let mut body = response.into_body().into_data_stream();
+        let text = next(&mut body).await;
+        assert!(!text.contains("team-b"), "{path}: {text}");
+    }
+    let mut nobody = access.clone();
+    nobody.scope = Scope::Namespaces(["team-c".to_owned()].into());
+    let response = ask_as(nobody, &api, "/stream", &[]).await;
+    let mut body = response.into_body().into_data_stream();
+    let text = next(&mut body).await;
+    assert!(!text.contains("team-") && !text.contains("mesh"), "{text}");
+    let path = "/health/applications/shop/namespaces/team-b";
+    let response = ask_as(access, &api, path, &[]).await;
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
 }

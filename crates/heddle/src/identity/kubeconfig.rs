@@ -13,7 +13,7 @@ const CLUSTER: &str = "heddle";
 const USER: &str = "heddle-admin";
 
 /// What a kubeconfig gives access with.
-pub(super) struct Access<'a> {
+pub(super) struct AdminAccess<'a> {
     pub(super) server: &'a str,
     pub(super) ca_pem: &'a str,
     pub(super) token: &'a str,
@@ -32,7 +32,7 @@ pub(super) fn token(text: &str) -> Result<String, String> {
 }
 
 /// The kubeconfig that gives `access`: a new one, or `existing` with address and authority mended.
-pub(super) fn write(existing: Option<&str>, access: &Access<'_>) -> Result<String, String> {
+pub(super) fn write(existing: Option<&str>, access: &AdminAccess<'_>) -> Result<String, String> {
     let cluster = json!({
         "server": access.server,
         "certificate-authority-data": BASE64_STANDARD.encode(access.ca_pem),

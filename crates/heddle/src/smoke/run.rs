@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::{Smoke, SmokeDeps, SmokeListener, Teller, tell};
 use crate::client::Remote;
@@ -279,12 +280,13 @@ async fn arrived(
     mut missing: BTreeSet<String>,
 ) -> Result<(), SmokeError> {
     while !missing.is_empty() {
-        // Whoever is behind has lost some, and goes on with what comes.
-        if let Ok(arrival) = arrivals.recv().await
-            && arrival.application == application
-            && arrival.id == id
-        {
-            missing.remove(&arrival.namespace);
+        match arrivals.recv().await {
+            Ok(arrival) if arrival.application == application && arrival.id == id => {
+                missing.remove(&arrival.namespace);
+            }
+            // Whoever is behind has lost some, and goes on with what comes.
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return Err("the mesh is closing".to_owned()),
         }
     }
     Ok(())

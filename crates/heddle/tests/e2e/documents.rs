@@ -39,6 +39,12 @@ async fn the_page_about_publishers_can_be_typed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_page_about_access_can_be_typed() {
+    let typed = typed("docs/operating/access.md", "").await;
+    assert!(typed.contains("/ui/#code="), "{typed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_about_other_machines_can_be_typed() {
     typed("docs/operating/remote.md", "").await;
 }
@@ -50,6 +56,7 @@ fn no_page_is_forgotten() {
         "README.md",
         "docs/operating/events.md",
         "docs/operating/publishers.md",
+        "docs/operating/access.md",
         "docs/operating/remote.md",
     ];
     // Commands of another author's, who runs them elsewhere.

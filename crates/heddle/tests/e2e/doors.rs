@@ -84,6 +84,8 @@ async fn a_page_that_had_its_name_rebound_to_this_machine_is_answered_by_neither
             "/metrics",
             "/api/v1/namespaces",
             "/v2/catalog",
+            "/ui/",
+            "/heddle/v1/session",
             "/nothing",
         ] {
             let request = format!(

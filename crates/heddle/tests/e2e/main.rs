@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod access;
 mod bad_input;
 mod bombs;
 mod broker;

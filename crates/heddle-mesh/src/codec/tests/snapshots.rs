@@ -3,20 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{at, pinned};
+use crate::journal::bulk::BulkEntries;
 use crate::journal::positions::{
     Counters, DeadLetterEntry, Position, Positions, Retry, Revision, Sink,
 };
 use crate::journal::{ReplyFault, Snapshot};
 use crate::path::delivery::retry_policy::CAP;
+use heddle_api::dead_letters::FailureClass;
 
 /// By layout, from the first on.
-const LAYOUTS: [&str; 6] = [
+const LAYOUTS: [&str; 7] = [
     include_str!("snapshots/layout-1.hex"),
     include_str!("snapshots/layout-2.hex"),
     include_str!("snapshots/layout-3.hex"),
     include_str!("snapshots/layout-4.hex"),
     include_str!("snapshots/layout-5.hex"),
     include_str!("snapshots/layout-6.hex"),
+    include_str!("snapshots/layout-7.hex"),
 ];
 
 /// What a snapshot of that layout says.
@@ -34,6 +37,7 @@ fn snapshot(layout: usize) -> Snapshot {
             losses: Vec::from_iter((layout >= 4).then_some(5..6)),
             unknown_from: (layout >= 4).then_some(3),
             log_lost_below: if layout >= 6 { 7 } else { 0 },
+            bulks: bulks(layout),
         },
     }
 }
@@ -103,7 +107,24 @@ fn event(layout: usize) -> DeadLetterEntry {
         id: "1".to_owned(),
         type_: "t".to_owned(),
         reply: None,
+        bytes: if layout >= 7 { 321 } else { 0 },
+        class: FailureClass::Answer,
+        cause: if layout >= 7 {
+            "pool # exhausted"
+        } else {
+            "why"
+        }
+        .to_owned(),
     }
+}
+
+/// One that runs.
+fn bulks(layout: usize) -> BulkEntries {
+    let mut entries = BulkEntries::default();
+    if layout >= 7 {
+        entries.apply(&super::bulk());
+    }
+    entries
 }
 
 fn reply(layout: usize) -> DeadLetterEntry {

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{ALL_MAX, CONSUMER_MAX, DeadLetters, SHARE_MIN, selects};
+use super::picker::Picker;
+use super::{ALL_MAX, CONSUMER_MAX, DeadLetters, SHARE_MIN};
 use crate::journal::positions::{DeadLetterEntry, Sink};
 use crate::journal::{Attempted, Dead};
+use heddle_api::dead_letters::FailureClass;
 use heddle_api::ledger::DeadLetterSelection;
 
 fn rest(consumer: u32) -> DeadLetterEntry {
@@ -27,6 +29,9 @@ fn rest(consumer: u32) -> DeadLetterEntry {
         id: String::new(),
         type_: String::new(),
         reply: None,
+        bytes: 0,
+        class: FailureClass::Answer,
+        cause: String::new(),
     }
 }
 
@@ -94,11 +99,7 @@ fn what_whoever_publishes_can_make_long_is_kept_short_and_found_all_the_same() {
         id: Some(id),
         ..DeadLetterSelection::default()
     };
-    assert!(selects(&wanted(long.clone()), 1, rest, "trigger/ns/t"));
-    assert!(!selects(
-        &wanted(format!("{long}x")),
-        1,
-        rest,
-        "trigger/ns/t"
-    ));
+    let picks = |id| Picker::new(&wanted(id), None).picks(1, rest, "trigger/ns/t");
+    assert!(picks(long.clone()));
+    assert!(!picks(format!("{long}x")));
 }

@@ -52,6 +52,9 @@ static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How many brokers the event may still pass, for a door of ours that it reaches on a way nobody can see through, such as a
 /// forwarder. It is no part of the event.
+/// How the text begins that says that a destination took too long.
+pub(crate) const NO_ANSWER_WITHIN: &str = "no answer within";
+
 pub(crate) static HOPS_LEFT: HeaderName = HeaderName::from_static("heddle-hops-left");
 static HEDDLE: HeaderValue = HeaderValue::from_static("heddle");
 
@@ -233,7 +236,7 @@ impl Courier {
             Ok(Err(Unsent::Failed(error))) => Outcome::Failed { error },
             Ok(Err(Unsent::Exhausted(error))) => Outcome::Unsent { error },
             Err(late) => Outcome::Failed {
-                error: format!("no answer within {:?}", late.0),
+                error: format!("{NO_ANSWER_WITHIN} {:?}", late.0),
             },
         };
         let latency = clock.monotonic().saturating_sub(start);
@@ -261,7 +264,7 @@ impl Courier {
             // We do consent to what we send ourselves.
             Ok(Err(Unsent::OwnListener)) => return Ok((200, consent_to(headers))),
             Ok(Err(Unsent::Failed(error) | Unsent::Exhausted(error))) => return Err(error),
-            Err(late) => return Err(format!("no answer within {:?}", late.0)),
+            Err(late) => return Err(format!("{NO_ANSWER_WITHIN} {:?}", late.0)),
         };
         let reader = Reader::drain(answer.body);
         self.inner.read(to, reader, DRAIN_TIME_MAX).await;

@@ -168,41 +168,37 @@ impl SubscriberProbe {
     }
 
     async fn probe(&self, shared: &Shared) -> ProbeOutcome {
-        let Ok(_turn) = shared.subscriber_probes.at_once.acquire().await else {
-            return ProbeOutcome::Untried;
-        };
-        let courier = &shared.courier;
-        let asked = [(REQUEST_ORIGIN.clone(), ORIGIN.clone())];
         let consent = self.consent.as_ref();
-        match self.kind {
-            ProbeKind::Tcp => {
-                courier
-                    .probe(&self.address, ProbeRequest::Connect, TIMEOUT)
-                    .await
+        if self.kind == ProbeKind::Heartbeat
+            && let Some(consent) = consent
+        {
+            if !consent.is_granted() {
+                return ProbeOutcome::Untried;
             }
-            ProbeKind::Options => {
-                let headers = consent.map_or(&asked[..], |consent| consent.headers());
-                courier
-                    .probe(&self.address, ProbeRequest::Options(headers), TIMEOUT)
-                    .await
-            }
-            ProbeKind::Heartbeat => {
-                if consent.is_some_and(|consent| !consent.is_granted()) {
-                    return ProbeOutcome::Untried;
-                }
-                if let Some(consent) = consent.filter(|consent| consent.is_paced()) {
-                    // It is one of those that the destination allowed.
-                    let now = shared.clock.monotonic();
-                    let turn = consent.next_turn(now).saturating_sub(now);
-                    shared.clock.sleep(turn).await;
-                }
-                let event = self.event(shared);
-                let headers = consent.map_or(&[][..], |consent| consent.headers());
-                courier
-                    .probe(&self.address, ProbeRequest::Event(&event, headers), TIMEOUT)
-                    .await
+            // It is one of those that the destination allowed, which may be few: nobody else waits for that.
+            if consent.is_paced() {
+                let now = shared.clock.monotonic();
+                let turn = consent.next_turn(now).saturating_sub(now);
+                shared.clock.sleep(turn).await;
             }
         }
+        let Ok(_place) = shared.subscriber_probes.at_once.acquire().await else {
+            return ProbeOutcome::Untried;
+        };
+        let headers = consent.map(|consent| consent.headers());
+        let asked = [(REQUEST_ORIGIN.clone(), ORIGIN.clone())];
+        let event;
+        let request = match self.kind {
+            ProbeKind::Tcp => ProbeRequest::Connect,
+            ProbeKind::Options => ProbeRequest::Options(headers.unwrap_or(&asked)),
+            ProbeKind::Heartbeat => {
+                event = self.event(shared);
+                ProbeRequest::Event(&event, headers.unwrap_or_default())
+            }
+        };
+        (shared.courier)
+            .probe(&self.address, request, TIMEOUT)
+            .await
     }
 
     fn event(&self, shared: &Shared) -> Event {

@@ -1,8 +1,47 @@
 //! Why an event is not wanted, in words for the person who asks where it is.
 
-use heddle_api::attributes::Attributes;
+use std::fmt;
 
-use super::{Pair, Term};
+use heddle_api::attributes::Attributes;
+use heddle_api::ledger::TermTruth;
+
+use super::{Pair, Predicate, Term};
+
+impl Predicate {
+    /// What each term says about an event.
+    pub fn truths(&self, event: &dyn Attributes) -> Vec<TermTruth> {
+        let truth = |term: &Term| {
+            let holds = term.holds(event);
+            TermTruth {
+                term: term.to_string(),
+                holds,
+                reason: (!holds).then(|| term.why_not(event)),
+            }
+        };
+        self.terms.iter().map(truth).collect()
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = |f: &mut fmt::Formatter<'_>, name: &str, terms: &[Self]| {
+            let terms: Vec<String> = terms.iter().map(ToString::to_string).collect();
+            write!(f, "{name} of ({})", terms.join("; "))
+        };
+        match self {
+            Self::Exact(Pair { attribute, text }) => write!(f, "{attribute} is {text:?}"),
+            Self::Prefix(Pair { attribute, text }) => {
+                write!(f, "{attribute} starts with {text:?}")
+            }
+            Self::Suffix(Pair { attribute, text }) => write!(f, "{attribute} ends with {text:?}"),
+            Self::Present(attribute) => write!(f, "{attribute} is there"),
+            Self::All(terms) => all(f, "all", terms),
+            Self::Any(terms) => all(f, "any", terms),
+            Self::Not(term) => write!(f, "not: {term}"),
+            Self::Cesql(expression) => write!(f, "cesql {expression}"),
+        }
+    }
+}
 
 impl Term {
     /// Why this term does not hold. To be asked only then.

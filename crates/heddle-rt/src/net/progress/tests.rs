@@ -15,7 +15,7 @@ use super::*;
 use crate::budget::Holder;
 use crate::net::connections::Connections;
 use crate::net::receive::Intake;
-use crate::net::{ConnectionTask, Door, Limits, Peer, Streams, bind, connect, serve};
+use crate::net::{ConnectionTask, Door, Limits, Peer, Streams, any_service, bind, connect, serve};
 use crate::{Budget, Clock};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
@@ -129,10 +129,10 @@ impl Sent {
         let task = ConnectionTask {
             door: self.door(limits),
             plain: true,
-            service: tower::service_fn(move |_: Request<Incoming>| {
+            service: any_service(tower::service_fn(move |_: Request<Incoming>| {
                 let body = self.body(None);
                 async move { Ok::<_, Infallible>(Response::new(body)) }
-            }),
+            })),
             streams: Streams {
                 tracker: TaskTracker::new(),
                 abort: CancellationToken::new(),

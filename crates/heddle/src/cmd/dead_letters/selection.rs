@@ -78,14 +78,18 @@ impl Filters {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Selection {
     /// Names, as `list` shows them
-    #[arg(value_name = "NAME", conflicts_with_all = ["trigger", "subscription", "namespace", "type_", "source", "id", "all"])]
+    #[arg(value_name = "NAME", conflicts_with_all = ["trigger", "subscription", "namespace", "type_", "source", "id", "group", "all"])]
     pub(super) names: Vec<String>,
 
     #[command(flatten)]
     pub(super) filters: Filters,
 
+    /// Of this group, by the key that `list --by cause -o json` shows
+    #[arg(long, value_name = "KEY")]
+    pub(super) group: Option<String>,
+
     /// Every dead letter there is
-    #[arg(long, conflicts_with_all = ["trigger", "subscription", "namespace", "type_", "source", "id"])]
+    #[arg(long, conflicts_with_all = ["trigger", "subscription", "namespace", "type_", "source", "id", "group"])]
     pub(super) all: bool,
 }
 
@@ -103,10 +107,12 @@ impl Selection {
             source: self.filters.source.clone(),
             id: self.filters.id.clone(),
             all: self.all,
+            group: self.group.clone(),
+            ..DeadLetterSelection::default()
         };
         if request == DeadLetterSelection::default() {
             return Err(Failure::Usage(
-                "which dead letters? name them, or choose with --trigger, --subscription, -n, --type, --source or --id, or pass --all"
+                "which dead letters? name them, or choose with --trigger, --subscription, -n, --type, --source, --id or --group, or pass --all"
                     .to_owned(),
             ));
         }

@@ -167,6 +167,7 @@ fn a_dead_letter_reads_well_alone_and_in_a_table() {
         summary: letter("a", "1"),
         event: json!({"id": "1", "data": {"order": 17}}),
         answer: Some("overloaded".to_owned()),
+        data_hidden: false,
     };
     insta::assert_snapshot!(render::detail(&detail, false), @r#"
     a
@@ -212,6 +213,7 @@ fn a_reply_is_told_from_an_event() {
         summary: reply,
         event: json!({"id": "1"}),
         answer: Some("{\"spec".to_owned()),
+        data_hidden: false,
     };
     insta::assert_snapshot!(render::detail(&detail, false), @r#"
     b
@@ -262,7 +264,7 @@ async fn whoever_redrives_a_reply_is_told_that_it_cannot_be() {
         )
         .await;
         let told = match taken {
-            Ok(()) => screen.err(),
+            Ok(_) => screen.err(),
             Err(error) => {
                 assert_eq!(Some(exit_code(&error)), code, "{line}");
                 error.to_string()
@@ -275,74 +277,135 @@ async fn whoever_redrives_a_reply_is_told_that_it_cannot_be() {
     }
 }
 
+fn previewed(count: u64) -> Value {
+    json!({
+        "count": count, "bytes": 3600, "replies": 0, "upTo": "17", "estimateS": [1, 4],
+        "hints": ["notCuredByRepeating"],
+        "consumers": [{
+            "consumer": "trigger/team-a/orders", "count": count, "verdict": "failing",
+            "ordered": true, "overtakes": 14,
+        }],
+    })
+}
+
+/// What is told before is also what is told afterwards.
 async fn server_that_takes(count: u64) -> StandIn {
     let server = StandIn::start().await;
-    server
-        .answers(
-            "GET /heddle/v1/dead-letters",
-            200,
-            &page(vec![letter("a", "1")], 2, Some("a")),
-        )
-        .answers(
-            "POST /heddle/v1/dead-letters/redrive",
-            200,
-            &json!({"count": count}),
-        )
-        .answers(
-            "POST /heddle/v1/dead-letters/discard",
-            200,
-            &json!({"count": count}),
-        );
+    for path in ["redrive", "discard"] {
+        let path = format!("POST /heddle/v1/dead-letters/{path}");
+        server.answers(&path, 200, &previewed(count));
+    }
     server
 }
 
 #[tokio::test]
-async fn many_are_taken_only_when_somebody_agrees() {
+async fn many_are_discarded_only_when_somebody_types_how_many() {
     let server = server_that_takes(2).await;
     let args = taking("discard --trigger team-a/orders");
     let screen = Screen::default();
-    let error = take(
-        &args,
-        Verb::Discard,
-        &server.remote(),
-        &mut screen.terminal(),
-    )
-    .await
-    .unwrap_err();
+    let remote = server.remote();
+    let error = take(&args, Verb::Discard, &remote, &mut screen.terminal()).await;
+    let error = error.unwrap_err();
     assert_eq!(exit_code(&error), 2);
     assert_eq!(
         error.to_string(),
         "this would discard 2 dead letters of trigger/team-a/orders; pass --yes to do it"
     );
-    for refusal in ["n\n", "", "yep\n"] {
-        take(
-            &args,
-            Verb::Discard,
-            &server.remote(),
-            &mut screen.answered(refusal),
-        )
-        .await
-        .unwrap();
+    for refusal in ["n\n", "", "yes\n", "3\n"] {
+        let mut terminal = screen.answered(refusal);
+        take(&args, Verb::Discard, &remote, &mut terminal)
+            .await
+            .unwrap();
     }
+    let asked = server.asked();
+    let dry = |asked: &Value| asked["dryRun"] == json!(true);
     assert!(
-        server.lines().iter().all(|line| line.starts_with("GET ")),
+        asked.iter().all(|asked| dry(&asked.json())),
         "nothing was discarded"
     );
     assert_eq!(screen.out(), "");
-
-    take(
-        &args,
-        Verb::Discard,
-        &server.remote(),
-        &mut screen.answered("Y\n"),
-    )
-    .await
-    .unwrap();
+    let mut terminal = screen.answered("2\n");
+    take(&args, Verb::Discard, &remote, &mut terminal)
+        .await
+        .unwrap();
     assert_eq!(screen.out(), "2 dead letters discarded\n");
     let asked = server.asked();
     let last = asked.last().unwrap();
     assert_eq!(last.line, "POST /heddle/v1/dead-letters/discard");
-    assert_eq!(last.json(), json!({"consumer": "trigger/team-a/orders"}));
+    let expected = json!({"consumer": "trigger/team-a/orders", "upTo": "17"});
+    assert_eq!(last.json(), expected);
+}
+
+#[tokio::test]
+async fn a_preview_is_told_before_somebody_agrees_and_alone_with_dry_run() {
+    let server = server_that_takes(2).await;
+    let (remote, screen) = (server.remote(), Screen::default());
+    let args = taking("redrive --group cause:trigger/team-a/orders:00 --dry-run");
+    take(&args, Verb::Redrive, &remote, &mut screen.terminal())
+        .await
+        .unwrap();
+    let expected = json!({"group": "cause:trigger/team-a/orders:00", "dryRun": true});
+    assert_eq!(server.asked().last().unwrap().json(), expected);
+    insta::assert_snapshot!(screen.out(), @r"
+    this would redrive 2 dead letters, 3600 bytes, in about 1 to 4 s
+      trigger/team-a/orders: 2, its subscriber is failing; they go before 14 events that wait, for it keeps an order
+    some were refused for what they are, which repeating does not cure: try one first with `heddle dead-letters try NAME`
+    ");
+    let mut terminal = screen.answered("y\n");
+    take(
+        &taking("redrive --all"),
+        Verb::Redrive,
+        &remote,
+        &mut terminal,
+    )
+    .await
+    .unwrap();
+    assert!(
+        screen.err().contains("14 events that wait"),
+        "{}",
+        screen.err()
+    );
+}
+
+#[tokio::test]
+async fn many_become_an_operation_that_is_watched_to_its_end() {
+    let server = StandIn::start().await;
+    let operation = |state: &str, count: u64| {
+        json!({
+            "id": "7", "act": "redrive", "state": state, "by": "ann", "total": 900, "count": count,
+            "startedAt": "2026-01-01T10:00:00Z", "ratePerS": 300.0, "etaS": 2,
+        })
+    };
+    server
+        .answers(
+            "POST /heddle/v1/dead-letters/redrive",
+            202,
+            &operation("running", 0),
+        )
+        .answers(
+            "GET /heddle/v1/dead-letters/operations/7",
+            200,
+            &operation("running", 300),
+        )
+        .answers(
+            "GET /heddle/v1/dead-letters/operations/7",
+            200,
+            &operation("done", 900),
+        );
+    let (remote, screen, world) = (server.remote(), Screen::default(), world());
+    let args = taking("redrive --all --yes");
+    let begun = take(&args, Verb::Redrive, &remote, &mut screen.terminal())
+        .await
+        .unwrap();
+    let mut terminal = screen.terminal();
+    let ctx = CommandContext::new(&remote, &world, &mut terminal);
+    bulk::follow(begun, &args, ctx).await.unwrap();
+    let told = screen.err();
+    assert!(
+        told.contains("operation 7") && told.contains("300 of 900"),
+        "{told}"
+    );
+    assert_eq!(screen.out(), "900 of 900 dead letters redriven\n");
 }
 
 #[tokio::test]

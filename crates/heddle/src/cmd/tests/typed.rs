@@ -170,6 +170,8 @@ fn files(extension: &str) -> Vec<(String, String)> {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             match path.is_dir() {
+                // What others wrote is not about this.
+                true if path.ends_with("node_modules") => {}
                 true => folders.push(path),
                 false => paths.push(path),
             }

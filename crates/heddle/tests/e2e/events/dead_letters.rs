@@ -174,3 +174,100 @@ async fn an_external_sink_gets_the_event_with_the_reason() {
     })
     .await;
 }
+
+/// As many as one consumer may have. Publishing is what takes the time, so they go in batches.
+const MANY: usize = 10_000;
+
+#[tokio::test]
+async fn many_that_are_redriven_when_the_process_is_killed_go_on_and_leave_once_each() {
+    let subscriber = Subscriber::start().await;
+    subscriber.behave("/orders", Manner::Status(400));
+    let mut server = stage::with_broker().await;
+    let orders = trigger(
+        "orders",
+        &subscriber.url("/orders"),
+        json!({"delivery": impatient(0)}),
+    );
+    server.apply_trigger(&orders).await;
+    let numbers: Vec<usize> = (0..MANY).collect();
+    for batch in numbers.chunks(500) {
+        let events: Vec<Value> = batch
+            .iter()
+            .map(|number| {
+                json!({
+                    "specversion": "1.0", "id": number.to_string(), "source": "/many", "type": "order.created",
+                })
+            })
+            .collect();
+        let head = [("content-type", "application/cloudevents-batch+json")];
+        let body = Value::from(events).to_string();
+        let mut wire = server.publisher();
+        let answer = wire
+            .ask("POST", BROKER, &head, body.as_bytes())
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), 202, "{}", answer.text());
+    }
+    server.until_dead(MANY as u64).await;
+    let by_cause = server.heddle(&["dead-letters", "list", "--by", "cause", "-o", "json"]);
+    let groups = parsed(&by_cause.ok());
+    assert_eq!(
+        groups,
+        server.question::<Value>("dead-letters/groups").await
+    );
+    assert_eq!(groups["groups"].as_array().unwrap().len(), 1, "{groups}");
+    let key = groups["groups"][0]["key"].as_str().unwrap();
+    let preview = [
+        "dead-letters",
+        "redrive",
+        "--group",
+        key,
+        "--dry-run",
+        "-o",
+        "json",
+    ];
+    let preview = parsed(&server.heddle(&preview).ok());
+    assert_eq!(preview["count"], json!(MANY), "{preview}");
+    assert_eq!(preview["hints"], json!(["notCuredByRepeating"]));
+
+    subscriber.behave("/orders", Manner::Accept);
+    let before = subscriber.received("/orders").len();
+    let redrive = [
+        "dead-letters",
+        "redrive",
+        "--group",
+        key,
+        "--yes",
+        "--detach",
+        "-o",
+        "json",
+    ];
+    let begun = parsed(&server.heddle(&redrive).ok());
+    let operation = format!("dead-letters/operations/{}", begun["id"].as_str().unwrap());
+    crate::harness::eventually("a part of them to come", async || {
+        (subscriber.received("/orders").len() > before + MANY / 10).then_some(())
+    })
+    .await;
+    server.kill();
+    server.launch().await;
+    let found: Value = server.question(&operation).await;
+    assert_eq!(
+        found["state"], "running",
+        "it was killed in the middle: {found}"
+    );
+    crate::harness::eventually("the operation to end", async || {
+        let found: Value = server.question(&operation).await;
+        (found["state"] == "done" && found["count"] == json!(MANY)).then_some(())
+    })
+    .await;
+    let accounts = server.until_quiet().await;
+    let account = stage::account_of(&accounts.consumers, "orders");
+    assert_eq!(
+        (account.delivered, account.dead_letters),
+        (MANY as u64, 0),
+        "{account:#?}"
+    );
+    // What was under way when it was killed, and nothing else, may have come twice.
+    let twice = subscriber.received("/orders").len() - before - MANY;
+    assert!(twice <= 200, "{twice} came twice");
+}

@@ -1,0 +1,176 @@
+//! Something that is done with many dead letters: the line that says so, and what is remembered of it.
+//!
+//! A line is written when it begins and when it has ended, and says all there is to say: the last one counts. What is done
+//! with each letter is a line of its own, as ever, so nothing else is needed to go on after a restart: whatever is selected
+//! and still rests is still to be taken, and a letter that comes to rest later has a name beyond the last that is meant.
+
+use std::collections::BTreeMap;
+
+use heddle_api::dead_letters::{BulkAct, BulkState};
+use jiff::Timestamp;
+
+use crate::codec::{Put, Take, Unreadable};
+
+/// Of those that ended so many are remembered, the newest.
+const ENDED_MAX: usize = 50;
+/// Which letters are meant is said by a text of at most so many bytes once nobody needs it to go on.
+const ENDED_SELECTION_BYTES_MAX: usize = 1024;
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkEntry {
+    /// Given out once.
+    pub id: u64,
+    pub act: BulkAct,
+    pub state: BulkState,
+    pub begun_at: Timestamp,
+    pub by: String,
+    /// When it ended, or began.
+    pub at: Timestamp,
+    /// Who stopped it.
+    pub stopped_by: String,
+    pub total: u64,
+    /// Known when it has ended.
+    pub taken: u64,
+    pub left: u64,
+    /// No letter beyond this is meant.
+    pub up_to: u64,
+    /// Which letters, and of which namespaces, as JSON.
+    pub selection: String,
+}
+
+impl BulkEntry {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.u64(self.id);
+        out.u8(match self.act {
+            BulkAct::Redrive => 1,
+            BulkAct::Discard => 2,
+        });
+        out.u8(match self.state {
+            BulkState::Running => 1,
+            BulkState::Done => 2,
+            BulkState::Stopped => 3,
+        });
+        out.time(self.begun_at);
+        out.str(&self.by);
+        out.time(self.at);
+        out.str(&self.stopped_by);
+        for number in [self.total, self.taken, self.left, self.up_to] {
+            out.u64(number);
+        }
+        out.str(&self.selection);
+    }
+
+    pub(super) fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
+        Ok(Self {
+            id: take.u64()?,
+            act: match take.u8()? {
+                1 => BulkAct::Redrive,
+                2 => BulkAct::Discard,
+                _ => return Err(Unreadable::Newer("what is done with many dead letters")),
+            },
+            state: match take.u8()? {
+                1 => BulkState::Running,
+                2 => BulkState::Done,
+                3 => BulkState::Stopped,
+                _ => return Err(Unreadable::Newer("the state of an operation")),
+            },
+            begun_at: take.time()?,
+            by: take.string()?,
+            at: take.time()?,
+            stopped_by: take.string()?,
+            total: take.u64()?,
+            taken: take.u64()?,
+            left: take.u64()?,
+            up_to: take.u64()?,
+            selection: take.string()?,
+        })
+    }
+}
+
+/// All of them, as far as they are remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BulkEntries {
+    pub all: BTreeMap<u64, BulkEntry>,
+    /// The highest id given out so far.
+    pub last: u64,
+}
+
+impl BulkEntries {
+    /// Takes in what the newest line says of one, and forgets what is too much to remember.
+    pub fn apply(&mut self, entry: &BulkEntry) {
+        let mut entry = entry.clone();
+        self.last = self.last.max(entry.id);
+        if entry.state != BulkState::Running && entry.selection.len() > ENDED_SELECTION_BYTES_MAX {
+            entry.selection.clear();
+        }
+        self.all.insert(entry.id, entry);
+        let ended = self.all.values();
+        let ended = ended.filter(|entry| entry.state != BulkState::Running);
+        let ended: Vec<u64> = ended.map(|entry| entry.id).collect();
+        for id in &ended[..ended.len().saturating_sub(ENDED_MAX)] {
+            self.all.remove(id);
+        }
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.u64(self.last);
+        out.u64(self.all.len() as u64);
+        for entry in self.all.values() {
+            entry.encode(out);
+        }
+    }
+
+    pub(super) fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
+        let mut entries = Self {
+            last: take.u64()?,
+            ..Self::default()
+        };
+        for _ in 0..take.u64()? {
+            let entry = BulkEntry::decode(take)?;
+            entries.all.insert(entry.id, entry);
+        }
+        Ok(entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: u64, state: BulkState) -> BulkEntry {
+        BulkEntry {
+            id,
+            act: BulkAct::Redrive,
+            state,
+            begun_at: Timestamp::UNIX_EPOCH,
+            by: "ann".to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+            stopped_by: String::new(),
+            total: 10,
+            taken: 0,
+            left: 0,
+            up_to: 99,
+            selection: "{}".to_owned(),
+        }
+    }
+
+    #[test]
+    fn those_that_run_are_all_remembered_and_of_the_others_the_newest() {
+        let mut entries = BulkEntries::default();
+        entries.apply(&entry(1, BulkState::Running));
+        for id in 2..=200 {
+            entries.apply(&entry(id, BulkState::Running));
+            let mut long = entry(id, BulkState::Done);
+            long.selection = "x".repeat(10_000);
+            entries.apply(&long);
+        }
+        assert_eq!(entries.last, 200);
+        assert_eq!(entries.all.len(), 1 + ENDED_MAX);
+        assert_eq!(entries.all[&1].state, BulkState::Running);
+        assert!(entries.all[&200].selection.is_empty());
+        let mut bytes = Vec::new();
+        entries.encode(&mut bytes);
+        assert_eq!(BulkEntries::decode(&mut Take(&bytes)), Ok(entries));
+    }
+}

@@ -1,0 +1,366 @@
+//! Events by what they are, what is in them and what became of them: newest first, in steps, for as long as somebody waits.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use heddle_api::search::{EventQuery, FoundEvent, IndexedWord, LookedAt};
+
+use super::Error;
+use super::found::SoughtRecord;
+use super::hints::HintWord;
+use super::look_back::{CHUNK_RECORDS_MAX, Look, LookBack, LookState};
+use super::visible::Visible;
+use crate::aside::AsidePlace;
+use crate::consumer::Consumer;
+use crate::envelope::{self, Envelope};
+use crate::heartbeat;
+use crate::log::{Lookup, Offset, Record};
+use crate::mesh::Mesh;
+
+/// Events whose lines of the journal are looked up together.
+const TOGETHER: usize = 64;
+/// Records of a chunk when each has to be looked up in the journal.
+const TRACED_CHUNK_RECORDS: u64 = 1024;
+/// Events that a bare word may name.
+const DIRECT_MAX: usize = 20;
+/// What looking for them may read.
+const DIRECT_BYTES_MAX: usize = 256 << 20;
+
+/// What is looked for, and where.
+#[derive(Clone, Debug)]
+pub struct SearchRequest {
+    pub query: EventQuery,
+    /// The part of the log.
+    pub range: Range<Offset>,
+    /// After so many the search ends.
+    pub limit: usize,
+    pub visible: Visible,
+    /// Whether the events themselves are wanted too.
+    pub whole: bool,
+}
+
+/// A search that is under way. It ends when it is dropped.
+pub struct EventSearch {
+    place: AsidePlace,
+    looking: Option<Box<LookBack<Finder>>>,
+    of: u64,
+}
+
+/// What one step of a search brought.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchStep {
+    /// Newest first, and older than those of the step before.
+    pub items: Vec<FoundEvent>,
+    /// The same in the JSON format of CloudEvents, if that was asked for.
+    pub documents: Vec<Vec<u8>>,
+    pub looked_at: LookedAt,
+    /// Whether there is another step.
+    pub going: bool,
+    /// Where another search goes on; `None` when everything was looked at.
+    pub next: Option<Offset>,
+}
+
+impl Mesh {
+    /// Begins a search on somebody's behalf. Of those with the same name only their newest goes on.
+    pub async fn search(
+        &self,
+        request: SearchRequest,
+        asker: &str,
+        name: Option<&str>,
+    ) -> Result<EventSearch, Error> {
+        if request.query.asks_for_data() && !request.visible.may_ask_for_data() {
+            let text = "data may be searched by those who may read it; leave data. and text: out, or ask for the right to payloads";
+            return Err(Error::Forbidden(text.to_owned()));
+        }
+        let mut place = self.shared.aside.enter(asker, name)?;
+        // What just happened is on its way to the journal; the answer should have it.
+        self.settled().await;
+        let mesh = self.clone();
+        let begun = place.slice(move || Finder::begin(mesh, request)).await?;
+        let held = self.shared.log.segments();
+        Ok(EventSearch {
+            place,
+            looking: Some(Box::new(begun)),
+            of: held
+                .iter()
+                .map(|segment| segment.next - segment.first)
+                .sum(),
+        })
+    }
+
+    /// The newest events of which a word is the place, the id, the request id or the trace id.
+    pub async fn named(&self, word: &str, visible: &Visible) -> Result<Vec<Offset>, Error> {
+        let mut found = BTreeSet::new();
+        if let Ok(offset) = word.parse() {
+            let seen = visible.clone();
+            let there = self.aside(move |mesh| match mesh.shared.log.get(offset)? {
+                Lookup::Found(record) => Ok(Some(record)
+                    .filter(|record| {
+                        envelope::entry(&record.payload).is_ok_and(|entry| seen.shows(entry))
+                    })
+                    .map(|record| record.offset)),
+                Lookup::Damaged | Lookup::Gone => Ok(None),
+            });
+            found.extend(there.await?);
+        }
+        for kind in [IndexedWord::Id, IndexedWord::Request, IndexedWord::Trace] {
+            let looking = LookBack::new(
+                Arc::clone(&self.shared.log),
+                Arc::clone(&self.shared.hints),
+                0..Offset::MAX,
+                vec![HintWord::of(kind, word)],
+                NameSearch {
+                    kind,
+                    name: word.into(),
+                    visible: visible.clone(),
+                    found: Vec::new(),
+                },
+            );
+            let (search, _) = self.look(looking, DIRECT_BYTES_MAX).await?;
+            found.extend(search.found);
+        }
+        Ok(found.into_iter().rev().take(DIRECT_MAX).collect())
+    }
+}
+
+impl fmt::Debug for EventSearch {
+    /// What is looked for is somebody's own affair.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventSearch")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+impl EventSearch {
+    /// The next step. Whoever drops this instead of waiting ends the search.
+    pub async fn step(&mut self) -> Result<SearchStep, Error> {
+        let Some(mut looking) = self.looking.take() else {
+            return Ok(SearchStep::default());
+        };
+        let slice = self.place.slice(move || {
+            let state = looking.slice();
+            (looking, state)
+        });
+        let (mut looking, state) = slice.await?;
+        let state = state?;
+        let range = looking.looked_at();
+        let going = state == LookState::Going;
+        let finder = &mut looking.look;
+        let cut = finder.cut;
+        let step = SearchStep {
+            items: std::mem::take(&mut finder.out),
+            documents: std::mem::take(&mut finder.documents),
+            looked_at: LookedAt {
+                from: cut.unwrap_or(range.start),
+                to: range.end,
+                of: self.of,
+            },
+            going: going && cut.is_none(),
+            next: cut.or_else(|| (state != LookState::Through).then_some(range.start)),
+        };
+        if step.going {
+            self.looking = Some(looking);
+        }
+        Ok(step)
+    }
+
+    /// How many bytes were read so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.looking.as_ref().map_or(0, |looking| looking.bytes())
+    }
+}
+
+/// Somebody who looks for events.
+struct Finder {
+    mesh: Mesh,
+    request: SearchRequest,
+    /// Who may have a say about events that came in at an entry.
+    reach: HashMap<String, Vec<Arc<Consumer>>>,
+    hits: Vec<(Record, Envelope)>,
+    left: usize,
+    out: Vec<FoundEvent>,
+    documents: Vec<Vec<u8>>,
+    /// The last one that was found, when no more are wanted.
+    cut: Option<Offset>,
+}
+
+impl Finder {
+    /// Blocks.
+    fn begin(mesh: Mesh, request: SearchRequest) -> LookBack<Self> {
+        let log = Arc::clone(&mesh.shared.log);
+        let hints = Arc::clone(&mesh.shared.hints);
+        let query = &request.query;
+        let mut range = request.range.clone();
+        if let Some(since) = query.since() {
+            range.start = range.start.max(log.at_time(since));
+        }
+        if let Some(until) = query.until() {
+            range.end = range.end.min(log.at_time(until));
+        }
+        if let Some(place) = query.place() {
+            range.start = range.start.max(place);
+            range.end = range.end.min(place.saturating_add(1));
+        }
+        let words = query.required_words().into_iter();
+        let words = words.map(|(kind, text)| HintWord::of(kind, text)).collect();
+        let records_max = match query.asks_consumers() {
+            true => TRACED_CHUNK_RECORDS,
+            false => CHUNK_RECORDS_MAX,
+        };
+        let mut reach: HashMap<String, Vec<Arc<Consumer>>> = HashMap::new();
+        for consumer in mesh.shared.user_consumers() {
+            if !request.visible.shows_consumer(&consumer.key) {
+                continue;
+            }
+            let entries: BTreeSet<String> = {
+                let state = consumer.lock();
+                let feeds = state.routing.revisions.iter();
+                let feeds = feeds.flat_map(|revision| &revision.feeds);
+                feeds.map(|(entry, _)| entry.clone()).collect()
+            };
+            for entry in entries {
+                reach.entry(entry).or_default().push(Arc::clone(&consumer));
+            }
+        }
+        let finder = Self {
+            mesh,
+            reach,
+            hits: Vec::new(),
+            left: request.limit.max(1),
+            out: Vec::new(),
+            documents: Vec::new(),
+            cut: None,
+            request,
+        };
+        LookBack::new(log, hints, range, words, finder).in_chunks_of(records_max)
+    }
+
+    /// How many consumers an event is in which state for, if it is one of those that are looked for.
+    fn states(
+        &self,
+        record: &Record,
+        envelope: &Envelope,
+        histories: &super::trace::Histories,
+    ) -> Option<BTreeMap<String, u64>> {
+        let query = &self.request.query;
+        let mut asked_for = !query.asks_consumers();
+        let mut states = BTreeMap::new();
+        for consumer in self.reach.get(&*envelope.entry).into_iter().flatten() {
+            let state = (self.mesh).state_at(consumer, record, envelope, histories);
+            let Some(state) = state else { continue };
+            asked_for |= query.matches_consumer(&consumer.key, state);
+            *states.entry(state.name().to_owned()).or_default() += 1;
+        }
+        asked_for.then_some(states)
+    }
+
+    fn take(&mut self, hits: &[(Record, Envelope)]) -> Result<(), Error> {
+        let needs_states = !self.request.whole || self.request.query.asks_consumers();
+        let histories = match needs_states {
+            true => {
+                let offsets = hits.iter().map(|(record, _)| record.offset).collect();
+                self.mesh.histories(&offsets)?
+            }
+            false => BTreeMap::new(),
+        };
+        for (record, envelope) in hits.iter().rev() {
+            let states = match needs_states {
+                true => self.states(record, envelope, &histories),
+                false => Some(BTreeMap::new()),
+            };
+            let Some(states) = states else { continue };
+            let candidate = SoughtRecord {
+                record,
+                envelope,
+                data: None,
+            };
+            self.out.push(FoundEvent {
+                states,
+                ..candidate.shown()
+            });
+            if self.request.whole {
+                let mut document = Vec::new();
+                crate::event::json::write(&envelope.event, &mut document);
+                self.documents.push(document);
+            }
+            self.left -= 1;
+            if self.left == 0 {
+                self.cut = Some(record.offset);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Look for Finder {
+    fn record(&mut self, record: Record) {
+        let Ok(envelope) = Envelope::decode(&record.payload) else {
+            return;
+        };
+        let visible = &self.request.visible;
+        if heartbeat::is_reserved(envelope.event.type_()) || !visible.shows(&envelope.entry) {
+            return;
+        }
+        let shows_data = visible.shows_data(&envelope.entry);
+        if self.request.whole && !shows_data {
+            return;
+        }
+        let data = envelope.event.data().filter(|_| shows_data);
+        let candidate = SoughtRecord {
+            record: &record,
+            envelope: &envelope,
+            data: data.as_deref(),
+        };
+        if self.request.query.matches(&candidate) {
+            self.hits.push((record, envelope));
+        }
+    }
+
+    fn chunk(&mut self) -> Result<ControlFlow<()>, Error> {
+        let hits = std::mem::take(&mut self.hits);
+        for together in hits.rchunks(TOGETHER) {
+            self.take(together)?;
+            if self.cut.is_some() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Looks for events by one of their names.
+struct NameSearch {
+    kind: IndexedWord,
+    name: Box<str>,
+    visible: Visible,
+    found: Vec<Offset>,
+}
+
+impl Look for NameSearch {
+    fn record(&mut self, record: Record) {
+        let Ok(envelope) = Envelope::decode(&record.payload) else {
+            return;
+        };
+        let name = match self.kind {
+            IndexedWord::Request => envelope.request_id.as_deref(),
+            IndexedWord::Trace => envelope.trace_id(),
+            _ => Some(envelope.event.id()),
+        };
+        let is_it = name == Some(&*self.name) && self.visible.shows(&envelope.entry);
+        if is_it && !heartbeat::is_reserved(envelope.event.type_()) {
+            self.found.push(record.offset);
+        }
+    }
+
+    fn chunk(&mut self) -> Result<ControlFlow<()>, Error> {
+        Ok(match self.found.len() < DIRECT_MAX {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! Dead letters over HTTP: listed, put into groups, shown, tried, and what is done with many of them.
+//!
+//! A letter belongs to the namespace of its consumer. Whoever may not look there does not see it, whoever may not act there
+//! acts on none of it, and its event's data and what its subscriber said are for those who may read payloads.
+
+use std::collections::BTreeSet;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, RawQuery, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use heddle_api::access::{Access, Right, Scope};
+use heddle_api::dead_letters::BulkAct;
+use heddle_api::ledger::{DeadLetterDetail, DeadLetterSelection, ErrorBody};
+use http::{HeaderValue, StatusCode, header};
+
+use super::{AskedBy, PAGE, QuestionQuery, answer, json, read};
+use crate::ledger::Error;
+use crate::mesh::Mesh;
+use crate::path::dead_letter::picker::{GroupBy, Picker, namespace_of};
+
+/// Up to so many are taken while whoever asked waits. More become an operation.
+const AT_ONCE_MAX: u64 = 500;
+
+/// The routes below `/dead-letters`.
+pub(super) fn routes() -> Router<Mesh> {
+    Router::new()
+        .route("/dead-letters", get(list))
+        .route("/dead-letters/groups", get(groups))
+        .route("/dead-letters/redrive", post(redrive))
+        .route("/dead-letters/discard", post(discard))
+        .route("/dead-letters/operations", get(operations))
+        .route("/dead-letters/operations/{id}", get(operation))
+        .route("/dead-letters/operations/{id}/stop", post(stop))
+        .route("/dead-letters/{name}", get(show))
+        .route("/dead-letters/{name}/try", post(try_one))
+}
+
+/// Who asks, and what they may do.
+struct AskerAccess(Access);
+
+impl AskerAccess {
+    /// The namespaces outside of which nothing is to be seen or done; `None` is everywhere.
+    fn within(&self) -> Option<&BTreeSet<String>> {
+        match &self.0.scope {
+            Scope::All => None,
+            Scope::Namespaces(names) => Some(names),
+        }
+    }
+
+    fn may(&self, right: Right, consumer: &str) -> bool {
+        self.0.may(right, Some(namespace_of(consumer)))
+    }
+
+    /// Whether something may be done in any namespace.
+    fn may_anywhere(&self, right: Right) -> bool {
+        let anywhere = Access {
+            scope: Scope::All,
+            ..self.0.clone()
+        };
+        anywhere.may(right, None)
+    }
+
+    /// For what concerns no namespace in particular, an empty one stands.
+    fn may_in(&self, right: Right, namespace: &str) -> bool {
+        let namespace = Some(namespace).filter(|name| !name.is_empty());
+        self.0.may(right, namespace)
+    }
+}
+
+fn picked(query: &QuestionQuery) -> DeadLetterSelection {
+    DeadLetterSelection {
+        consumer: query.text("consumer"),
+        namespace: query.text("namespace"),
+        type_: query.text("type"),
+        source: query.text("source"),
+        id: query.text("id"),
+        application: query.text("application"),
+        group: query.text("group"),
+        up_to: query.text("upTo"),
+        all: true,
+        ..DeadLetterSelection::default()
+    }
+}
+
+async fn list(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let access = AskerAccess(access);
+    let query = QuestionQuery::of(query);
+    let picker = Picker::new(&picked(&query), access.within());
+    let after = query.text("after").and_then(|after| after.parse().ok());
+    let limit = query.text("limit").and_then(|limit| limit.parse().ok());
+    let page = mesh.dead_letters_picked(&picker, after.unwrap_or(0), limit.unwrap_or(PAGE));
+    json(StatusCode::OK, &page)
+}
+
+async fn groups(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let access = AskerAccess(access);
+    let query = QuestionQuery::of(query);
+    let picker = Picker::new(&picked(&query), access.within());
+    let by = query.text("by").unwrap_or_else(|| "cause".to_owned());
+    let by = GroupBy::read(&by).ok_or_else(|| {
+        Error::Invalid(
+            "say by what to put them together: by=cause, by=type or by=application".to_owned(),
+        )
+    });
+    answer(by.map(|by| mesh.dead_letter_groups(&picker, by)))
+}
+
+async fn show(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    Path(name): Path<String>,
+) -> Response {
+    let access = AskerAccess(access);
+    let asked = name.clone();
+    let found = mesh.aside(move |mesh| mesh.dead_letter(&asked)).await;
+    let seen = found.and_then(|detail| {
+        let consumer = detail.summary.consumer.clone();
+        match (
+            access.may(Right::Look, &consumer),
+            access.may(Right::Payloads, &consumer),
+        ) {
+            (false, _) => Err(Error::NotFound(format!("there is no dead letter {name}"))),
+            (true, true) => Ok(detail),
+            (true, false) => Ok(without_payload(detail)),
+        }
+    });
+    answer(seen)
+}
+
+/// The attributes, and nothing that somebody wrote into the event or about it.
+fn without_payload(mut detail: DeadLetterDetail) -> DeadLetterDetail {
+    if let Some(event) = detail.event.as_object_mut() {
+        event.remove("data");
+        event.remove("data_base64");
+    }
+    detail.answer = None;
+    detail.data_hidden = true;
+    detail
+}
+
+async fn redrive(State(mesh): State<Mesh>, Extension(access): AskedBy, body: Bytes) -> Response {
+    let access = AskerAccess(access);
+    take(&mesh, &access, BulkAct::Redrive, &body).await
+}
+
+async fn discard(State(mesh): State<Mesh>, Extension(access): AskedBy, body: Bytes) -> Response {
+    let access = AskerAccess(access);
+    take(&mesh, &access, BulkAct::Discard, &body).await
+}
+
+async fn take(mesh: &Mesh, access: &AskerAccess, act: BulkAct, body: &[u8]) -> Response {
+    let selection: DeadLetterSelection = match read(body) {
+        Ok(selection) => selection,
+        Err(error) => return answer::<()>(Err(error)),
+    };
+    if !access.may_anywhere(Right::Operate) {
+        return forbidden(act.word());
+    }
+    let within = access.within();
+    let picker = Picker::new(&selection, within);
+    let preview = mesh.preview(&picker, act);
+    if selection.dry_run {
+        return json(StatusCode::OK, &preview);
+    }
+    let by = &access.0.user;
+    if preview.count <= AT_ONCE_MAX && !selection.detach {
+        return json(StatusCode::OK, &mesh.take(&picker, act, by).await);
+    }
+    match mesh.begin_bulk(&selection, within, act, by).await {
+        Ok(operation) => {
+            let place = format!("/heddle/v1/dead-letters/operations/{}", operation.id);
+            let mut response = json(StatusCode::ACCEPTED, &operation);
+            if let Ok(place) = HeaderValue::from_str(&place) {
+                response.headers_mut().insert(header::LOCATION, place);
+            }
+            response
+        }
+        Err(error) => answer::<()>(Err(error)),
+    }
+}
+
+async fn operations(State(mesh): State<Mesh>, Extension(access): AskedBy) -> Response {
+    let access = AskerAccess(access);
+    let all = mesh.bulk_operations(|namespace| access.may_in(Right::Look, namespace));
+    json(StatusCode::OK, &all)
+}
+
+async fn operation(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    Path(id): Path<String>,
+) -> Response {
+    let access = AskerAccess(access);
+    answer(mesh.bulk_operation(&id, |namespace| access.may_in(Right::Look, namespace)))
+}
+
+async fn stop(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    Path(id): Path<String>,
+) -> Response {
+    let access = AskerAccess(access);
+    if !access.may_anywhere(Right::Operate) {
+        return forbidden("stop what is done with");
+    }
+    let may_see = |namespace: &str| access.may_in(Right::Operate, namespace);
+    answer(mesh.stop_bulk(&id, &access.0.user, may_see).await)
+}
+
+async fn try_one(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    Path(name): Path<String>,
+) -> Response {
+    let access = AskerAccess(access);
+    let consumer = mesh.dead_letter_consumer(&name);
+    let consumer = consumer.filter(|consumer| access.may(Right::Look, consumer));
+    let Some(consumer) = consumer else {
+        let missing = Error::NotFound(format!("there is no dead letter {name}"));
+        return answer::<()>(Err(missing));
+    };
+    if !access.may(Right::Operate, &consumer) {
+        return forbidden("try");
+    }
+    let tried = mesh.try_dead_letter(&name, &access.0.user).await;
+    answer(tried.map(|mut tried| {
+        if !access.may(Right::Payloads, &consumer) {
+            tried.answer = None;
+        }
+        tried
+    }))
+}
+
+fn forbidden(what: &str) -> Response {
+    let refusal = ErrorBody {
+        code: "forbidden".to_owned(),
+        message: format!(
+            "you may not {what} dead letters; ask for a token with the role operator in their namespace"
+        ),
+        ..ErrorBody::default()
+    };
+    json(StatusCode::FORBIDDEN, &refusal).into_response()
+}

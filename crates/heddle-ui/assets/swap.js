@@ -1,0 +1,170 @@
+// @ts-check
+/**
+ * Fetching pieces of pages and putting them in their place. Only here is markup written, and only markup of this server:
+ * the policy of the page lets nobody else.
+ */
+
+const root = document.documentElement;
+export const base = root.dataset.base ?? "";
+const KEPT = "heddle.session";
+
+/** @type {{createHTML(text: string): any}} */
+const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("heddle", { createHTML: (/** @type {string} */ text) => text })
+  ?? { createHTML: (text) => text };
+
+/** What logging in gave: the half of the session that no other origin can read. */
+export function session() {
+  try {
+    return JSON.parse(localStorage.getItem(KEPT) ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+/** @param {object | null} half */
+export function keep(half) {
+  if (half) localStorage.setItem(KEPT, JSON.stringify(half));
+  else localStorage.removeItem(KEPT);
+}
+
+/**
+ * A request to this server, with both halves of the session.
+ * @param {string} path
+ * @param {RequestInit} [options]
+ */
+export function ask(path, options = {}) {
+  const headers = new Headers(options.headers);
+  const half = session();
+  if (half?.page) headers.set("X-Heddle-Session", half.page);
+  return fetch(path, { ...options, headers, credentials: "same-origin", cache: "no-store" });
+}
+
+export const main = () => /** @type {HTMLElement} */ (document.getElementById("main"));
+
+/** The newest wish wins. */
+let wish = 0;
+/** @type {AbortController | undefined} */
+let underWay;
+
+/**
+ * Shows the page at an address of this server.
+ * @param {string} address
+ * @param {"go" | "back" | "again"} how a new page, one of the history, or the same once more
+ */
+export async function load(address, how) {
+  if (how === "again" && underWay) return;
+  underWay?.abort();
+  const mine = ++wish;
+  const leaving = new AbortController();
+  underWay = leaving;
+  if (how !== "again") main().setAttribute("aria-busy", "true");
+  try {
+    const headers = { "X-Heddle-Piece": "1", Accept: "text/html" };
+    const response = await ask(address, { headers, signal: leaving.signal });
+    const text = await response.text();
+    if (mine !== wish) return;
+    if (response.status === 401) return logIn();
+    if (!response.headers.get("Content-Type")?.startsWith("text/html")) return void location.assign(address);
+    const to = new URL(response.url);
+    if (how === "go") history.pushState(null, "", to.pathname + to.search);
+    place(text, how === "again");
+  } catch (error) {
+    if (leaving.signal.aborted || how === "again") return;
+    say("The server does not answer. What is shown may be old.");
+  } finally {
+    if (mine === wish) {
+      underWay = undefined;
+      main().removeAttribute("aria-busy");
+    }
+  }
+}
+
+/** To the way in, and back. */
+export function logIn() {
+  keep(null);
+  const here = location.pathname.slice(base.length) + location.search;
+  location.assign(`${base}/ui/login?next=${encodeURIComponent(base + here)}`);
+}
+
+/** @param {string} text */
+export function say(text) {
+  const announcer = document.getElementById("announcer");
+  if (announcer) announcer.textContent = text;
+}
+
+/**
+ * @param {string} text markup of this server
+ * @param {boolean} same whether it is the page that is shown already
+ */
+function place(text, same) {
+  const template = document.createElement("template");
+  template.innerHTML = policy.createHTML(text);
+  const title = template.content.querySelector("title");
+  const wanted = template.content.querySelector("main");
+  if (!wanted) return;
+  if (title) document.title = title.textContent ?? "";
+  if (same) {
+    morph(main(), wanted);
+  } else {
+    main().replaceWith(wanted);
+    window.scrollTo(0, 0);
+    main().focus({ preventScroll: true });
+  }
+  for (const link of document.querySelectorAll("nav.pages a")) {
+    const path = new URL(/** @type {HTMLAnchorElement} */ (link).href).pathname.slice(`${base}/ui/`.length);
+    if (path === (main().dataset.section ?? "")) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.dispatchEvent(new Event("heddle:placed"));
+}
+
+/** What an element is known by, wherever it stands. @param {Node} node */
+function key(node) {
+  if (!(node instanceof Element)) return "";
+  const data = /** @type {any} */ (node).dataset ?? {};
+  const known = node.id || data.node || data.application || data.letter || data.consumer || data.plane || data.check;
+  return known ? `${node.nodeName} ${known}` : "";
+}
+
+/**
+ * Makes one element what another is, and leaves alone what is the same: focus, what somebody unfolded, numbers that run.
+ * @param {Element} from
+ * @param {Element} to
+ */
+export function morph(from, to) {
+  const keeps = (/** @type {string} */ name) => name === "open" || name === "data-filled" || name === "hidden";
+  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && !keeps(name)) from.removeAttribute(name);
+  for (const { name, value } of [...to.attributes]) {
+    if (!keeps(name) && from.getAttribute(name) !== value) from.setAttribute(name, value);
+  }
+  if (from.hasAttribute("data-filled") || from instanceof HTMLInputElement) return;
+  let at = from.firstChild;
+  for (const wanted of [...to.childNodes]) {
+    const found = match(at, wanted);
+    if (!found) {
+      from.insertBefore(wanted, at);
+      continue;
+    }
+    while (at && at !== found) {
+      const next = at.nextSibling;
+      at.remove();
+      at = next;
+    }
+    if (found instanceof Element) morph(found, /** @type {Element} */ (wanted));
+    else if (found.nodeValue !== wanted.nodeValue) found.nodeValue = wanted.nodeValue;
+    at = found.nextSibling;
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
+}
+
+/** @param {ChildNode | null} at @param {Node} wanted @returns {ChildNode | null} */
+function match(at, wanted) {
+  const known = key(wanted);
+  if (!known) return at && at.nodeName === wanted.nodeName && !key(at) ? at : null;
+  for (let other = at; other; other = other.nextSibling) if (key(other) === known) return other;
+  return null;
+}

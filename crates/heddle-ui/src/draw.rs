@@ -1,0 +1,5 @@
+//! Drawings: values in, SVG out. Nothing here asks anybody or knows the time.
+
+pub(crate) mod graph;
+pub(crate) mod layout;
+pub(crate) mod timeline;

@@ -1,0 +1,6 @@
+//! What several pages have in common.
+
+pub(crate) mod command;
+pub(crate) mod conditions;
+pub(crate) mod content;
+pub(crate) mod verdict;

@@ -1,0 +1,179 @@
+//! The door of the control listener: who is it that asks?
+//!
+//! ```text
+//!   Authorization: Bearer …                 whoever the token belongs to; cookies are not looked at
+//!   cookie and X-Heddle-Session             whoever logged in, if they meant to (`session::origin`)
+//!   cookie of a reading session             the same, for GET below /ui and for nothing else
+//!   cookie alone                            nobody, and the page is told that there is a cookie
+//! ```
+//! What is found travels as extensions, which no peer can set: the `Identity` of the resource API, the [`Access`] that every
+//! router decides by, and a [`Visitor`] for the page. Platforms at `/v2` bring credentials of their own and have none of this.
+//!
+//! Watches and streams have no end of their own, so they are given one: when the door closes, and when what they were opened
+//! with is no longer good. Everything else is left to finish.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::StreamExt as _;
+use heddle_api::access::{Access, Visitor};
+use heddle_apiserver::{ApiServer, Identity, impersonates};
+use heddle_rt::net::Peer;
+use http::{Method, StatusCode, header};
+use tokio_util::sync::CancellationToken;
+
+use crate::control::refuse;
+use crate::session::{LoggedIn, PageSessions, ShownSession, cookie, origin};
+
+/// What the door needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Entrance {
+    pub(crate) server: ApiServer,
+    pub(crate) sessions: PageSessions,
+    /// Cancelled when the doors close.
+    pub(crate) closing: CancellationToken,
+}
+
+/// Who came in, and by what.
+enum Entered {
+    Nobody,
+    CookieOnly,
+    ByToken {
+        identity: Identity,
+        ended: CancellationToken,
+        expires: Option<jiff::Timestamp>,
+    },
+    BySession(LoggedIn),
+}
+
+impl Entrance {
+    fn look(&self, request: &Request) -> Entered {
+        let headers = request.headers();
+        if headers.contains_key(header::AUTHORIZATION) {
+            // Whoever shows a token means to be the one it belongs to.
+            return match self.server.holder(headers) {
+                Some(holder) => Entered::ByToken {
+                    identity: holder.identity,
+                    ended: holder.ended,
+                    expires: holder.expires,
+                },
+                None => Entered::Nobody,
+            };
+        }
+        let is_tls = (request.extensions().get::<Peer>()).is_some_and(|peer| peer.tls);
+        let cookies = cookie::values(headers, &self.sessions.cookie_name(is_tls));
+        let page = headers.get(cookie::SESSION_HEADER);
+        let page = page.and_then(|page| page.to_str().ok());
+        let may_read = is_below_ui(request.uri().path()) && !origin::is_unsafe(request.method());
+        match self.sessions.show(&cookies, page) {
+            ShownSession::Nothing => Entered::Nobody,
+            ShownSession::Reading(logged_in) if may_read => Entered::BySession(logged_in),
+            ShownSession::Half | ShownSession::Reading(_) => Entered::CookieOnly,
+            ShownSession::Whole(logged_in) => Entered::BySession(logged_in),
+        }
+    }
+}
+
+/// Tells who it is, and lets the request go on as theirs.
+pub(crate) async fn enter(
+    State(entrance): State<Entrance>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let entered = entrance.look(&request);
+    let is_watch = asks_for_watch(&request);
+    let extensions = request.extensions_mut();
+    let mut visitor = Visitor::Nobody;
+    let ended = match entered {
+        Entered::Nobody => None,
+        Entered::CookieOnly => {
+            visitor = Visitor::CookieOnly;
+            None
+        }
+        Entered::ByToken {
+            identity,
+            ended,
+            expires,
+        } => {
+            if let Some(access) = identity.access() {
+                visitor = Visitor::Known;
+                extensions.insert(access);
+            }
+            extensions.insert(identity);
+            Some(EndOfAccess::Token { ended, expires })
+        }
+        Entered::BySession(logged_in) => {
+            if let Err(refused) = origin::check(&request) {
+                return *refused;
+            }
+            if impersonates(request.headers()) {
+                let message = "Impersonate-* headers are for administrators with a bearer token; leave them out";
+                return refuse(StatusCode::FORBIDDEN, "forbidden", message);
+            }
+            let is_about_itself = request.uri().path() == "/heddle/v1/session";
+            if !is_about_itself {
+                entrance.sessions.touch(&logged_in);
+            }
+            visitor = Visitor::Known;
+            let extensions = request.extensions_mut();
+            extensions.insert::<Access>(logged_in.access.clone());
+            extensions.insert(logged_in.identity.clone());
+            extensions.insert(logged_in.clone());
+            Some(EndOfAccess::Session(logged_in))
+        }
+    };
+    request.extensions_mut().insert(visitor);
+    let response = next.run(request).await;
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_endless = is_watch || kind.is_some_and(|kind| kind == "text/event-stream");
+    // A refusal has an end of its own.
+    if !is_endless || !response.status().is_success() {
+        return response;
+    }
+    let over = async move {
+        match ended {
+            None => entrance.closing.cancelled().await,
+            Some(ended) => tokio::select! {
+                () = entrance.closing.cancelled() => {}
+                () = ended.reached(&entrance.sessions) => {}
+            },
+        }
+    };
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(over))))
+}
+
+/// When what somebody came in with is no longer good.
+enum EndOfAccess {
+    Token {
+        ended: CancellationToken,
+        expires: Option<jiff::Timestamp>,
+    },
+    Session(LoggedIn),
+}
+
+impl EndOfAccess {
+    async fn reached(self, sessions: &PageSessions) {
+        match self {
+            Self::Token { ended, expires } => {
+                tokio::select! {
+                    () = ended.cancelled() => {}
+                    () = sessions.until(expires) => {}
+                }
+            }
+            Self::Session(logged_in) => sessions.over(&logged_in).await,
+        }
+    }
+}
+
+fn is_below_ui(path: &str) -> bool {
+    path == "/ui" || path.starts_with("/ui/")
+}
+
+fn asks_for_watch(request: &Request) -> bool {
+    let pairs = request.uri().query().unwrap_or_default().split('&');
+    *request.method() == Method::GET
+        && pairs
+            .filter_map(|pair| pair.split_once('='))
+            .any(|(key, value)| key == "watch" && !matches!(value, "false" | "0"))
+}
