@@ -79,6 +79,7 @@ const PAGES = [
   ["dead-letters", "/ui/dead-letters"],
   ["catalog", "/ui/catalog"],
   ["instances", "/ui/instances"],
+  ["checks", "/ui/checks"],
   ["help", "/ui/help"],
   ["help", "/ui/help/SubscriberFailing"],
   ["login", "/ui/login"],

@@ -64,6 +64,7 @@ pub mod sync_run;
 pub mod tombstone;
 pub mod trigger;
 pub mod well_known;
+pub mod what_if;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON,

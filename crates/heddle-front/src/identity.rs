@@ -7,13 +7,30 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use heddle_api::operation::OriginatingIdentity;
 use http::HeaderMap;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::OsbError;
 
 /// Names one request; comes back with every answer.
 pub(crate) const REQUEST_IDENTITY: &str = "x-broker-api-request-identity";
 const ORIGINATING_IDENTITY: &str = "x-broker-api-originating-identity";
+
+/// Somebody whom this process knows and let in itself: among the extensions of a request, which no peer can set. They bring no
+/// credentials of a platform, and whatever they say of themselves is not looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmittedPerson {
+    pub user: String,
+}
+
+impl AdmittedPerson {
+    pub(crate) fn identity(&self) -> OriginatingIdentity {
+        let value = Map::from_iter([("username".to_owned(), self.user.clone().into())]);
+        OriginatingIdentity {
+            platform: "heddle".to_owned(),
+            value,
+        }
+    }
+}
 
 /// On whose behalf the platform asks: `<platform> <base64 of a JSON object>`.
 pub(crate) fn originating(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, OsbError> {

@@ -42,6 +42,7 @@ mod wire;
 
 pub use auth::{Credential, Credentials};
 pub use front::{Front, Options};
+pub use identity::AdmittedPerson;
 pub use offers::Offers;
 pub use settings::Settings;
 pub use version::Version;

@@ -20,9 +20,9 @@ use heddle_rt::{Clock, OnError, Tasks};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Questions at once.
-const QUESTIONS_MAX: usize = 64;
-/// Of one asker.
+/// Questions at once. One takes its place and what it holds of the log; the thread does the work of all.
+const QUESTIONS_MAX: usize = 256;
+/// Of one asker: an eighth, so that it takes many to keep others out.
 const QUESTIONS_PER_ASKER_MAX: usize = 32;
 /// Slices that wait for the thread; a question has one at a time.
 const SLICES_MAX: usize = 2 * QUESTIONS_MAX;

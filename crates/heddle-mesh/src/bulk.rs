@@ -31,7 +31,9 @@ use crate::path::dead_letter::picker::{Picker, namespace_of};
 use crate::shared::Shared;
 
 /// Of those that may be under way at once.
-const RUNNING_MAX: usize = 16;
+const RUNNING_MAX: usize = 64;
+/// And of one who began them, so that nobody needs all places.
+const RUNNING_EACH_MAX: usize = 8;
 /// Letters of one consumer that are thrown away in one go, and that are looked at.
 const DISCARD_MAX: usize = 200;
 const LOOK_MAX: usize = 2_000;
@@ -125,6 +127,26 @@ impl RunningBulk {
 }
 
 impl BulkTable {
+    /// Whether somebody may begin one more.
+    fn check_room(&self, by: &str) -> Result<(), Error> {
+        let entries = self
+            .running
+            .keys()
+            .filter_map(|id| self.entries.all.get(id));
+        let own = entries.filter(|entry| entry.by == by).count();
+        if own >= RUNNING_EACH_MAX {
+            return Err(Error::Conflict(format!(
+                "{own} operations of yours with dead letters are under way; wait for one to end, or stop one"
+            )));
+        }
+        if self.running.len() >= RUNNING_MAX {
+            return Err(Error::Conflict(format!(
+                "{RUNNING_MAX} operations with dead letters are under way; wait for one to end"
+            )));
+        }
+        Ok(())
+    }
+
     fn end(&mut self, shared: &Shared, id: u64, state: BulkState, by: &str) {
         let (Some(entry), Some(running)) = (self.entries.all.get(&id), self.running.remove(&id))
         else {
@@ -200,6 +222,10 @@ impl Mesh {
                 }
             }
         }
+        // Whoever may see one knows by its namespaces; one that found nothing is its owner's all the same.
+        if let Some(within) = within.filter(|_| namespaces.is_empty()) {
+            namespaces.clone_from(within);
+        }
         let mut selection = selection.clone();
         selection.up_to = Some(last.to_string());
         (selection.dry_run, selection.detach) = (false, false);
@@ -211,11 +237,7 @@ impl Mesh {
         let picker = Picker::new(&recorded.selection, within);
         let shown = {
             let mut table = shared.bulks.table.lock();
-            if table.running.len() >= RUNNING_MAX {
-                return Err(Error::Conflict(format!(
-                    "{RUNNING_MAX} operations with dead letters are under way; wait for one to end, or stop one"
-                )));
-            }
+            table.check_room(by)?;
             let now = shared.clock.now();
             let entry = BulkEntry {
                 id: table.entries.last + 1,

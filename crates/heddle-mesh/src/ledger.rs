@@ -18,6 +18,7 @@ mod tail;
 pub(crate) mod trace;
 mod try_one;
 mod visible;
+pub(crate) mod what_if;
 
 pub(crate) use trace::held;
 

@@ -162,6 +162,7 @@ impl Mesh {
     pub async fn route(&self, resources: &Resources) {
         let canary = self.shared.heartbeats.has_sink();
         let table = recompile_with(resources, &self.table(), canary);
+        self.shared.resources.store(Arc::new(resources.clone()));
         self.install(Arc::new(table)).await;
     }
 

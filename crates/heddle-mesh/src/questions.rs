@@ -4,6 +4,7 @@
 //!   GET  trace?id=[&source=][&from=&before=]   where is my event
 //!   …    dead-letters…                         what rests, and what becomes of it (`dead_letters`)
 //!   POST explain                               what would this filter have done
+//!   POST what-if                               what would this change have done
 //!   GET  accounts[?verify=true]                is every event accounted for
 //!   GET  events…                               which events are there (`questions/events.rs`)
 //! ```
@@ -20,22 +21,24 @@ use std::ops::Range;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{DefaultBodyLimit, Extension, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use heddle_api::access::{Access, Right, namespace_of};
 use heddle_api::ledger::{ErrorBody, ExplainRequest};
+use heddle_api::what_if::WhatIfRequest;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::aside::AsideError;
-use crate::ledger::Error;
+use crate::ledger::{Error, what_if};
 use crate::log::Offset;
 use crate::mesh::Mesh;
 
-/// The longest question.
+/// The longest question, and the longest with manifests.
 const QUESTION_BYTES_MAX: usize = 256 << 10;
+const MANIFEST_BYTES_MAX: usize = 8 << 20;
 
 /// Dead letters on one page when nobody says how many.
 const PAGE: usize = 100;
@@ -49,9 +52,13 @@ pub fn router(mesh: Mesh) -> Router {
         .route("/trace", get(trace))
         .merge(dead_letters::routes())
         .route("/explain", post(explain))
+        .route(
+            "/what-if",
+            post(what_if).layer(DefaultBodyLimit::max(MANIFEST_BYTES_MAX)),
+        )
         .route("/accounts", get(accounts))
         .merge(events::router())
-        .layer(axum::extract::DefaultBodyLimit::max(QUESTION_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(QUESTION_BYTES_MAX))
         .with_state(mesh)
 }
 
@@ -91,6 +98,31 @@ async fn explain(
     });
     answer(match request {
         Ok(request) => asked(&mesh, &access, &query, mesh.explain(&request)).await,
+        Err(error) => Err(error),
+    })
+}
+
+/// Whoever may make the change may know what it would do.
+async fn what_if(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    RawQuery(query): RawQuery,
+    body: Bytes,
+) -> Response {
+    let query = QuestionQuery::of(query);
+    let request = read::<WhatIfRequest>(&body).and_then(|request| {
+        for object in what_if::objects(&request)? {
+            let right = match &*object.kind {
+                "Trigger" => Right::Operate,
+                _ => Right::Administer,
+            };
+            within::check(&access, right, Some(&object.namespace))?;
+        }
+        Ok(request)
+    });
+    let sees = |consumer: &str| access.sees(consumer);
+    answer(match request {
+        Ok(request) => asked(&mesh, &access, &query, mesh.what_if(request, sees)).await,
         Err(error) => Err(error),
     })
 }

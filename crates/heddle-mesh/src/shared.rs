@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
+use heddle_api::dataplane::Resources;
 use heddle_rt::{Chance, Clock, Tasks};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
@@ -89,6 +90,8 @@ pub(crate) struct Shared {
     pub(crate) consents: Consents,
     pub(crate) subscriber_probes: SubscriberProbes,
     pub(crate) in_force: ArcSwap<InForce>,
+    /// What the newest table was compiled from, for those who ask what a change would do.
+    pub(crate) resources: ArcSwap<Resources>,
     pub(crate) consumers: RwLock<Consumers>,
     pub(crate) dead: Mutex<DeadLetters>,
     /// Every event below was matched.
@@ -164,6 +167,7 @@ impl Shared {
                 consumers: Vec::new(),
                 ready: false,
             }),
+            resources: ArcSwap::default(),
             consumers: RwLock::new(parts.consumers),
             dead: Mutex::new(parts.dead),
             scanned: AtomicU64::new(parts.scanned),

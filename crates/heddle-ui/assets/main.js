@@ -1,6 +1,7 @@
 // @ts-check
 /** Begins: the way in, links and forms without a new page, the theme, copying. */
 import { ask, base, keep, load, logIn, main, say, session } from "./swap.js";
+import * as forms from "./forms.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 
@@ -121,6 +122,10 @@ async function submit(event) {
     keep(null);
     return location.assign(`${base}/ui/login`);
   }
+  if (form.hasAttribute("data-send")) {
+    event.preventDefault();
+    return forms.send(form);
+  }
   const url = new URL(form.action);
   if (form.method !== "get" || !isPage(url) || event.defaultPrevented) return;
   event.preventDefault();
@@ -140,7 +145,7 @@ function theme() {
 
 /** What needs a script is shown when there is one. */
 function reveal() {
-  for (const element of document.querySelectorAll("#theme, [data-copy]")) element.removeAttribute("hidden");
+  for (const element of document.querySelectorAll("#theme, [data-copy], form[data-send]")) element.removeAttribute("hidden");
   const half = session();
   const user = byId("user");
   if (half?.user && user?.textContent === "…") {

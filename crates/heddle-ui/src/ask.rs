@@ -19,18 +19,19 @@ const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 /// Somebody who asks.
 #[derive(Clone, Debug)]
-pub(crate) struct Inquirer {
+pub struct Inquirer {
     router: Router,
     extensions: Extensions,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AnswerFault {
-    pub(crate) status: StatusCode,
+pub struct AnswerFault {
+    pub status: StatusCode,
     /// What was asked.
-    pub(crate) path: String,
-    pub(crate) message: String,
+    pub path: String,
+    /// For people.
+    pub message: String,
 }
 
 impl fmt::Display for AnswerFault {
@@ -40,12 +41,17 @@ impl fmt::Display for AnswerFault {
 }
 
 impl Inquirer {
-    pub(crate) fn new(router: Router, extensions: Extensions) -> Self {
+    /// `extensions` say who asks, as the door does: an `Access` at least.
+    #[must_use]
+    pub fn new(router: Router, extensions: Extensions) -> Self {
         Self { router, extensions }
     }
 
     /// The body that answers a question.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, AnswerFault> {
+    ///
+    /// # Errors
+    /// The refusal, or an answer that cannot be read.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, AnswerFault> {
         let fail = |status: StatusCode, message: String| AnswerFault {
             status,
             path: path.to_owned(),
@@ -70,17 +76,21 @@ impl Inquirer {
             .map_err(|error| broken(format!("the answer is not what was expected: {error}")))
     }
 
-    /// The same, where something that is not there is an answer too.
-    pub(crate) async fn find<T: DeserializeOwned>(
-        &self,
-        path: &str,
-    ) -> Result<Option<T>, AnswerFault> {
+    /// The same, where something that is not there is an answer too; so is what whoever asks may not see.
+    ///
+    /// # Errors
+    /// Any other refusal.
+    pub async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, AnswerFault> {
         match self.get(path).await {
             Ok(found) => Ok(Some(found)),
-            Err(refused) if refused.status == StatusCode::NOT_FOUND => Ok(None),
+            Err(refused) if is_hidden(refused.status) => Ok(None),
             Err(refused) => Err(refused),
         }
     }
+}
+
+fn is_hidden(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN)
 }
 
 /// What a refusal says: ours and those of the resource API have the same field for it.

@@ -28,8 +28,9 @@ macro_rules! asset {
     };
 }
 
-const FILES: [Asset; 6] = [
+const FILES: [Asset; 7] = [
     asset!("main.js", "text/javascript; charset=utf-8"),
+    asset!("forms.js", "text/javascript; charset=utf-8"),
     asset!("live.js", "text/javascript; charset=utf-8"),
     asset!("swap.js", "text/javascript; charset=utf-8"),
     asset!("keys.js", "text/javascript; charset=utf-8"),

@@ -21,6 +21,7 @@ mod routes;
 mod visit;
 mod words;
 
+pub use ask::{AnswerFault, Inquirer};
 use axum::Router;
 use heddle_rt::Clock;
 

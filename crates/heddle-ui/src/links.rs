@@ -61,8 +61,17 @@ impl PageLinks {
         ))
     }
 
+    /// Where the events of a query are listed.
+    pub(crate) fn events(&self, query: &str) -> String {
+        self.page(&format!("events?q={}", part(query)))
+    }
+
     pub(crate) fn dead_letter(&self, name: &str) -> String {
         self.page(&format!("dead-letters/{}", part(name)))
+    }
+
+    pub(crate) fn instance(&self, namespace: &str, name: &str) -> String {
+        self.page(&format!("instances/{}/{}", part(namespace), part(name)))
     }
 
     /// Where an object is shown, by the name that verdicts and hops give it: `broker/team-a/default`, `application/shop`.
@@ -74,7 +83,7 @@ impl PageLinks {
             ("trigger" | "subscriber", Some(name)) => {
                 format!("triggers/{}/{}", part(first), part(name))
             }
-            ("serviceinstance", Some(name)) => format!("instances/{}/{}", part(first), part(name)),
+            ("serviceinstance", Some(name)) => return Some(self.instance(first, name)),
             ("namespace", _) => return None,
             (kind, Some(name)) => format!("objects/{}/{}/{}", part(kind), part(first), part(name)),
             (kind, None) => format!("objects/{}/{}", part(kind), part(first)),

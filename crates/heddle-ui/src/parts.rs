@@ -3,4 +3,5 @@
 pub(crate) mod command;
 pub(crate) mod conditions;
 pub(crate) mod content;
+pub(crate) mod schema_form;
 pub(crate) mod verdict;

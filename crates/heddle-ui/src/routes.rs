@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use heddle_api::names;
 use heddle_rt::Clock;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use jiff::Timestamp;
@@ -120,6 +121,16 @@ pub(crate) fn router(options: PageOptions) -> Router {
             page!("instance", pages::instances::one, namespace, name),
         )
         .route("/ui/catalog", page!("catalog", pages::catalog::page))
+        .route(
+            "/ui/catalog/{namespace}/{name}",
+            page!("offering", pages::offering::page, namespace, name),
+        )
+        .route(
+            "/ui/registries",
+            page!("registries", pages::registries::page),
+        )
+        .route("/ui/instances/{namespace}", get(instance_of_id))
+        .route("/ui/checks", page!("checks", pages::checks::page))
         .route("/ui/help", page!("help", pages::help::list))
         .route("/ui/help/{code}", page!("help", pages::help::one, code))
         .route("/ui/a/{version}/{name}", get(file))
@@ -165,6 +176,16 @@ async fn missing(
             Ok(pages::missing::page(&look.links))
         })
         .await
+}
+
+/// An instance is known to people by its id, and to the API by a name that is made from it.
+async fn instance_of_id(
+    State(server): State<PageServer>,
+    Path(namespace): Path<String>,
+    visit: Visit,
+) -> Response {
+    let id = visit.text("id").unwrap_or_default();
+    frame::redirect(&server.links.instance(&namespace, &names::instance(&id)))
 }
 
 async fn find(State(server): State<PageServer>, visit: Visit) -> Response {

@@ -75,6 +75,13 @@ pub(crate) fn shortened(text: &str, characters_max: usize) -> String {
     kept + "…"
 }
 
+/// With a capital letter.
+pub(crate) fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

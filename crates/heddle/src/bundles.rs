@@ -27,6 +27,7 @@ use heddle_rt::Tasks;
 use heddle_rt::net::dial::Network;
 use http::StatusCode;
 use serde::Deserialize;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::wire::World;
@@ -198,9 +199,9 @@ fn refusal(status: StatusCode, message: &str) -> Response {
 }
 
 /// A body of JSON, and the header that says so.
-pub(crate) fn axum_json(value: &Value) -> ([(http::HeaderName, &'static str); 1], String) {
+pub(crate) fn axum_json(value: &impl Serialize) -> ([(http::HeaderName, &'static str); 1], String) {
     let kind = (http::header::CONTENT_TYPE, "application/json");
-    ([kind], value.to_string())
+    ([kind], serde_json::to_string(value).unwrap_or_default())
 }
 
 #[cfg(test)]

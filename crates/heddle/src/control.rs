@@ -44,6 +44,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backup::server::Backups;
 use crate::bundles;
+use crate::checks::ChecksApi;
 use crate::door::{self, Entrance};
 use crate::health::HealthApi;
 use crate::osb;
@@ -55,6 +56,9 @@ use crate::smoke::Smoke;
 
 /// The paths of the resource API; it answers everything below them itself.
 const API_PATHS: [&str; 4] = ["/api", "/apis", "/openapi", "/version"];
+
+/// Where questions are asked.
+const QUESTIONS_PATH: &str = "/heddle/v1";
 
 /// The paths of the Open Service Broker API; the front answers everything below them itself.
 const OSB_PATHS: [&str; 2] = ["/v2", "/osb"];
@@ -100,22 +104,40 @@ impl Control {
     /// Everything that asks who it is, without the door: the resource API and what is below `/heddle/v1`. Whoever calls this
     /// says who asks by an `Access` among the extensions of the request.
     pub(crate) fn inner(&self) -> Router {
+        let questions = self.questions();
+        let asked = self.objects().nest_service(
+            QUESTIONS_PATH,
+            questions.clone().layer(middleware::from_fn(rights::guard)),
+        );
+        let control = self.clone();
+        let checks = ChecksApi::new(asked, self.health.clock.clone(), move || control.unready());
+        let questions = questions
+            .merge(checks.router())
+            .layer(middleware::from_fn(rights::guard));
+        self.objects()
+            .nest_service(QUESTIONS_PATH, questions)
+            .fallback(nothing_here)
+    }
+
+    /// The resource API.
+    fn objects(&self) -> Router {
         let mut router = self.root();
         for path in API_PATHS {
             router = router.route_service(path, self.server.remote());
             router = router.route_service(&format!("{path}/"), self.server.remote());
             router = router.route_service(&format!("{path}/{{*rest}}"), self.server.remote());
         }
-        let questions = questions::router(self.mesh.clone())
+        router
+    }
+
+    /// What each part answers for itself.
+    fn questions(&self) -> Router {
+        questions::router(self.mesh.clone())
             .merge(bundles::router(self.workshop.clone()))
             .merge(osb::router(self.front.clone()))
             .merge(self.backups.clone().router())
             .merge(self.health.clone().router())
             .merge(self.smoke.clone().router())
-            .layer(middleware::from_fn(rights::guard));
-        router
-            .nest_service("/heddle/v1", questions)
-            .fallback(nothing_here)
     }
 
     /// The service with the door around it.
@@ -134,6 +156,7 @@ impl Control {
         let logins = Logins {
             server: self.server.clone(),
             sessions: self.sessions.clone(),
+            base: self.ui_base.clone().unwrap_or_default(),
         };
         let entrance = Entrance {
             server: self.server.clone(),

@@ -9,10 +9,10 @@
 //! What is found travels as extensions, which no peer can set: the `Identity` of the resource API, the [`Access`] that every
 //! router decides by, and a [`Visitor`] for the page. Platforms at `/v2` bring credentials of their own and have none of this.
 //!
-//! Watches and streams have no end of their own, so they are given one: when the door closes, and when what they were opened
-//! with is no longer good. Everything else is left to finish.
+//! Watches and streams have no end of their own, so they are given one: when the door closes. Whatever is sent piece by piece,
+//! they as well as long lists and copies, ends when what it was opened with is no longer good; everything else is left to finish.
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -127,17 +127,27 @@ pub(crate) async fn enter(
     let response = next.run(request).await;
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is_endless = is_watch || kind.is_some_and(|kind| kind == "text/event-stream");
-    // A refusal has an end of its own.
-    if !is_endless || !response.status().is_success() {
+    // What is there as a whole has an end of its own, and so has a refusal.
+    let is_whole = response.body().size_hint().exact().is_some();
+    if is_whole || !response.status().is_success() {
         return response;
     }
     let over = async move {
-        match ended {
-            None => entrance.closing.cancelled().await,
-            Some(ended) => tokio::select! {
-                () = entrance.closing.cancelled() => {}
-                () = ended.reached(&entrance.sessions) => {}
-            },
+        let closing = async {
+            match is_endless {
+                true => entrance.closing.cancelled().await,
+                false => std::future::pending().await,
+            }
+        };
+        let withdrawn = async {
+            match ended {
+                None => std::future::pending().await,
+                Some(ended) => ended.reached(&entrance.sessions).await,
+            }
+        };
+        tokio::select! {
+            () = closing => {}
+            () = withdrawn => {}
         }
     };
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(over))))
@@ -170,10 +180,10 @@ fn is_below_ui(path: &str) -> bool {
     path == "/ui" || path.starts_with("/ui/")
 }
 
+/// Read as those read it who answer: decoded, and on without a value.
 fn asks_for_watch(request: &Request) -> bool {
-    let pairs = request.uri().query().unwrap_or_default().split('&');
+    let query = request.uri().query().unwrap_or_default();
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
     *request.method() == Method::GET
-        && pairs
-            .filter_map(|pair| pair.split_once('='))
-            .any(|(key, value)| key == "watch" && !matches!(value, "false" | "0"))
+        && pairs.any(|(key, value)| key == "watch" && !matches!(&*value, "false" | "0"))
 }

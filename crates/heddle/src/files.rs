@@ -48,6 +48,26 @@ pub fn create(path: &Path) -> anyhow::Result<std::fs::File> {
     file.with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// A file that only its owner may read, whatever was there before.
+pub fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let written = || {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "what an earlier command left; no simulated disk stands behind it"
+        )]
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        options.open(path)?.write_all(bytes)
+    };
+    written().with_context(|| format!("cannot write {}", path.display()))
+}
+
 fn bounded_text(input: impl std::io::Read, name: &str) -> anyhow::Result<String> {
     let bytes = bounded(input, name)?;
     String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8 text"))

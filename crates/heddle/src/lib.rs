@@ -11,6 +11,7 @@ mod asb;
 mod backup;
 mod base_url;
 pub mod bundles;
+mod checks;
 pub mod client;
 mod cmd;
 mod config;

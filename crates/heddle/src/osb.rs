@@ -1,28 +1,35 @@
 //! The Open Service Broker front, as this binary runs it.
 //!
 //! Platforms come in at the control listener with what `osb-credentials.json` says, or with what Secrets say, or as the
-//! administrator. The file is looked at again and again, so that a password is replaced without a restart: first both the
+//! administrator; people come in below `/heddle/v1/osb` with the rights of their role. The file is looked at again and again, so that a password is replaced without a restart: first both the
 //! old and the new one are put into it, as a list, and later the old one is taken out. A file that cannot be read changes
 //! nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
-use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::extract::{Extension, Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use bytes::Bytes;
+use heddle_api::access::{Access, Right};
 use heddle_apiserver::ADMINS;
 use heddle_front::catalog;
-use heddle_front::{Credential, Credentials, Front, Options};
+use heddle_front::{AdmittedPerson, Credential, Credentials, Front, Options};
 use heddle_rt::{Clock, OnError, Vfs};
+use http::{HeaderValue, Method, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::bundles::axum_json;
 use crate::config::Config;
 use crate::wire::{Ground, World};
+
+const VERSION_HEADER: &str = "x-broker-api-version";
+const VERSION: &str = "2.17";
 
 /// How soon a new password is good and an old one is not.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -66,11 +73,48 @@ pub(crate) fn start(
 /// Where to ask what became of bundles in the catalog, below `/heddle/v1`.
 pub(crate) const STANDINGS_PATH: &str = "/catalog/bundles";
 
-/// Answers what no platform asks and people do. Whoever asks has been let in already.
+/// Answers what no platform asks and people do, and people who ask as platforms do. Whoever asks has been let in already.
 pub(crate) fn router(front: Front) -> Router {
     Router::new()
         .route(STANDINGS_PATH, get(standings))
+        .route("/osb/{namespace}/v2/{*rest}", any(as_person))
         .with_state(front)
+}
+
+/// The protocol of platforms, for people within the namespaces of their role. The path is the front's own.
+async fn as_person(
+    State(front): State<Front>,
+    Extension(access): Extension<Access>,
+    Path((namespace, _)): Path<(String, String)>,
+    mut request: Request,
+) -> Response {
+    let is_bind =
+        *request.method() == Method::PUT && request.uri().path().contains("/service_bindings/");
+    let person = AdmittedPerson {
+        user: access.user.clone(),
+    };
+    request.extensions_mut().insert(person);
+    // Platforms must say which version they mean; people mean this one.
+    let version = request.headers_mut().entry(VERSION_HEADER);
+    version.or_insert(HeaderValue::from_static(VERSION));
+    let response = front.handle(request).await;
+    // Asking again for a binding that is there would tell its credentials as often as somebody likes.
+    let is_old = is_bind && response.status() == StatusCode::OK;
+    if is_old && !access.may(Right::Administer, Some(&namespace)) {
+        return without_credentials(response).await;
+    }
+    response.into_response()
+}
+
+async fn without_credentials(response: http::Response<Full<Bytes>>) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let Ok(body) = body.collect().await;
+    let mut body: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+    if let Some(members) = body.as_object_mut() {
+        members.remove("credentials");
+    }
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, body.to_string().into())
 }
 
 /// By the names of Bundles: under which name each is offered, and why it is left out if it is.
@@ -134,7 +178,7 @@ impl CredentialsFile {
     }
 }
 
-fn warn_about(path: &Path) {
+fn warn_about(path: &std::path::Path) {
     let path = path.display();
     tracing::warn!(%path, "the credentials of platforms are not {{username, password}} or a list of these; the last ones stay good");
 }
@@ -171,10 +215,12 @@ struct Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use base64::Engine as _;
     use heddle_rt::MemoryVfs;
-    use http::{HeaderMap, HeaderValue, header};
+    use http::HeaderMap;
 
     #[test]
     fn a_file_holds_one_credential_or_several_and_nothing_else() {

@@ -53,6 +53,20 @@ const fn post(path: &'static str, right: Right, place: Place) -> RouteRight {
     }
 }
 
+const OSB_INSTANCE: &str = "/osb/{namespace}/v2/service_instances/{instance}";
+const OSB_BINDING: &str =
+    "/osb/{namespace}/v2/service_instances/{instance}/service_bindings/{binding}";
+
+/// What changes an instance or a binding.
+const fn osb(method: &'static str, path: &'static str) -> RouteRight {
+    RouteRight {
+        method,
+        path,
+        right: Right::Operate,
+        place: Place::InPath,
+    }
+}
+
 /// Every route that is not about logging in.
 pub(crate) const ROUTES: &[RouteRight] = &[
     get("/trace", Right::Look, Place::Within),
@@ -73,6 +87,7 @@ pub(crate) const ROUTES: &[RouteRight] = &[
     get("/events/{offset}", Right::Look, Place::Within),
     get("/events/{offset}/data", Right::Payloads, Place::Within),
     post("/explain", Right::Look, Place::Within),
+    post("/what-if", Right::Operate, Place::Within),
     get("/accounts", Right::Look, Place::Within),
     get("/health", Right::Look, Place::Within),
     get("/health/schema.json", Right::Look, Place::Within),
@@ -89,8 +104,28 @@ pub(crate) const ROUTES: &[RouteRight] = &[
     ),
     get("/health/inventory", Right::Look, Place::Everywhere),
     get("/topology", Right::Look, Place::Within),
+    get("/checks", Right::Look, Place::Within),
     get("/stream", Right::Look, Place::Within),
     get("/catalog/bundles", Right::Look, Place::Everywhere),
+    get("/osb/{namespace}/v2/catalog", Right::Look, Place::InPath),
+    get(OSB_INSTANCE, Right::Look, Place::InPath),
+    osb("PUT", OSB_INSTANCE),
+    osb("PATCH", OSB_INSTANCE),
+    osb("DELETE", OSB_INSTANCE),
+    get(
+        "/osb/{namespace}/v2/service_instances/{instance}/last_operation",
+        Right::Look,
+        Place::InPath,
+    ),
+    // Its answer has credentials.
+    get(OSB_BINDING, Right::Administer, Place::InPath),
+    osb("PUT", OSB_BINDING),
+    osb("DELETE", OSB_BINDING),
+    get(
+        "/osb/{namespace}/v2/service_instances/{instance}/service_bindings/{binding}/last_operation",
+        Right::Look,
+        Place::InPath,
+    ),
     get("/runs/{id}/log", Right::Administer, Place::Everywhere),
     get("/backup", Right::Administer, Place::Everywhere),
     post("/bundles", Right::Administer, Place::Everywhere),

@@ -15,7 +15,7 @@
 //! page, as a route of its own, so that the two are merged.
 //!
 //! A session ends after half an hour in which nothing was asked, after twelve hours, with the token that it was made with, and
-//! when somebody logs out. Of more than a thousand the one goes that was idle longest. Asking `GET /heddle/v1/session` is no use
+//! when somebody logs out. Of more than a thousand, and of more than fifty of one user, the one goes that was idle longest. Asking `GET /heddle/v1/session` is no use
 //! of it, so that a page may show how long it lasts.
 
 mod attempts;
@@ -45,6 +45,8 @@ const SECRET_BYTES: usize = 32;
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 const LIFE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 const SESSIONS_MAX: usize = 1000;
+/// Of one user; the one goes that was idle longest.
+const SESSIONS_EACH_MAX: usize = 50;
 
 /// Everybody who is logged in. Clones are the same.
 #[derive(Clone, Debug)]
@@ -162,9 +164,7 @@ impl PageSessions {
         };
         let logged_in = logged_in(key, &session);
         let mut sessions = table.sessions.lock();
-        if sessions.len() >= SESSIONS_MAX {
-            make_room(&mut sessions, now);
-        }
+        make_room(&mut sessions, now, &session.identity.user);
         sessions.insert(key, session);
         Some(SessionSecrets {
             cookie,
@@ -290,13 +290,31 @@ fn logged_in(key: TokenDigest, session: &PageSession) -> LoggedIn {
     }
 }
 
-/// Removes those that are over, and then the one that was idle longest.
-fn make_room(sessions: &mut HashMap<TokenDigest, PageSession>, now: Duration) {
-    sessions.retain(|_, session| !session.is_over(now));
-    if sessions.len() < SESSIONS_MAX {
+/// For one more of a user: removes those that are over, and then the one that was idle longest, of that user if they have many.
+fn make_room(sessions: &mut HashMap<TokenDigest, PageSession>, now: Duration, user: &str) {
+    let is_own = |session: &PageSession| *session.identity.user == *user;
+    let own = |sessions: &HashMap<_, PageSession>| {
+        let all = sessions.values();
+        all.filter(|one| is_own(one)).count()
+    };
+    if own(sessions) < SESSIONS_EACH_MAX && sessions.len() < SESSIONS_MAX {
         return;
     }
-    let idle = sessions.iter().min_by_key(|(_, session)| session.used);
+    sessions.retain(|_, session| !session.is_over(now));
+    if own(sessions) >= SESSIONS_EACH_MAX {
+        end_idlest(sessions, is_own);
+    }
+    if sessions.len() >= SESSIONS_MAX {
+        end_idlest(sessions, |_| true);
+    }
+}
+
+fn end_idlest(
+    sessions: &mut HashMap<TokenDigest, PageSession>,
+    is_meant: impl Fn(&PageSession) -> bool,
+) {
+    let meant = sessions.iter().filter(|(_, session)| is_meant(session));
+    let idle = meant.min_by_key(|(_, session)| session.used);
     if let Some(key) = idle.map(|(key, _)| *key)
         && let Some(gone) = sessions.remove(&key)
     {

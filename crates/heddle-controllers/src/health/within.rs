@@ -25,7 +25,12 @@ impl Report {
             .retain(|(_, namespace), _| is_theirs(namespace));
         let pairs = std::mem::take(&mut report.pairs);
         report.applications.retain(|name, application| {
-            let own = || pairs.iter().filter(|((of, _), _)| of == name);
+            let first = (name.clone(), String::new());
+            let own = || {
+                pairs
+                    .range(first.clone()..)
+                    .take_while(|((of, _), _)| of == name)
+            };
             let Some(worst) = worst(own().map(|(_, pair)| pair)) else {
                 return false;
             };

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use heddle_api::dead_letters::{BulkAct, BulkState};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::codec::{Put, Take, Unreadable};
 
@@ -102,7 +103,7 @@ impl BulkEntries {
         let mut entry = entry.clone();
         self.last = self.last.max(entry.id);
         if entry.state != BulkState::Running && entry.selection.len() > ENDED_SELECTION_BYTES_MAX {
-            entry.selection.clear();
+            entry.selection = without_names(&entry.selection);
         }
         self.all.insert(entry.id, entry);
         let ended = self.all.values();
@@ -134,9 +135,33 @@ impl BulkEntries {
     }
 }
 
+/// What is left of a selection that is too long to be remembered: everything but the letters it named one by one. In which
+/// namespaces it acted stays known, since that decides who may see it.
+fn without_names(selection: &str) -> String {
+    let Ok(mut recorded) = serde_json::from_str::<Value>(selection) else {
+        return String::new();
+    };
+    if let Some(selection) = recorded["selection"].as_object_mut() {
+        selection.remove("names");
+    }
+    recorded.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_may_see_an_operation_is_known_when_its_letters_are_forgotten() {
+        let names: Vec<u64> = (0..1_000).collect();
+        let long = serde_json::json!({"selection": {"names": names}, "namespaces": ["team-a"]});
+        let mut done = entry(1, BulkState::Done);
+        done.selection = long.to_string();
+        let mut entries = BulkEntries::default();
+        entries.apply(&done);
+        let kept = &entries.all[&1].selection;
+        assert!(kept.contains("team-a") && kept.len() < 100, "{kept}");
+    }
 
     fn entry(id: u64, state: BulkState) -> BulkEntry {
         BulkEntry {

@@ -33,4 +33,5 @@ mod skipped;
 mod subscriber_probes;
 mod tables;
 mod unavailable;
+mod what_if;
 mod world;

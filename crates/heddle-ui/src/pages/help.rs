@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use super::{PageLook, PageResult};
 use crate::frame::RenderedPage;
 use crate::parts::verdict;
+use crate::words::capital;
 
 /// Everything that can go wrong.
 pub(crate) async fn list(look: &PageLook) -> PageResult {
@@ -98,10 +99,4 @@ fn commands(commands: &[&str]) -> Markup {
             }
         }
     }
-}
-
-fn capital(word: &str) -> String {
-    let mut letters = word.chars();
-    let first = letters.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(letters).collect()
 }

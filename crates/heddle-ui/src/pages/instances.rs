@@ -1,5 +1,9 @@
 //! Instances: what platforms asked for, and what each waits for.
 
+mod bindings;
+
+use heddle_api::access::Right;
+use heddle_api::well_known::OSB_FRONT_ANNOTATION;
 use heddle_api::{ResourceKind, names};
 use maud::{Markup, html};
 use serde_json::Value;
@@ -7,17 +11,13 @@ use serde_json::Value;
 use super::event::quoted;
 use super::{PageLook, PageResult};
 use crate::frame::RenderedPage;
+use crate::links::part;
 use crate::objects;
 use crate::parts::{conditions, content, verdict};
 
-/// Rows of one page.
-pub(crate) const ROWS_MAX: usize = 500;
-
 pub(crate) async fn list(look: &PageLook) -> PageResult {
     let kind = objects::of(ResourceKind::ServiceInstance);
-    let path = format!("{}?limit={ROWS_MAX}", kind.all());
-    let list: Value = look.ask.get(&path).await?;
-    let items = items(&list);
+    let items = look.objects(kind).await?;
     let body = html! {
         (super::catalog::tabs("instances", look))
         h1 { "Instances" }
@@ -25,19 +25,11 @@ pub(crate) async fn list(look: &PageLook) -> PageResult {
             section.card.state { p { "Nobody has provisioned anything yet." } p.quiet { code { "heddle catalog" } " shows what there is, " code { "heddle provision" } " makes an instance." } }
         } @else { section.card { div.table { table {
             thead { tr { th scope="col" { "Instance" } th scope="col" { "Namespace" } th scope="col" { "How it is" } th scope="col" { "What it waits for" } } }
-            tbody { @for object in items { (row(object, look)) } }
+            tbody { @for object in &items { (row(object, look)) } }
         } } } }
     };
-    Ok(RenderedPage::new("instances", "catalog", "Instances", body)
-        .behind("heddle get serviceinstances -A", &path))
-}
-
-/// The objects of a list.
-pub(crate) fn items(list: &Value) -> &[Value] {
-    list["items"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    let page = RenderedPage::new("instances", "catalog", "Instances", body);
+    Ok(page.behind("heddle get serviceinstances -A", &kind.all()))
 }
 
 fn row(object: &Value, look: &PageLook) -> Markup {
@@ -53,12 +45,51 @@ fn row(object: &Value, look: &PageLook) -> Markup {
         .and_then(|(_, condition)| condition.message.as_deref());
     html! {
         tr data-row data-verdict=(word) {
-            th scope="row" { a href=(look.links.page(&format!("instances/{}/{}", crate::links::part(namespace), crate::links::part(name)))) { (object["spec"]["instanceID"].as_str().unwrap_or(name)) } }
+            th scope="row" { a href=(look.links.instance(namespace, name)) { (object["spec"]["instanceID"].as_str().unwrap_or(name)) } }
             td data-label="Namespace" { (namespace) }
             td data-label="How it is" { span.verdict data-verdict=(word) { (verdict::mark(word)) (object["status"]["phase"].as_str().unwrap_or("unknown")) } }
             td data-label="What it waits for" { @if word != "healthy" { (message.unwrap_or_default()) } @else { "–" } }
         }
     }
+}
+
+/// The front that an instance was asked for at is the only one that knows it; those of platforms are theirs to remove.
+fn front_of(instance: &Value, namespace: &str) -> Option<String> {
+    let front = instance["metadata"]["annotations"][OSB_FRONT_ANNOTATION].as_str();
+    (front != Some("/v2"))
+        .then(|| format!("/heddle/v1/osb/{}/v2/service_instances", part(namespace)))
+}
+
+/// The id is typed, because what the instance is for ends with it.
+fn deprovision(instance: &Value, namespace: &str, id: &str) -> Markup {
+    let text = |value: &Value| part(value.as_str().unwrap_or_default());
+    let spec = &instance["spec"];
+    let (service, plan) = (text(&spec["serviceID"]), text(&spec["planID"]));
+    html! {
+        @if let Some(front) = front_of(instance, namespace) {
+            form.card.change hidden data-send="DELETE" data-done="Asked for. It goes when what it made is gone." data-then=(format!("/ui/instances/{}?id={}", part(namespace), part(id)))
+                data-to=(format!("{front}/{}?service_id={service}&plan_id={plan}&accepts_incomplete=true", part(id))) {
+                h2 { "Deprovision" }
+                p { "Removes the instance and what was made for it. Type its id to go on." }
+                label.field { span { "Id" } input type="text" required pattern=(as_pattern(id)) autocomplete="off" title=(id); }
+                div.bar { button type="submit" { "Deprovision " (id) } output role="status" {} }
+                p.quiet { code { "heddle deprovision " (quoted(id)) " -n " (namespace) " --wait" } }
+            }
+        } @else {
+            p.quiet { "A platform asked for this instance at /v2, and removes it there." }
+        }
+    }
+}
+
+/// What matches this text and no other.
+fn as_pattern(text: &str) -> String {
+    let plain = |character: char| character.is_alphanumeric();
+    text.chars()
+        .map(|character| match plain(character) {
+            true => character.to_string(),
+            false => format!("\\u{{{:x}}}", u32::from(character)),
+        })
+        .collect()
 }
 
 pub(crate) async fn one(look: &PageLook, namespace: &str, name: &str) -> PageResult {
@@ -93,10 +124,12 @@ pub(crate) async fn one(look: &PageLook, namespace: &str, name: &str) -> PageRes
                 @if let Some(deadline) = instance["spec"]["operation"]["deadline"].as_str() { dt { "Deadline" } dd { (deadline) } }
             }
         }
+        (bindings::of(look, namespace, name, &instance).await?)
         @if let Some(flow) = &flow {
             section.card { h2 { "Its flow of events" } (conditions::list(&conditions::of(flow), flow_kind.conditions, look.now)) }
         }
         section.card { h2 { "Conditions" } (conditions::list(&conditions::of(&instance), kind.conditions, look.now)) (content::json(&instance["status"], "status")) }
+        @if look.may(Right::Operate, Some(namespace)) { (deprovision(&instance, namespace, &id)) }
     };
     let command = format!(
         "heddle explain instance {} -n {}",
@@ -104,4 +137,15 @@ pub(crate) async fn one(look: &PageLook, namespace: &str, name: &str) -> PageRes
         quoted(namespace)
     );
     Ok(RenderedPage::new("instance", "catalog", &id, body).behind(&command, &path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_the_text_itself_and_nothing_of_it_means_anything() {
+        assert_eq!(as_pattern("order-1"), "order\\u{2d}1");
+        assert_eq!(as_pattern(".*"), "\\u{2e}\\u{2a}");
+    }
 }

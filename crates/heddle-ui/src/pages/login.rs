@@ -16,6 +16,7 @@ pub(crate) fn main(visit: &Visit, links: &PageLinks) -> Markup {
                 @if let Some(fault) = visit.text("fault") {
                     p.notice role="alert" { @match fault.as_str() {
                         "wrong" => "This token is not known here. Check that it was copied whole.",
+                        "norole" => "This token is good, and has no role here.",
                         "busy" => "Too many wrong tokens came from your address. Wait a minute.",
                         _ => "That did not work. Try again.",
                     } }

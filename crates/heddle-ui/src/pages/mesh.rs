@@ -11,7 +11,7 @@ use crate::draw::graph;
 use crate::frame::{self, RenderedPage};
 use crate::links::PageLinks;
 use crate::parts::verdict;
-use crate::words;
+use crate::words::{self, capital};
 
 const HEALTH: &str = "/heddle/v1/health";
 /// Applications in the table of the first page; all are on their own.
@@ -99,6 +99,7 @@ fn facts(mesh: &MeshHealth, accounts: &Accounts, look: &PageLook) -> Markup {
             li { strong { (words::number(log.events)) } " events kept, " (words::bytes(log.bytes)) }
             @if let Some(free) = log.free_bytes { li { strong { (words::bytes(free)) } " free on their disk" } }
             li { a href=(look.links.page("dead-letters")) { strong { (words::number(accounts.consumers.iter().map(|account| account.dead_letters).sum())) } " dead letters" } }
+            li { a href=(look.links.page("checks")) { "All checks" } }
         }
     }
 }
@@ -175,18 +176,30 @@ pub(crate) fn state(state: u8) -> &'static str {
     }
 }
 
+/// What an account counts: the word for it, the query that lists the events, and the count.
+type AccountTerm = (&'static str, &'static str, fn(&Account) -> u64);
+
+/// The ways in which an event can have ended or be under way, in the order of the equation.
+const TERMS: [AccountTerm; 6] = [
+    ("delivered", "state:delivered", |account| account.delivered),
+    ("dead", "state:deadLettered", |account| {
+        account.dead_lettered
+    }),
+    ("expired", "state:expired", |account| account.expired),
+    ("removed", "state:removed", |account| account.removed),
+    // Nobody knows which those are.
+    ("lost", "", |account| account.lost),
+    ("pending", UNDER_WAY, |account| account.pending),
+];
+const UNDER_WAY: &str = "state:pending,delivering,retrying,waiting";
+
 /// Every event accounted for: the sum, and each consumer.
 fn equation(accounts: &Accounts, look: &PageLook) -> Markup {
     let sum = |of: fn(&Account) -> u64| accounts.consumers.iter().map(of).sum::<u64>();
     let difference: i128 = accounts.consumers.iter().map(Account::difference).sum();
-    let terms = [
-        ("delivered", sum(|account| account.delivered)),
-        ("dead", sum(|account| account.dead_lettered)),
-        ("expired", sum(|account| account.expired)),
-        ("removed", sum(|account| account.removed)),
-        ("lost", sum(|account| account.lost)),
-        ("pending", sum(|account| account.pending)),
-    ];
+    let terms = TERMS.map(|(name, query, of)| (name, query, sum(of)));
+    let terms = terms.into_iter();
+    let terms = terms.filter(|(name, _, count)| *name != "lost" || *count > 0);
     let balanced = if difference == 0 {
         "healthy"
     } else {
@@ -197,9 +210,9 @@ fn equation(accounts: &Accounts, look: &PageLook) -> Markup {
             h2 #accounts { "Accounts" }
             p.equation data-verdict=(balanced) data-balance=(difference) {
                 span.term { strong { (words::number(sum(|account| account.matched))) } " matched" } " = "
-                @for (index, (name, count)) in terms.iter().filter(|(name, count)| *name != "lost" || *count > 0).enumerate() {
+                @for (index, (name, query, count)) in terms.enumerate() {
                     @if index > 0 { " + " }
-                    span.term { strong { (words::number(*count)) } " " (name) }
+                    span.term { strong { (listed(count, query, look)) } " " (name) }
                 }
                 " " span.verdict data-verdict=(balanced) { (verdict::mark(balanced)) @if difference == 0 { "balanced" } @else { "off by " (difference) } }
             }
@@ -210,18 +223,27 @@ fn equation(accounts: &Accounts, look: &PageLook) -> Markup {
     }
 }
 
-/// The account of each consumer.
+/// A number, and behind it the events that it counts, as far as the log still has them.
+fn listed(count: u64, query: &str, look: &PageLook) -> Markup {
+    html! {
+        @if count == 0 || query.is_empty() { (words::number(count)) }
+        @else { a href=(look.links.events(query)) { (words::number(count)) } }
+    }
+}
+
+/// The account of each consumer. Behind each number are the events that it counts.
 pub(crate) fn consumers(accounts: &[Account], look: &PageLook) -> Markup {
     html! {
         div.table { table {
-            thead { tr { th scope="col" { "Consumer" } @for name in ["Matched", "Delivered", "Dead", "Expired", "Removed", "Pending"] { th.number scope="col" { (name) } } th scope="col" { "Oldest" } th scope="col" { "Held" } } }
+            thead { tr { th scope="col" { "Consumer" } th.number scope="col" { "Matched" } @for (name, ..) in TERMS { @if name != "lost" { th.number scope="col" { (capital(name)) } } } th scope="col" { "Oldest" } th scope="col" { "Held" } } }
             tbody {
                 @for account in accounts.iter().take(ACCOUNTS_MAX) {
                     tr data-row {
                         th scope="row" { (verdict::object(&account.consumer, &look.links)) }
-                        @for (label, count) in [("Matched", account.matched), ("Delivered", account.delivered), ("Dead", account.dead_lettered), ("Expired", account.expired), ("Removed", account.removed), ("Pending", account.pending)] {
-                            td.number data-label=(label) { (words::number(count)) }
-                        }
+                        td.number data-label="Matched" { (words::number(account.matched)) }
+                        @for (name, query, of) in TERMS { @if name != "lost" {
+                            td.number data-label=(capital(name)) { (listed(of(account), &format!("consumer:\"{}\" {query}", account.consumer), look)) }
+                        } }
                         td data-label="Oldest" { @if let Some(at) = account.oldest_pending_at { (words::since(at, look.now)) } @else { "–" } }
                         td data-label="Held" { @if let Some(why) = &account.held { (why) } @else { "–" } }
                     }

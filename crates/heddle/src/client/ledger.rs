@@ -6,6 +6,7 @@
 mod events;
 
 use anyhow::Context as _;
+use heddle_api::checks::CheckReport;
 use heddle_api::dead_letters::{
     BulkAct, BulkOperation, BulkOperations, DeadLetterGroups, DeadLetterPreview, TriedDeadLetter,
 };
@@ -16,6 +17,7 @@ use heddle_api::ledger::{
     Accounts, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken, ErrorBody,
     ExplainRequest, Explanation, Trace,
 };
+use heddle_api::what_if::{WhatIf, WhatIfRequest};
 use heddle_rt::net::percent_encoded;
 use http::{Request, StatusCode};
 use serde::Serialize;
@@ -125,6 +127,16 @@ impl<'a> Ledger<'a> {
         ]);
         self.get(&format!("/heddle/v1/dead-letters{query}"), "dead letters")
             .await
+    }
+
+    /// What a change would have done with the stored events.
+    pub(crate) async fn what_if(&self, request: &WhatIfRequest) -> anyhow::Result<WhatIf> {
+        self.post("/heddle/v1/what-if", request, "the change").await
+    }
+
+    /// Everything that the server finds when it looks at itself.
+    pub(crate) async fn checks(&self) -> anyhow::Result<CheckReport> {
+        self.get("/heddle/v1/checks", "checks").await
     }
 
     pub(crate) async fn dead_letter(&self, name: &str) -> anyhow::Result<DeadLetterDetail> {

@@ -1,8 +1,8 @@
 //! The Open Service Broker front, as a platform uses it.
 //!
-//! The commands speak the same protocol as any platform, so what they can do a platform can do too. They show the
-//! administrator's token instead of a password, and ask below `/osb/{namespace}`, where a namespace sees what its mappings
-//! enable.
+//! The commands speak the same protocol as any platform, so what they can do a platform can do too. They show a token instead
+//! of a password, and ask below `/heddle/v1/osb/{namespace}`, where people are let in by their role, and a namespace sees what
+//! its mappings enable.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl<'a> Osb<'a> {
     pub(crate) fn of_namespace(remote: &'a Remote, namespace: &str) -> Self {
         Self {
             remote,
-            base: format!("/osb/{namespace}/v2"),
+            base: format!("/heddle/v1/osb/{namespace}/v2"),
             namespace: Some(namespace.to_owned()),
         }
     }

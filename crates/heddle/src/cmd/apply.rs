@@ -3,6 +3,8 @@
 //! Server-side apply under the field manager `heddle`: what another manager owns is a conflict,
 //! not a silent change. An object that fails does not stop the others; the exit code tells.
 
+mod what_if;
+
 use std::time::Duration;
 
 use http::StatusCode;
@@ -27,7 +29,8 @@ Examples:
   heddle apply -f shop.yaml                  one file, any number of documents
   heddle apply -f examples/                  a folder and its subfolders
   heddle get app shop -o yaml | heddle apply -f -
-  heddle apply -f shop.yaml --dry-run        ask the server, change nothing";
+  heddle apply -f shop.yaml --dry-run        ask the server, change nothing
+  heddle apply -f trigger.yaml --what-if     which stored events who would have got, change nothing";
 
 /// Create or change objects to match files
 #[derive(Debug, clap::Args)]
@@ -39,6 +42,19 @@ pub(super) struct Args {
 
     #[command(flatten)]
     manner: Manner,
+
+    /// Store nothing, and tell which of the stored events consumers would have got more or fewer
+    #[arg(long, conflicts_with = "dry_run")]
+    what_if: bool,
+
+    /// With --what-if, how many of the newest events are looked at
+    #[arg(
+        long,
+        default_value_t = 10_000,
+        value_name = "COUNT",
+        requires = "what_if"
+    )]
+    last: u64,
 
     #[command(flatten)]
     client: ClientArgs,
@@ -67,6 +83,16 @@ pub(super) struct Manner {
 pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> anyhow::Result<()> {
     let documents = manifest::read(&args.filenames)?;
     let remote = Remote::connect(&args.client).await?;
+    if args.what_if {
+        return what_if::tell(
+            &documents,
+            remote,
+            (args.manner, args.last),
+            world,
+            terminal,
+        )
+        .await;
+    }
     all(&documents, remote, args.manner, world, terminal).await
 }
 
@@ -78,17 +104,7 @@ pub(super) async fn all(
     world: &World,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
-    if let Some(namespace) = &manner.namespace {
-        target::check_name(namespace)?;
-    }
-    let catalog = Catalog::discover(&remote).await?;
-    let mut run = Run {
-        remote,
-        manner,
-        world,
-        catalog,
-        definitions_applied: false,
-    };
+    let mut run = Run::begin(remote, manner, world).await?;
     let mut failures = Vec::new();
     let total = documents.len();
     for document in documents {
@@ -125,8 +141,37 @@ enum Outcome {
     Unchanged,
 }
 
-impl Run<'_> {
+/// An object that the server took.
+struct Applied {
+    object: String,
+    outcome: Outcome,
+    after: Value,
+}
+
+impl<'a> Run<'a> {
+    async fn begin(remote: Remote, manner: Manner, world: &'a World) -> anyhow::Result<Self> {
+        if let Some(namespace) = &manner.namespace {
+            target::check_name(namespace)?;
+        }
+        Ok(Self {
+            catalog: Catalog::discover(&remote).await?,
+            remote,
+            manner,
+            world,
+            definitions_applied: false,
+        })
+    }
+
     async fn one(&mut self, document: &Document, terminal: &mut Terminal) -> anyhow::Result<()> {
+        let applied = self.apply(document, terminal).await?;
+        self.report(applied, terminal)
+    }
+
+    async fn apply(
+        &mut self,
+        document: &Document,
+        terminal: &mut Terminal,
+    ) -> anyhow::Result<Applied> {
         let resource = self.resource(document).await?;
         target::check_name(document.name())?;
         let namespace = self.namespace(document, &resource)?;
@@ -168,12 +213,11 @@ impl Run<'_> {
         let after = answer.ok(&object)?;
         self.definitions_applied |=
             document.kind() == "CustomResourceDefinition" && !self.manner.dry_run;
-        self.report(
-            &object,
-            outcome(created, before.as_ref(), &after),
+        Ok(Applied {
+            object,
+            outcome: outcome(created, before.as_ref(), &after),
             after,
-            terminal,
-        )
+        })
     }
 
     /// The resource of a document. A kind that was defined a moment ago may need a moment.
@@ -226,13 +270,12 @@ impl Run<'_> {
         Ok(Some(chosen.to_owned()))
     }
 
-    fn report(
-        &self,
-        object: &str,
-        outcome: Outcome,
-        mut after: Value,
-        terminal: &mut Terminal,
-    ) -> anyhow::Result<()> {
+    fn report(&self, applied: Applied, terminal: &mut Terminal) -> anyhow::Result<()> {
+        let Applied {
+            object,
+            outcome,
+            mut after,
+        } = applied;
         output::hide_managed_fields(&mut after);
         let text = match self.manner.output {
             Format::Json => output::json(&after),

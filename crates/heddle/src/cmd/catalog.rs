@@ -161,7 +161,7 @@ mod tests {
     async fn run(services: Value, all: bool) -> (String, String, Vec<String>) {
         let server = StandIn::start().await;
         let body = json!({"services": services});
-        server.answers("GET /osb/team-a/v2/catalog", 200, &body);
+        server.answers("GET /heddle/v1/osb/team-a/v2/catalog", 200, &body);
         server.answers("GET /v2/catalog", 200, &body);
         server.answers("GET /api/v1/namespaces/team-a", 200, &json!({}));
         let args = Args {
@@ -198,7 +198,7 @@ mod tests {
         shop-events   default   no                        orders
         crm           api       yes        size, region   people
         ");
-        assert_eq!(lines, ["GET /osb/team-a/v2/catalog", STANDINGS]);
+        assert_eq!(lines, ["GET /heddle/v1/osb/team-a/v2/catalog", STANDINGS]);
     }
 
     #[tokio::test]

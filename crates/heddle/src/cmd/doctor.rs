@@ -1,31 +1,15 @@
 //! `heddle doctor`: look everywhere at once and say what is wrong, and what would help.
 //!
-//! Asks the server for its readiness, its accounts and the conditions of the objects events pass
-//! through. What that means is decided in `findings.rs` and, for flows, in `flows.rs`, which are pure. Nothing is changed.
-
-mod findings;
-mod flows;
+//! The server looks (`crate::checks`), with the rights of whoever asks, and the page shows the same. Nothing is changed.
 
 use std::time::Duration;
 
-use heddle_api::checks::{CheckCategory, CheckReport, FindingLevel};
-use heddle_api::conditions::READY;
-use heddle_api::{
-    Application, Broker, Channel, Condition, EventFlow, EventPolicy, Registry, ServiceBinding,
-    ServiceInstance, Subscription, Trigger,
-};
-use http::{Request, StatusCode};
-use jiff::Timestamp;
-use kube::Resource;
-use serde::Deserialize as _;
-use serde_json::Value;
+use heddle_api::checks::{CheckCategory, CheckFinding, CheckReport, FindingLevel};
 
-use self::findings::{Facts, Finding, Unready};
-use self::flows::{Flows, MOMENT};
 use crate::client::ledger::Ledger;
-use crate::client::{ClientArgs, Remote, objects};
+use crate::client::{ClientArgs, Remote};
 use crate::failure::{Failure, exit_code};
-use crate::output::{ReportFormat, age, count, harmless};
+use crate::output::{ReportFormat, count, harmless};
 use crate::terminal::{Terminal, Tone, paint};
 use crate::wire::World;
 
@@ -82,15 +66,12 @@ enum DoctorFormat {
 }
 
 impl DoctorFormat {
-    fn render(self, findings: &[Finding], colour: bool) -> String {
-        let report = CheckReport {
-            findings: findings.iter().map(Finding::body).collect(),
-        };
+    fn render(self, report: &CheckReport, colour: bool) -> String {
         match self {
-            Self::Table => text(findings, colour),
-            Self::Short => short(findings, colour),
-            Self::Json => ReportFormat::Json.render(&report, |_| String::new()),
-            Self::Yaml => ReportFormat::Yaml.render(&report, |_| String::new()),
+            Self::Table => text(&report.findings, colour),
+            Self::Short => short(&report.findings, colour),
+            Self::Json => ReportFormat::Json.render(report, |_| String::new()),
+            Self::Yaml => ReportFormat::Yaml.render(report, |_| String::new()),
         }
     }
 }
@@ -105,11 +86,11 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
     let begun = world.clock.monotonic();
     let limit = Duration::from_secs(args.timeout);
     loop {
-        let found = look(&args, world).await;
+        let found = look(&args).await;
         let late = world.clock.monotonic().saturating_sub(begun) >= limit;
         match found {
-            Ok(findings) if !args.wait || late || bad(&findings) == 0 => {
-                return conclude(&args, &findings, terminal);
+            Ok(report) if !args.wait || late || bad(&report) == 0 => {
+                return conclude(&args, &report, terminal);
             }
             Ok(_) => {}
             Err(error) if args.wait && !late && exit_code(&error) == 6 => {}
@@ -119,27 +100,25 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
     }
 }
 
-async fn look(args: &Args, world: &World) -> anyhow::Result<Vec<Finding>> {
-    // A server that is not ready says so with 503, which is an answer here.
+async fn look(args: &Args) -> anyhow::Result<CheckReport> {
+    // A server that is not ready says so in its findings.
     let remote = Remote::connect_once(&args.client).await?;
-    examine(args.category, &remote, world).await
+    examine(args.category, &remote).await
 }
 
-async fn examine(
-    category: Option<CheckCategory>,
-    remote: &Remote,
-    world: &World,
-) -> anyhow::Result<Vec<Finding>> {
-    let now = world.clock.now();
-    let mut findings = findings::of(&gather(remote, now).await?, now);
-    findings.retain(|finding| category.is_none_or(|wanted| finding.check.category == wanted));
-    Ok(findings)
+async fn examine(category: Option<CheckCategory>, remote: &Remote) -> anyhow::Result<CheckReport> {
+    let mut report = Ledger::of(remote).checks().await?;
+    let is_wanted = |found: CheckCategory| category.is_none_or(|wanted| found == wanted);
+    report
+        .findings
+        .retain(|finding| is_wanted(finding.category));
+    Ok(report)
 }
 
-fn conclude(args: &Args, findings: &[Finding], terminal: &mut Terminal) -> anyhow::Result<()> {
-    let shown = args.output.render(findings, terminal.colour_out);
+fn conclude(args: &Args, report: &CheckReport, terminal: &mut Terminal) -> anyhow::Result<()> {
+    let shown = args.output.render(report, terminal.colour_out);
     terminal.print(&shown)?;
-    let bad = bad(findings);
+    let bad = bad(report);
     let text = format!("{} bad", count(bad, "finding"));
     match bad {
         0 => Ok(()),
@@ -148,119 +127,13 @@ fn conclude(args: &Args, findings: &[Finding], terminal: &mut Terminal) -> anyho
     }
 }
 
-fn bad(findings: &[Finding]) -> u64 {
-    let bad = findings.iter();
+fn bad(report: &CheckReport) -> u64 {
+    let bad = report.findings.iter();
     bad.filter(|finding| finding.level == FindingLevel::Bad)
         .count() as u64
 }
 
-async fn gather(remote: &Remote, now: Timestamp) -> anyhow::Result<Facts> {
-    let answer = remote
-        .send(Request::get("/readyz").body(Vec::new())?)
-        .await?;
-    let unready_because = match answer.code {
-        StatusCode::OK => Vec::new(),
-        _ => answer.text().lines().map(str::to_owned).collect(),
-    };
-    let accounts = match Ledger::of(remote).accounts().await {
-        Ok(accounts) => Ok(accounts),
-        // Without a server or a token nothing can be found out at all.
-        Err(error) if matches!(exit_code(&error), 5 | 6) => return Err(error),
-        Err(error) => Err(format!("{error:#}")),
-    };
-    let mut unready = Vec::new();
-    let mut looked_at = 0;
-    let kinds = [
-        kind::<Application>("application"),
-        kind::<Channel>("channel"),
-        kind::<Subscription>("subscription"),
-        kind::<Broker>("broker"),
-        kind::<Trigger>("trigger"),
-        kind::<EventFlow>("eventflow"),
-        kind::<EventPolicy>("eventpolicy"),
-        kind::<ServiceInstance>("serviceinstance"),
-        kind::<ServiceBinding>("servicebinding"),
-        kind::<Registry>("registry"),
-    ];
-    for (kind, path) in kinds {
-        let list = objects::below(remote, &path, kind).await?;
-        looked_at += list.len() as u64;
-        unready.extend(
-            list.iter()
-                .filter_map(|object| unready_of(kind, object, now)),
-        );
-    }
-    Ok(Facts {
-        unready_because,
-        accounts,
-        objects: looked_at,
-        unready,
-        flows: Flows {
-            flows: objects::all(remote, None).await?,
-            brokers: objects::all(remote, None).await?,
-            subscriptions: objects::all(remote, None).await?,
-            activations: objects::all(remote, None).await?,
-            policies: objects::all(remote, None).await?,
-            instances: objects::all(remote, None).await?,
-        },
-    })
-}
-
-fn kind<K: Resource<DynamicType = ()>>(name: &'static str) -> (&'static str, String) {
-    (name, K::url_path(&(), None))
-}
-
-/// Why an object is not ready, unless it is.
-fn unready_of(kind: &str, object: &Value, now: Timestamp) -> Option<Unready> {
-    let metadata = &object["metadata"];
-    let name = metadata["name"].as_str().unwrap_or_default();
-    let object_name = match metadata["namespace"].as_str() {
-        Some(namespace) => format!("{kind}/{namespace}/{name}"),
-        None => format!("{kind}/{name}"),
-    };
-    let conditions = object["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let mut conditions = conditions.filter_map(|condition| Condition::deserialize(condition).ok());
-    let ready = conditions.find(|condition| condition.type_ == READY);
-    let unready = Unready::unless_true(object_name, ready)?;
-    Some(Unready {
-        settling: is_settling(object, unready.certain, now),
-        explained_by: explained_by(kind, object),
-        ..unready
-    })
-}
-
-/// Whether controllers have not had their moment yet: it was just made and nothing is certain, or something was just asked
-/// of it.
-fn is_settling(object: &Value, is_certain: bool, now: Timestamp) -> bool {
-    let operation = &object["spec"]["operation"];
-    let progress = &object["status"]["operation"];
-    let has_failed = progress["id"] == operation["id"] && progress["state"] == "failed";
-    let accepted = Some(&operation["acceptedAt"]).filter(|_| !has_failed);
-    let created = Some(&object["metadata"]["creationTimestamp"]).filter(|_| !is_certain);
-    let times = [created, accepted];
-    let times = times.into_iter().flatten().filter_map(Value::as_str);
-    let mut times = times.filter_map(|time| time.parse::<Timestamp>().ok());
-    times.any(|time| age(time, now) <= MOMENT)
-}
-
-/// The command that says more than the object does, where there is one.
-fn explained_by(kind: &str, object: &Value) -> Option<String> {
-    let namespace = object["metadata"]["namespace"].as_str()?;
-    let name = object["metadata"]["name"].as_str()?;
-    match kind {
-        "serviceinstance" => {
-            let id = object["spec"]["instanceID"].as_str().unwrap_or(name);
-            Some(format!("heddle explain instance {id} -n {namespace}"))
-        }
-        "trigger" => Some(format!("heddle explain trigger {namespace}/{name}")),
-        _ => None,
-    }
-}
-
-fn text(findings: &[Finding], colour: bool) -> String {
+fn text(findings: &[CheckFinding], colour: bool) -> String {
     let mut text = String::new();
     for finding in findings {
         text.push_str(&line(finding, colour));
@@ -272,14 +145,14 @@ fn text(findings: &[Finding], colour: bool) -> String {
     text
 }
 
-fn short(findings: &[Finding], colour: bool) -> String {
+fn short(findings: &[CheckFinding], colour: bool) -> String {
     let unwell = findings
         .iter()
         .filter(|finding| finding.level != FindingLevel::Ok);
     unwell.map(|finding| line(finding, colour)).collect()
 }
 
-fn line(finding: &Finding, colour: bool) -> String {
+fn line(finding: &CheckFinding, colour: bool) -> String {
     let (word, tone) = match finding.level {
         FindingLevel::Bad => ("bad ", Tone::Bad),
         FindingLevel::Warn => ("warn", Tone::Strong),
@@ -288,7 +161,7 @@ fn line(finding: &Finding, colour: bool) -> String {
     format!(
         "{}  {}  {}: {}\n",
         paint(colour, tone, word),
-        finding.check.id,
+        finding.id,
         harmless(&finding.about),
         harmless(&finding.what)
     )

@@ -31,6 +31,8 @@ pub(super) struct HealthQuery {
     pub(super) heard: Option<String>,
     /// Where whoever asks has a role.
     pub(super) within: Scope,
+    /// Who asks.
+    pub(super) user: String,
 }
 
 impl HealthQuery {
@@ -79,6 +81,7 @@ impl<S: Sync> FromRequestParts<S> for HealthQuery {
         let access = parts.extensions.get::<Access>();
         // Nobody has a role nowhere.
         let nowhere = || Scope::Namespaces(BTreeSet::new());
+        asked.user = access.map(|access| access.user.clone()).unwrap_or_default();
         asked.within = access.map_or_else(nowhere, |access| access.scope.clone());
         Ok(asked)
     }

@@ -8,6 +8,8 @@
 //! Whoever reads slowly is told the newest when it comes to read, and the door ends connections on which nothing is read at all.
 //! When nothing is new for a while a comment shows that the connection is alive.
 
+mod places;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +23,13 @@ use heddle_controllers::{HealthBoard, Report};
 use heddle_rt::Clock;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
+use self::places::{StreamPlace, StreamPlaces};
 use super::feed::{ChangeFeed, FeedBatch};
 use super::query::HealthQuery;
 use super::{Found, HealthApi, refuse, tag};
 
-/// Streams that are open at once. A page needs one for all of its tabs; beyond that, polling with a tag is cheaper for everybody.
-const STREAMS_MAX: usize = 64;
 /// How long nothing may be sent, well below what proxies wait.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// How long a client should wait before it connects again, in milliseconds, and who is refused, in seconds.
@@ -39,7 +40,7 @@ const RETRY_AFTER: &str = "5";
 #[derive(Debug)]
 pub(super) struct HealthStreams {
     feed: ChangeFeed,
-    places: Arc<Semaphore>,
+    places: StreamPlaces,
     run: u64,
 }
 
@@ -47,7 +48,7 @@ impl HealthStreams {
     pub(super) fn new(run: u64) -> Self {
         Self {
             feed: ChangeFeed::default(),
-            places: Arc::new(Semaphore::new(STREAMS_MAX)),
+            places: StreamPlaces::default(),
             run,
         }
     }
@@ -69,7 +70,8 @@ impl HealthStreams {
 pub(super) async fn serve(State(api): State<HealthApi>, asked: HealthQuery) -> Response {
     let streams = Arc::clone(&api.streams);
     let mut heard = asked.heard.as_deref().and_then(|id| streams.seq(id));
-    open(&api, move |report| {
+    let user = asked.user.clone();
+    open(&api, &user, move |report| {
         let batch = streams.feed.news(report, heard);
         heard = batch.as_ref().map(|batch| batch.seq).or(heard);
         let id = streams.id(heard.unwrap_or_default());
@@ -91,7 +93,8 @@ pub(super) fn watch(
 ) -> Response {
     let known = asked.known.as_ref().and_then(|tag| tag.to_str().ok());
     let mut heard = asked.heard.clone().or_else(|| known.map(str::to_owned));
-    open(api, move |report| match find(report) {
+    let user = asked.user;
+    open(api, &user, move |report| match find(report) {
         Err(message) => News {
             text: event(GONE, &serde_json::json!({"message": message}), ""),
             id: String::new(),
@@ -132,25 +135,16 @@ struct OpenStream<F> {
     /// When something was last sent; nothing was before the first look.
     sent: Option<Duration>,
     is_over: bool,
-    _place: OwnedSemaphorePermit,
+    _place: StreamPlace,
 }
 
-fn open<F>(api: &HealthApi, news: F) -> Response
+fn open<F>(api: &HealthApi, user: &str, news: F) -> Response
 where
     F: FnMut(&Report) -> News + Send + 'static,
 {
-    let Ok(place) = Arc::clone(&api.streams.places).try_acquire_owned() else {
-        let message = format!(
-            "{STREAMS_MAX} streams are open already; close one, or poll with If-None-Match"
-        );
-        let mut refused = refuse(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too-many-streams",
-            &message,
-        );
-        let pause = HeaderValue::from_static(RETRY_AFTER);
-        refused.headers_mut().insert(header::RETRY_AFTER, pause);
-        return refused;
+    let place = match api.streams.places.enter(user) {
+        Ok(place) => place,
+        Err(open) => return too_many(open),
     };
     let stream = OpenStream {
         board: api.board.clone(),
@@ -166,6 +160,18 @@ where
     let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, fresh)];
     let body = Body::from_stream(futures::stream::unfold(stream, OpenStream::next));
     (headers, body).into_response()
+}
+
+fn too_many(open: usize) -> Response {
+    let message = format!("{open} streams are open already; close one, or poll with If-None-Match");
+    let mut refused = refuse(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too-many-streams",
+        &message,
+    );
+    let pause = HeaderValue::from_static(RETRY_AFTER);
+    refused.headers_mut().insert(header::RETRY_AFTER, pause);
+    refused
 }
 
 impl<F: FnMut(&Report) -> News> OpenStream<F> {

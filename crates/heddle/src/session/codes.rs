@@ -9,6 +9,8 @@ use heddle_apiserver::{TokenDigest, TokenHolder, digest};
 pub(super) const CODE_LIFE: Duration = Duration::from_secs(60);
 /// Codes that wait to be used; with more, the oldest goes.
 const CODES_MAX: usize = 100;
+/// And of one user, so that nobody makes those of others go.
+const CODES_EACH_MAX: usize = 5;
 
 #[derive(Debug, Default)]
 pub(super) struct LoginCodes {
@@ -19,14 +21,26 @@ pub(super) struct LoginCodes {
 impl LoginCodes {
     pub(super) fn put(&mut self, code: &str, holder: TokenHolder, now: Duration) {
         self.waiting.retain(|_, (ends, _)| now < *ends);
+        let user = &holder.identity.user;
+        let is_own = |other: &TokenHolder| other.identity.user == *user;
+        let own = self.waiting.values().filter(|(_, other)| is_own(other));
+        if own.count() >= CODES_EACH_MAX {
+            self.forget_first(is_own);
+        }
         if self.waiting.len() >= CODES_MAX {
-            let first = self.waiting.iter().min_by_key(|(_, (ends, _))| *ends);
-            if let Some(first) = first.map(|(code, _)| *code) {
-                self.waiting.remove(&first);
-            }
+            self.forget_first(|_| true);
         }
         let ends = now.saturating_add(CODE_LIFE);
         self.waiting.insert(digest(code), (ends, holder));
+    }
+
+    fn forget_first(&mut self, is_meant: impl Fn(&TokenHolder) -> bool) {
+        let meant = self.waiting.iter();
+        let meant = meant.filter(|(_, (_, holder))| is_meant(holder));
+        let first = meant.min_by_key(|(_, (ends, _))| *ends);
+        if let Some(first) = first.map(|(code, _)| *code) {
+            self.waiting.remove(&first);
+        }
     }
 
     /// Whom a code logs in. It does so once.

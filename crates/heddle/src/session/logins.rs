@@ -30,14 +30,13 @@ use crate::control::refuse;
 
 /// The longest body: a token, and where to go next.
 const LOGIN_BYTES_MAX: usize = 8 << 10;
-/// Where somebody goes who named no page.
-const HOME: &str = "/ui/";
-
 /// What logging in needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Logins {
     pub(crate) server: ApiServer,
     pub(crate) sessions: PageSessions,
+    /// What stands before the paths of the page.
+    pub(crate) base: String,
 }
 
 /// What somebody shows to log in: one of the two.
@@ -77,6 +76,25 @@ impl Logins {
             .route("/ui/logout", post(log_out_by_form))
             .layer(DefaultBodyLimit::max(LOGIN_BYTES_MAX));
         router.with_state(self)
+    }
+
+    /// Where somebody goes who named no page.
+    fn home(&self) -> String {
+        format!("{}/ui/", self.base)
+    }
+
+    /// The way in once more, which says what was wrong.
+    fn again(&self, fault: &str, next: &str) -> String {
+        let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
+        format!("{}login?fault={fault}&next={next}", self.home())
+    }
+
+    /// Whether somebody may be sent there: a page of this server, and nothing that a browser reads as another place.
+    fn is_page(&self, next: &str) -> bool {
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+        let rest = next.strip_prefix(&self.base);
+        rest.is_some_and(|rest| rest.starts_with("/ui/") && !rest.contains("//"))
+            && next.bytes().all(plain)
     }
 
     /// Logs somebody in, or says why not.
@@ -213,12 +231,12 @@ async fn log_in_by_form(
             token: None,
             code: None,
         },
-        HOME.to_owned(),
+        logins.home(),
     );
     for (key, value) in form_urlencoded::parse(&body) {
         match &*key {
             "token" => request.token = Some(value.into_owned()),
-            "next" if is_page(&value) => next = value.into_owned(),
+            "next" if logins.is_page(&value) => next = value.into_owned(),
             _ => {}
         }
     }
@@ -226,9 +244,25 @@ async fn log_in_by_form(
     match logins.begin(&request, from.ip, SessionKind::Reading) {
         Ok(secrets) => {
             let name = logins.sessions.cookie_name(from.is_tls);
-            see_other(&next, cookie::set(&name, &secrets.cookie, from.is_tls))
+            see_other(
+                &next,
+                Some(cookie::set(&name, &secrets.cookie, from.is_tls)),
+            )
         }
-        Err(refused) => *refused,
+        Err(refused) => match fault(refused.status()) {
+            Some(fault) => see_other(&logins.again(fault, &next), None),
+            None => *refused,
+        },
+    }
+}
+
+/// What the way in says of a refusal.
+fn fault(status: StatusCode) -> Option<&'static str> {
+    match status {
+        StatusCode::UNAUTHORIZED => Some("wrong"),
+        StatusCode::TOO_MANY_REQUESTS => Some("busy"),
+        StatusCode::FORBIDDEN => Some("norole"),
+        _ => None,
     }
 }
 
@@ -244,23 +278,21 @@ async fn log_out_by_form(
     let from = Address::of(peer);
     let name = logins.sessions.cookie_name(from.is_tls);
     logins.sessions.end_shown(&cookie::values(&headers, &name));
-    see_other(HOME, cookie::set(&name, "", from.is_tls))
+    let cookie = cookie::set(&name, "", from.is_tls);
+    see_other(&logins.home(), Some(cookie))
 }
 
-/// Whether somebody may be sent there: a page of this server, and nothing that a browser reads as another place.
-fn is_page(next: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
-    next.starts_with(HOME) && !next.contains("//") && next.bytes().all(plain)
-}
-
-fn see_other(to: &str, cookie: HeaderValue) -> Response {
-    let to = HeaderValue::try_from(to).unwrap_or(HeaderValue::from_static(HOME));
+fn see_other(to: &str, cookie: Option<HeaderValue>) -> Response {
+    let to = HeaderValue::try_from(to).unwrap_or(HeaderValue::from_static("/ui/"));
     let headers = [
         (header::LOCATION, to),
-        (header::SET_COOKIE, cookie),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    (StatusCode::SEE_OTHER, headers).into_response()
+    let mut response = (StatusCode::SEE_OTHER, headers).into_response();
+    if let Some(cookie) = cookie {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
 }
 
 /// Where a request comes from.

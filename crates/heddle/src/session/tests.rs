@@ -100,12 +100,20 @@ async fn a_session_ends_with_its_token() {
     assert!(!is_whole(&sessions, &secrets));
 }
 
+/// Somebody with the role of ada.
+fn somebody(user: &str) -> TokenHolder {
+    let mut holder = ada();
+    holder.identity.user = user.into();
+    holder
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_too_many_the_one_goes_that_was_idle_longest() {
     let (sessions, clock) = sessions();
     let mut all = Vec::new();
-    for _ in 0..SESSIONS_MAX {
-        all.push(sessions.begin(&ada(), SessionKind::Whole).unwrap());
+    for number in 0..SESSIONS_MAX {
+        let holder = somebody(&format!("user-{}", number / SESSIONS_EACH_MAX));
+        all.push(sessions.begin(&holder, SessionKind::Whole).unwrap());
         clock.sleep(Duration::from_millis(1)).await;
     }
     assert!(is_whole(&sessions, &all[0]), "used just now");
@@ -113,6 +121,33 @@ async fn of_too_many_the_one_goes_that_was_idle_longest() {
     assert!(is_whole(&sessions, &all[0]) && is_whole(&sessions, &one_more));
     assert!(!is_whole(&sessions, &all[1]));
     assert_eq!(sessions.0.sessions.lock().len(), SESSIONS_MAX);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_makes_the_sessions_of_others_go() {
+    let (sessions, clock) = sessions();
+    let hers = sessions.begin(&ada(), SessionKind::Whole).unwrap();
+    clock.sleep(Duration::from_millis(1)).await;
+    let mut his = Vec::new();
+    for _ in 0..3 * SESSIONS_MAX {
+        his.push(
+            sessions
+                .begin(&somebody("bob"), SessionKind::Whole)
+                .unwrap(),
+        );
+        clock.sleep(Duration::from_millis(1)).await;
+    }
+    assert!(is_whole(&sessions, &hers));
+    let his: Vec<_> = his.iter().filter(|one| is_whole(&sessions, one)).collect();
+    assert_eq!(his.len(), SESSIONS_EACH_MAX);
+    let mut codes = LoginCodes::default();
+    codes.put("hers", ada(), clock.monotonic());
+    for number in 0..1_000 {
+        codes.put(&number.to_string(), somebody("bob"), clock.monotonic());
+    }
+    assert!(codes.take("0", clock.monotonic()).is_none());
+    assert!(codes.take("999", clock.monotonic()).is_some());
+    assert!(codes.take("hers", clock.monotonic()).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,6 +217,7 @@ async fn house() -> House {
     let logins = Logins {
         server: server.clone(),
         sessions: sessions.clone(),
+        base: String::new(),
     };
     let entrance = Entrance {
         server: server.clone(),

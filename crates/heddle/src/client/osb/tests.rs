@@ -40,7 +40,7 @@ fn an_offering_is_named_by_name_or_id_and_a_plan_only_where_there_is_a_choice() 
 #[tokio::test]
 async fn ids_are_encoded_and_the_version_is_announced() {
     let server = StandIn::start().await;
-    let path = "/osb/team-a/v2/service_instances/a%2Fb%20c";
+    let path = "/heddle/v1/osb/team-a/v2/service_instances/a%2Fb%20c";
     server.answers(&format!("PUT {path}"), 202, &json!({"operation": "op1"}));
     let remote = server.remote();
     let osb = Osb::of_namespace(&remote, "team-a");

@@ -13,7 +13,7 @@ struct Line {
 #[tokio::test]
 async fn credentials_are_shown_whether_they_came_at_once_or_later() {
     let object = "GET /apis/heddle.dev/v1alpha1/namespaces/team-a/serviceinstances/crm";
-    let path = "/osb/team-a/v2/service_instances/crm/service_bindings/web";
+    let path = "/heddle/v1/osb/team-a/v2/service_instances/crm/service_bindings/web";
     let credentials = json!({"credentials": {"GATEWAY_URL": "http://crm.example"}});
     for later in [false, true] {
         let server = StandIn::start().await;

@@ -15,7 +15,7 @@ struct Line {
 async fn the_instance_itself_says_which_plan_it_has() {
     let server = StandIn::start().await;
     let object = "GET /apis/heddle.dev/v1alpha1/namespaces/team-a/serviceinstances/orders";
-    let path = "/osb/team-a/v2/service_instances/orders";
+    let path = "/heddle/v1/osb/team-a/v2/service_instances/orders";
     server
         .answers(
             object,

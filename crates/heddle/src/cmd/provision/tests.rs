@@ -6,14 +6,14 @@ use crate::client::stand_in::StandIn;
 use crate::cmd::testing::{Screen, world};
 use crate::failure::exit_code;
 
-const INSTANCE: &str = "/osb/team-a/v2/service_instances/orders";
+const INSTANCE: &str = "/heddle/v1/osb/team-a/v2/service_instances/orders";
 
 async fn server() -> StandIn {
     let server = StandIn::start().await;
     let catalog = json!({"services": [
         {"id": "s1", "name": "shop-events", "plans": [{"id": "p1", "name": "default"}]}
     ]});
-    server.answers("GET /osb/team-a/v2/catalog", 200, &catalog);
+    server.answers("GET /heddle/v1/osb/team-a/v2/catalog", 200, &catalog);
     server
 }
 

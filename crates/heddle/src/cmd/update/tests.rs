@@ -25,6 +25,10 @@ async fn server(front: &str) -> StandIn {
         {"id": "s-small", "name": "small", "maintenance_info": {"version": "1.2.0"}},
         {"id": "s-large", "name": "large"},
     ]}]});
+    let front = match front {
+        "/v2" => front.to_owned(),
+        _ => format!("/heddle/v1{front}"),
+    };
     server.answers(&format!("GET {front}/catalog"), 200, &catalog);
     let instance = format!("PATCH {front}/service_instances/db");
     server.answers(&instance, 200, &json!({}));

@@ -29,13 +29,13 @@ pub(super) const MOMENT: Duration = Duration::from_secs(60);
 
 /// The objects that flows concern.
 #[derive(Debug, Default)]
-pub(super) struct Flows {
-    pub(super) flows: Vec<EventFlow>,
-    pub(super) brokers: Vec<Broker>,
-    pub(super) subscriptions: Vec<Subscription>,
-    pub(super) activations: Vec<EventActivation>,
-    pub(super) policies: Vec<EventPolicy>,
-    pub(super) instances: Vec<ServiceInstance>,
+pub(crate) struct Flows {
+    pub(crate) flows: Vec<EventFlow>,
+    pub(crate) brokers: Vec<Broker>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) activations: Vec<EventActivation>,
+    pub(crate) policies: Vec<EventPolicy>,
+    pub(crate) instances: Vec<ServiceInstance>,
 }
 
 pub(super) fn of(world: &Flows, now: Timestamp) -> Vec<Finding> {

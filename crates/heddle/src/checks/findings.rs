@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use heddle_api::Condition;
-use heddle_api::checks::{self, CheckFinding, DoctorCheck, FindingLevel};
+use heddle_api::checks::{self, CheckFinding, CheckReport, DoctorCheck, FindingLevel};
 use heddle_api::conditions::Status;
 use heddle_api::ledger::{Account, Accounts, LogFacts, SERVING};
 use jiff::Timestamp;
@@ -20,33 +20,33 @@ const ROOM_PARTS: u64 = 2;
 
 /// Everything that was found out.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// Empty when the server is ready.
-    pub(super) unready_because: Vec<String>,
+    pub(crate) unready_because: Vec<String>,
     /// Or why there are none.
-    pub(super) accounts: Result<Accounts, String>,
+    pub(crate) accounts: Result<Accounts, String>,
     /// How many objects were looked at.
-    pub(super) objects: u64,
-    pub(super) unready: Vec<Unready>,
-    pub(super) flows: Flows,
+    pub(crate) objects: u64,
+    pub(crate) unready: Vec<Unready>,
+    pub(crate) flows: Flows,
 }
 
 /// An object that is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unready {
-    pub(super) object: String,
+pub(crate) struct Unready {
+    pub(crate) object: String,
     /// Whether it is certain, or only not known to be ready.
-    pub(super) certain: bool,
-    pub(super) reason: String,
+    pub(crate) certain: bool,
+    pub(crate) reason: String,
     /// Whether it is too early to hold that against anybody.
-    pub(super) settling: bool,
+    pub(crate) settling: bool,
     /// The command that says more, where there is one.
-    pub(super) explained_by: Option<String>,
+    pub(crate) explained_by: Option<String>,
 }
 
 impl Unready {
     /// Nothing, when the condition holds.
-    pub(super) fn unless_true(object: String, ready: Option<Condition>) -> Option<Self> {
+    pub(crate) fn unless_true(object: String, ready: Option<Condition>) -> Option<Self> {
         let ready = ready.unwrap_or_else(|| Condition {
             message: Some("no controller has looked at it yet".to_owned()),
             ..Condition::default()
@@ -68,12 +68,12 @@ impl Unready {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    pub(super) check: DoctorCheck,
-    pub(super) level: FindingLevel,
-    pub(super) about: String,
-    pub(super) what: String,
+    pub(crate) check: DoctorCheck,
+    pub(crate) level: FindingLevel,
+    pub(crate) about: String,
+    pub(crate) what: String,
     /// Empty when there is nothing to do.
-    pub(super) remedy: String,
+    pub(crate) remedy: String,
 }
 
 impl Finding {
@@ -110,7 +110,7 @@ impl Finding {
         }
     }
 
-    pub(super) fn body(&self) -> CheckFinding {
+    fn body(&self) -> CheckFinding {
         CheckFinding {
             id: self.check.id.to_owned(),
             category: self.check.category,
@@ -123,8 +123,16 @@ impl Finding {
     }
 }
 
+/// The same, for machines.
+pub(crate) fn report(facts: &Facts, now: Timestamp) -> CheckReport {
+    let findings = of(facts, now);
+    CheckReport {
+        findings: findings.iter().map(Finding::body).collect(),
+    }
+}
+
 /// All findings, the worst first, otherwise in the order of an event's way.
-pub(super) fn of(facts: &Facts, now: Timestamp) -> Vec<Finding> {
+fn of(facts: &Facts, now: Timestamp) -> Vec<Finding> {
     let mut findings = server(&facts.unready_because);
     match &facts.accounts {
         Ok(accounts) => {
