@@ -79,6 +79,7 @@ const PAGES = [
   ["dead-letters", "/ui/dead-letters"],
   ["catalog", "/ui/catalog"],
   ["instances", "/ui/instances"],
+  ["audit", "/ui/audit"],
   ["help", "/ui/help"],
   ["help", "/ui/help/SubscriberFailing"],
   ["login", "/ui/login"],

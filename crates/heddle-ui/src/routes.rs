@@ -120,6 +120,7 @@ pub(crate) fn router(options: PageOptions) -> Router {
             page!("instance", pages::instances::one, namespace, name),
         )
         .route("/ui/catalog", page!("catalog", pages::catalog::page))
+        .route("/ui/audit", page!("audit", pages::audit::page))
         .route("/ui/help", page!("help", pages::help::list))
         .route("/ui/help/{code}", page!("help", pages::help::one, code))
         .route("/ui/a/{version}/{name}", get(file))
