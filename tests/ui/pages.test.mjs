@@ -80,6 +80,7 @@ const PAGES = [
   ["catalog", "/ui/catalog"],
   ["instances", "/ui/instances"],
   ["checks", "/ui/checks"],
+  ["audit", "/ui/audit"],
   ["help", "/ui/help"],
   ["help", "/ui/help/SubscriberFailing"],
   ["login", "/ui/login"],

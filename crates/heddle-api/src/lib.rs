@@ -25,6 +25,7 @@ pub mod action;
 pub mod application;
 pub mod application_mapping;
 pub mod attributes;
+pub mod audit;
 pub mod broker;
 pub mod bundle;
 pub mod bundle_revision;

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 pub use self::answer::{
     EventPage, EventStreamEnd, FoundEvent, LookedAt, StreamedEvents, TailRate, WholeEvent,
 };
+pub use self::parse::moment;
 pub use self::text::TextPattern;
 
 use self::data::DataTerm;

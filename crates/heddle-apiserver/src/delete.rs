@@ -18,7 +18,7 @@ use crate::status::{self, Result, StatusError};
 use crate::table::IncludeObject;
 use crate::view::{self, Filter};
 use crate::write::{commit_change, refuse};
-use crate::{Inner, body, strategy};
+use crate::{Inner, account, body, strategy};
 
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
@@ -66,17 +66,18 @@ pub(crate) async fn one(inner: &Arc<Inner>, call: &Call, bytes: &[u8]) -> Result
         Outcome::Gone(object) if resource.is(BuiltIn::Namespace) => {
             written(inner, call, StatusCode::OK, &object)
         }
-        Outcome::Gone(object) => Ok(json_response(
-            StatusCode::OK,
-            &status::deleted(&call.resource, call.name(), &object.facts.uid),
-        )),
+        Outcome::Gone(object) => {
+            let told = status::deleted(&call.resource, call.name(), &object.facts.uid);
+            Ok(account::noted(
+                json_response(StatusCode::OK, &told),
+                &object,
+            ))
+        }
         Outcome::Waiting(object) => written(inner, call, StatusCode::OK, &object),
         Outcome::Imagined(object, true) => {
             let uid = object::meta_str(&object, "uid").to_owned();
-            Ok(json_response(
-                StatusCode::OK,
-                &status::deleted(&call.resource, call.name(), &uid),
-            ))
+            let told = status::deleted(&call.resource, call.name(), &uid);
+            Ok(account::rehearsed(json_response(StatusCode::OK, &told)))
         }
         Outcome::Imagined(object, false) => Ok(imagined(call, StatusCode::OK, object)),
     }
@@ -145,7 +146,11 @@ pub(crate) async fn collection(
         IncludeObject::Metadata,
         inner.clock.now(),
     );
-    Ok(bytes_response(StatusCode::OK, bytes))
+    let response = bytes_response(StatusCode::OK, bytes);
+    Ok(match options.dry_run {
+        true => account::rehearsed(response),
+        false => response,
+    })
 }
 
 /// The write that deletes an object as it is now, or marks it while finalizers hold it. `None` if there is nothing to do.

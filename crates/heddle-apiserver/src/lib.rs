@@ -13,6 +13,7 @@
 //!
 //! It knows nothing of controllers, and serves exactly the kinds of its registry: it is not a cluster.
 
+mod account;
 mod apply;
 mod auth;
 mod body;
@@ -173,6 +174,11 @@ impl ApiServer {
     pub fn holder(&self, headers: &http::HeaderMap) -> Option<TokenHolder> {
         let now = self.0.clock.now();
         self.0.tokens.authenticate(headers, now).ok()
+    }
+
+    /// Whose the bearer token of a request is, whomever it asks to act as.
+    pub fn token_owner(&self, headers: &http::HeaderMap) -> Option<Identity> {
+        self.0.tokens.owner(headers, self.0.clock.now())
     }
 
     /// Whose a token is that was shown in another way than in a header.

@@ -14,7 +14,7 @@ use crate::serve::{Call, bytes_response};
 use crate::status::{Result, StatusError};
 use crate::table::IncludeObject;
 use crate::view::{self, Filter};
-use crate::{Inner, object};
+use crate::{Inner, account, object};
 
 pub(crate) fn get(inner: &Inner, call: &Call) -> Result<Response<Body>> {
     let form = negotiate::form(&call.parts.headers)?;
@@ -185,10 +185,11 @@ pub(crate) fn written(
         include_object(call)?,
         inner.clock.now(),
     );
-    Ok(bytes_response(status, bytes))
+    Ok(account::noted(bytes_response(status, bytes), stored))
 }
 
 /// The answer of a dry run: what would have been stored, which has no version of its own.
 pub(crate) fn imagined(call: &Call, status: StatusCode, value: Value) -> Response<Body> {
-    crate::serve::json_response(status, &crate::events::to_served(&call.resource, value))
+    let served = crate::events::to_served(&call.resource, value);
+    account::rehearsed(crate::serve::json_response(status, &served))
 }

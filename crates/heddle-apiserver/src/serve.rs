@@ -14,6 +14,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use heddle_api::access::Access;
+use heddle_api::audit::ChangeNote;
 use heddle_rt::net::receive::RequestBody;
 use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header, request};
 use serde_json::Value;
@@ -412,6 +413,10 @@ fn refused(refusal: StatusError) -> Response<Body> {
             .headers_mut()
             .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+    response.extensions_mut().insert(ChangeNote {
+        reason: Some(refusal.reason.into()),
+        ..ChangeNote::default()
+    });
     if refusal.code == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(
             header::WWW_AUTHENTICATE,

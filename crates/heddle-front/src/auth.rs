@@ -196,6 +196,13 @@ fn basic(headers: &HeaderMap) -> Option<Vec<u8>> {
     STANDARD.decode(encoded.trim()).ok()
 }
 
+/// The user name that a request shows, whether it is known or not; the password is not even looked at.
+pub(crate) fn username(headers: &HeaderMap) -> Option<String> {
+    let shown = basic(headers)?;
+    let name = shown.split(|byte| *byte == b':').next()?;
+    String::from_utf8(name.to_vec()).ok()
+}
+
 fn hash(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
 }

@@ -20,6 +20,7 @@ use http_body_util::Full;
 use kube::Client;
 use tracing::Instrument as _;
 
+use crate::account;
 use crate::auth::Credentials;
 use crate::catalog::Catalog;
 use crate::contact::Contacts;
@@ -133,7 +134,12 @@ impl Front {
         let started = self.deps.clock.monotonic();
         let (parts, body) = request.into_parts();
         let identity = parts.headers.get(REQUEST_IDENTITY).cloned();
+        let mut note = account::asked(&parts);
         let (name, version, result) = self.hear(&parts, body).await;
+        if !matches!(result, Err(OsbError::Unauthorized)) {
+            account::by(&mut note, &parts);
+        }
+        note.reason = result.as_ref().err().map(|error| error.word().into());
         if let Err(error) = &result
             && error.is_out_of_sync()
         {
@@ -145,6 +151,7 @@ impl Front {
             .metrics
             .answered(name, answer.status.as_u16(), took);
         let mut response = answer.into_response();
+        response.extensions_mut().insert(note);
         if let Some(identity) = identity {
             response
                 .headers_mut()

@@ -17,6 +17,7 @@
 //! [`Front`] is the door; `verbs` has a file per thing that can be asked, each with one pure function that decides and one
 //! that carries out; `error` is the only place where a refusal becomes a status.
 
+mod account;
 pub mod auth;
 pub mod catalog;
 mod compare;

@@ -31,7 +31,7 @@ type Slice = Box<dyn FnOnce() + Send>;
 
 /// Where questions are worked on.
 #[derive(Debug)]
-pub(crate) struct Aside {
+pub struct Aside {
     tasks: Tasks,
     inline: bool,
     thread: Mutex<AsideThread>,
@@ -74,14 +74,16 @@ pub enum AsideError {
 
 /// A question's place among those that are answered. It is given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct AsidePlace {
+pub struct AsidePlace {
     aside: Arc<Aside>,
     number: u64,
     superseded: watch::Receiver<bool>,
 }
 
 impl Aside {
-    pub(crate) fn new(clock: &Clock, tasks: &Tasks) -> Arc<Self> {
+    /// The thread is one of `tasks`.
+    #[must_use]
+    pub fn new(clock: &Clock, tasks: &Tasks) -> Arc<Self> {
         Arc::new(Self {
             tasks: tasks.child("questions"),
             inline: clock.is_simulated(),
@@ -91,7 +93,7 @@ impl Aside {
     }
 
     /// A place for a question. With a name it takes that of the asker's older question of this name.
-    pub(crate) fn enter(
+    pub fn enter(
         self: &Arc<Self>,
         asker: &str,
         name: Option<&str>,
@@ -159,7 +161,7 @@ impl Aside {
     }
 
     /// Takes no further slices; the thread ends behind those that wait.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         *self.thread.lock() = AsideThread::Closed;
     }
 
@@ -193,7 +195,7 @@ fn work_through(mut queue: mpsc::Receiver<Slice>) {
 
 impl AsidePlace {
     /// Does one slice of work aside, unless a newer question took this one's place.
-    pub(crate) async fn slice<T: Send + 'static>(
+    pub async fn slice<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, AsideError> {

@@ -52,7 +52,7 @@ mod shared;
 mod span;
 pub mod who;
 
-pub use aside::AsideError;
+pub use aside::{Aside, AsideError, AsidePlace};
 pub use codec::Unreadable;
 pub use draining::GiveUpError;
 #[cfg(feature = "fault-injection")]

@@ -25,6 +25,7 @@ use axum::extract::{DefaultBodyLimit, Extension, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use heddle_api::access::{Access, Right, namespace_of};
+use heddle_api::audit::ChangeNote;
 use heddle_api::ledger::{ErrorBody, ExplainRequest};
 use heddle_api::what_if::WhatIfRequest;
 use http::{HeaderValue, StatusCode, header};
@@ -218,7 +219,12 @@ fn refuse(error: &Error) -> Response {
             .details
             .insert("position".to_owned(), position.into());
     }
-    json(status, &refusal)
+    let mut response = json(status, &refusal);
+    response.extensions_mut().insert(ChangeNote {
+        reason: Some(code.into()),
+        ..ChangeNote::default()
+    });
+    response
 }
 
 fn json(status: StatusCode, value: &impl Serialize) -> Response {

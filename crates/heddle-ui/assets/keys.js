@@ -21,7 +21,7 @@ export function start() {
 function press(event) {
   if (Date.now() - going < 1500) {
     going = 0;
-    const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector(`nav.pages a[data-key="${CSS.escape(event.key)}"]`));
+    const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector(`nav.pages a[data-key="${CSS.escape(event.key)}"]:not([hidden])`));
     if (link) load(link.href, "go");
     return !!link;
   }

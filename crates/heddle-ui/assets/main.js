@@ -152,6 +152,7 @@ function reveal() {
     user.textContent = half.user;
     const role = byId("role");
     if (role) role.textContent = half.role ?? "";
+    for (const link of document.querySelectorAll("[data-needs]")) link.toggleAttribute("hidden", link.getAttribute("data-needs") !== half.role);
   }
 }
 

@@ -2,7 +2,7 @@
 //! from doing anything.
 
 use axum::response::{IntoResponse as _, Response};
-use heddle_api::access::Access;
+use heddle_api::access::{Access, Right};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, html};
@@ -34,14 +34,18 @@ pub(crate) const SAFETY: [(HeaderName, &str); 5] = [
 ];
 
 /// Where somebody can go from everywhere: what stands there, below `/ui/`, and the key after `g`.
-const NAVIGATION: [(&str, &str, &str); 6] = [
+const NAVIGATION: [(&str, &str, &str); 7] = [
     ("Mesh", "", "m"),
     ("Applications", "applications", "a"),
     ("Events", "events", "e"),
     ("Dead letters", "dead-letters", "d"),
     ("Catalog", "catalog", "c"),
+    ("Changes", AUDIT, "u"),
     ("Help", "help", "h"),
 ];
+
+/// What only administrators have; the script shows it to those of whom the frame does not know yet.
+const AUDIT: &str = "audit";
 
 /// What a page says, before it is put into its frame.
 #[derive(Debug)]
@@ -194,7 +198,9 @@ fn top(section: &str, visit: &Visit, links: &PageLinks, now: Timestamp) -> Marku
             }
             nav.pages aria-label="Pages" {
                 @for (name, path, key) in NAVIGATION {
-                    a href=(links.page(path)) data-key=(key) aria-current=[(path == section).then_some("page")] { (name) }
+                    @let needs = (path == AUDIT).then_some("administrator");
+                    @let hidden = needs.is_some() && !visit.access().is_some_and(|access| access.has(Right::Administer));
+                    a href=(links.page(path)) data-key=(key) data-needs=[needs] hidden[hidden] aria-current=[(path == section).then_some("page")] { (name) }
                 }
             }
             form.find role="search" action=(links.page("find")) method="get" {
@@ -233,8 +239,8 @@ fn keys() -> Markup {
     let rows = [
         ("/", "find an event or an object"),
         (
-            "g then m, a, e, d, c, h",
-            "go to mesh, applications, events, dead letters, catalog, help",
+            "g then m, a, e, d, c, u, h",
+            "go to mesh, applications, events, dead letters, catalog, changes, help",
         ),
         ("j, k", "next and previous row"),
         ("Enter", "open what is in focus"),

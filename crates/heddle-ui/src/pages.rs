@@ -1,6 +1,7 @@
 //! One file for each page: what it asks, and what it makes of the answers.
 
 pub(crate) mod application;
+pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod checks;
 pub(crate) mod dead_letters;

@@ -131,6 +131,7 @@ pub(crate) fn router(options: PageOptions) -> Router {
         )
         .route("/ui/instances/{namespace}", get(instance_of_id))
         .route("/ui/checks", page!("checks", pages::checks::page))
+        .route("/ui/audit", page!("audit", pages::audit::page))
         .route("/ui/help", page!("help", pages::help::list))
         .route("/ui/help/{code}", page!("help", pages::help::one, code))
         .route("/ui/a/{version}/{name}", get(file))

@@ -1,6 +1,7 @@
 //! The command line: one module per command, and what all of them share.
 
 mod apply;
+mod audit;
 mod backup;
 mod bind;
 mod bundle;
@@ -108,6 +109,7 @@ enum Command {
     Ui(ui::Args),
     #[command(subcommand)]
     Token(token::Command),
+    Audit(audit::Args),
     #[command(subcommand)]
     Export(export::Command),
     Doctor(doctor::Args),
@@ -185,6 +187,7 @@ async fn dispatch(
         Command::Topology(args) => topology::run(args, terminal).await,
         Command::Top(args) => top::run(args, world, terminal).await,
         Command::Token(command) => command.run(world, terminal).await,
+        Command::Audit(args) => audit::run(args, world, terminal).await,
         Command::Ui(args) => ui::run(args, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
         Command::Backup(args) => Box::pin(backup::run(args, world, terminal)).await,

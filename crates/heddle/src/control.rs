@@ -26,6 +26,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use heddle_api::audit::ChangeNote;
 use heddle_apiserver::{
     ADMINS, ApiServer, CONTROLLERS, OPERATORS, SCRAPERS, VIEWERS, impersonates,
 };
@@ -42,6 +43,8 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::doorway::{self, AuditDoorway};
+use crate::audit::{self, AuditLog, Unrecordable};
 use crate::backup::server::Backups;
 use crate::bundles;
 use crate::checks::ChecksApi;
@@ -74,6 +77,8 @@ pub(crate) struct Control {
     pub(crate) front: Front,
     /// Takes pushed images, and knows the logs of actions.
     pub(crate) workshop: Workshop,
+    /// Who changed what.
+    pub(crate) audit: AuditLog,
     /// Hands out copies of everything.
     pub(crate) backups: Backups,
     /// What the controllers count.
@@ -136,6 +141,7 @@ impl Control {
             .merge(bundles::router(self.workshop.clone()))
             .merge(osb::router(self.front.clone()))
             .merge(self.backups.clone().router())
+            .merge(audit::question::router(self.audit.clone()))
             .merge(self.health.clone().router())
             .merge(self.smoke.clone().router())
     }
@@ -163,7 +169,12 @@ impl Control {
             sessions: self.sessions.clone(),
             closing: self.closing.clone(),
         };
+        let doorway = AuditDoorway {
+            log: self.audit.clone(),
+            server: self.server.clone(),
+        };
         let page = self.page();
+        let recording = middleware::from_fn_with_state(doorway, doorway::record);
         let entering = middleware::from_fn_with_state(entrance, door::enter);
         let naming = middleware::from_fn_with_state(self.hosts.clone(), check_host);
         router
@@ -171,6 +182,7 @@ impl Control {
             .merge(page)
             .fallback_service(self.inner())
             .layer(entering)
+            .layer(recording)
             .layer(naming)
             .layer(middleware::from_fn(drain::hear_out))
             .with_state(self)
@@ -208,6 +220,9 @@ impl Control {
         {
             reasons.push(format!("events: {reason}"));
         }
+        if let Some(fault @ Unrecordable::Broken(_)) = self.audit.fault() {
+            reasons.push(format!("audit: {fault}"));
+        }
         reasons
     }
 
@@ -221,6 +236,11 @@ impl Control {
             && let Err(reason) = self.mesh.health()
         {
             reasons.push(format!("events: {reason}"));
+        }
+        if let Some(fault) = self.audit.fault()
+            && !matches!(fault, Unrecordable::Broken(_))
+        {
+            reasons.push(format!("audit: {fault}"));
         }
         if self.controllers && !self.mesh.is_routing() {
             reasons.push("events: no routes yet".to_owned());
@@ -330,5 +350,10 @@ async fn refuse_impersonation(
 pub(crate) fn refuse(status: StatusCode, code: &str, message: &str) -> Response {
     let kind = HeaderValue::from_static("application/json");
     let body = json!({"code": code, "message": message}).to_string();
-    (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+    let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+    response.extensions_mut().insert(ChangeNote {
+        reason: Some(code.to_owned().into()),
+        ..ChangeNote::default()
+    });
+    response
 }

@@ -23,6 +23,7 @@ use heddle_rt::net::Peer;
 use http::{Method, StatusCode, header};
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::noted::{AuditCaller, AuditSlip};
 use crate::control::refuse;
 use crate::session::{LoggedIn, PageSessions, ShownSession, cookie, origin};
 
@@ -75,6 +76,28 @@ impl Entrance {
     }
 }
 
+impl Entrance {
+    /// Who it is, for the line that is written about a change: also whoever may not be whom they want to be.
+    fn caller(&self, entered: &Entered, request: &Request) -> Option<AuditCaller> {
+        let headers = request.headers();
+        let (identity, session) = match entered {
+            Entered::ByToken { identity, .. } => (identity.clone(), false),
+            Entered::BySession(logged_in) => (logged_in.identity.clone(), true),
+            Entered::Nobody => (self.server.token_owner(headers)?, false),
+            Entered::CookieOnly => return None,
+        };
+        let owner = || self.server.token_owner(headers).map(|owner| owner.user);
+        let acts = !session && impersonates(headers);
+        let impersonator = acts.then(owner).flatten();
+        let impersonator = impersonator.filter(|owner| *owner != identity.user);
+        Some(AuditCaller {
+            identity,
+            impersonator,
+            session,
+        })
+    }
+}
+
 /// Tells who it is, and lets the request go on as theirs.
 pub(crate) async fn enter(
     State(entrance): State<Entrance>,
@@ -82,6 +105,11 @@ pub(crate) async fn enter(
     next: Next,
 ) -> Response {
     let entered = entrance.look(&request);
+    if let Some(slip) = request.extensions().get::<AuditSlip>()
+        && let Some(caller) = entrance.caller(&entered, &request)
+    {
+        slip.fill_in(caller);
+    }
     let is_watch = asks_for_watch(&request);
     let extensions = request.extensions_mut();
     let mut visitor = Visitor::Nobody;

@@ -8,6 +8,7 @@ mod asb;
 #[cfg(not(feature = "import-asb"))]
 #[path = "asb/absent.rs"]
 mod asb;
+mod audit;
 mod backup;
 mod base_url;
 pub mod bundles;

@@ -128,6 +128,7 @@ pub(crate) const ROUTES: &[RouteRight] = &[
     ),
     get("/runs/{id}/log", Right::Administer, Place::Everywhere),
     get("/backup", Right::Administer, Place::Everywhere),
+    get("/audit", Right::Administer, Place::Within),
     post("/bundles", Right::Administer, Place::Everywhere),
     post("/smoke", Right::Administer, Place::Everywhere),
 ];
@@ -155,6 +156,26 @@ impl RouteRight {
     }
 }
 
+/// The row of a request, if there is one, by its method and its path below `/heddle/v1`.
+pub(crate) fn row(method: &Method, path: &str) -> Option<&'static RouteRight> {
+    row_and_namespace(method, path).map(|(row, _)| row)
+}
+
+/// The same, with the namespace in the path.
+fn row_and_namespace<'a>(
+    method: &Method,
+    path: &'a str,
+) -> Option<(&'static RouteRight, Option<&'a str>)> {
+    let method = match *method {
+        Method::HEAD => Method::GET.as_str(),
+        _ => method.as_str(),
+    };
+    let rows = ROUTES.iter().filter(|row| row.method == method);
+    // A name in braces may look like the last word of another path: the one without wins, as it does in the router.
+    let found = rows.filter_map(|row| Some((row, row.matches(path)?)));
+    found.min_by_key(|(row, _)| row.path.matches('{').count())
+}
+
 /// Why somebody may not ask this, if they may not.
 pub(crate) fn check(
     access: &Access,
@@ -162,18 +183,8 @@ pub(crate) fn check(
     path: &str,
     query: &str,
 ) -> Result<(), String> {
-    let method = match *method {
-        Method::HEAD => Method::GET.as_str(),
-        _ => method.as_str(),
-    };
-    let rows = ROUTES.iter().filter(|row| row.method == method);
-    // A name in braces may look like the last word of another path: the one without wins, as it does in the router.
-    let mut found: Vec<_> = rows
-        .filter_map(|row| Some((row, row.matches(path)?)))
-        .collect();
-    found.sort_by_key(|(row, _)| row.path.matches('{').count());
-    let (right, place, named) = match found.first() {
-        Some((row, named)) => (row.right, row.place, *named),
+    let (right, place, named) = match row_and_namespace(method, path) {
+        Some((row, named)) => (row.right, row.place, named),
         None => (UNKNOWN.0, UNKNOWN.1, None),
     };
     let mut asked = form_urlencoded::parse(query.as_bytes());

@@ -229,13 +229,18 @@ impl PageSessions {
     }
 
     /// Logs out whoever shows these cookies, which is all that a browser without script has.
-    pub(crate) fn end_shown(&self, cookies: &[&str]) {
+    /// Says whose session it was, if there was one.
+    pub(crate) fn end_shown(&self, cookies: &[&str]) -> Option<LoggedIn> {
         let mut sessions = self.0.sessions.lock();
+        let mut ended = None;
         for cookie in cookies {
-            if let Some(session) = sessions.remove(&digest(cookie)) {
+            let key = digest(cookie);
+            if let Some(session) = sessions.remove(&key) {
                 session.ended.cancel();
+                ended = Some(logged_in(key, &session));
             }
         }
+        ended
     }
 
     /// Returns when a session is over, for whatever reason.

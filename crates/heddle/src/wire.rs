@@ -33,6 +33,7 @@ use heddle_rt::vfs::Lock;
 use heddle_rt::{Budget, Chance, Clock, DiskVfs, OnError, Shutdown, Tasks, Vfs};
 use heddle_store::{Key, OpenError, Store};
 
+use crate::audit::AuditLog;
 use crate::backup::server::Backups;
 use crate::bundles::{self, Port};
 use crate::config::Config;
@@ -259,12 +260,15 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         None => None,
     };
     let observer = exporter.as_ref().map(Exporter::observer);
+    let audit = AuditLog::open(dir, world, &tasks)?;
+    audit.start(&ground.tasks);
     let log = Arc::new(open_log(dir, world, &tasks, config.reserve)?);
     let backups = Backups::new(
         world.vfs.clone(),
         dir,
         ground.server.store().clone(),
         log.clone(),
+        audit.clone(),
         tasks.child("backup"),
     );
     let own_listeners = OwnListeners::default();
@@ -340,6 +344,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         mesh: mesh.clone(),
         front,
         workshop,
+        audit: audit.clone(),
         backups,
         numbers,
         health: HealthApi::new(health, world.clock.clone(), world.chance.u64()),
@@ -422,6 +427,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         control_tasks.join().await;
     });
     shutdown.on(Phase::StoreSyncs, async move {
+        audit.close().await;
         ground.server.store().close().await
     });
     Ok(Running {

@@ -322,33 +322,35 @@ impl QueryReader<'_> {
 
     /// `90s`, `15m`, `2h`, `3d` or `1w` ago, a day, or a moment.
     fn time(&self, value: &TermValue) -> Result<Timestamp, QueryFault> {
-        let text = &*value.text;
-        let ago = || {
-            let unit = text.chars().next_back()?;
-            let number: i64 = text[..text.len() - unit.len_utf8()].parse().ok()?;
-            let seconds = match unit {
-                's' => 1,
-                'm' => 60,
-                'h' => 3600,
-                'd' => 24 * 3600,
-                'w' => 7 * 24 * 3600,
-                _ => return None,
-            };
-            let ago = SignedDuration::from_secs(number.checked_mul(seconds)?);
-            (number >= 0).then(|| self.now.saturating_sub(ago).unwrap_or(Timestamp::MIN))
-        };
-        let day = || {
-            let day: Date = text.parse().ok().filter(|_| text.len() == 10)?;
-            let begin = day.to_zoned(TimeZone::UTC).ok()?;
-            Some(begin.timestamp())
-        };
-        let moment = || text.parse::<Timestamp>().ok();
-        ago().or_else(day).or_else(moment).ok_or_else(|| {
-            let message =
-                "write how long ago, such as 15m, 2h or 3d, or a moment such as 2026-05-01T12:00:00Z";
-            self.fault(value.at, message)
-        })
+        moment(&value.text, self.now).map_err(|how| self.fault(value.at, how))
     }
+}
+
+/// A time as people write it: how long ago, a day, or a moment. What cannot be read is answered with what could.
+pub fn moment(text: &str, now: Timestamp) -> Result<Timestamp, &'static str> {
+    let ago = || {
+        let unit = text.chars().next_back()?;
+        let number: i64 = text[..text.len() - unit.len_utf8()].parse().ok()?;
+        let seconds = match unit {
+            's' => 1,
+            'm' => 60,
+            'h' => 3600,
+            'd' => 24 * 3600,
+            'w' => 7 * 24 * 3600,
+            _ => return None,
+        };
+        let ago = SignedDuration::from_secs(number.checked_mul(seconds)?);
+        (number >= 0).then(|| now.saturating_sub(ago).unwrap_or(Timestamp::MIN))
+    };
+    let day = || {
+        let day: Date = text.parse().ok().filter(|_| text.len() == 10)?;
+        let begin = day.to_zoned(TimeZone::UTC).ok()?;
+        Some(begin.timestamp())
+    };
+    let moment = || text.parse::<Timestamp>().ok();
+    ago().or_else(day).or_else(moment).ok_or(
+        "write how long ago, such as 15m, 2h or 3d, or a moment such as 2026-05-01T12:00:00Z",
+    )
 }
 
 fn example(field: &str) -> String {

@@ -107,6 +107,12 @@ impl Tokens {
         holder.is_good(now).then(|| holder.clone())
     }
 
+    /// Whose the request's bearer token is, whomever it asks to act as.
+    pub(crate) fn owner(&self, headers: &HeaderMap, now: Timestamp) -> Option<Identity> {
+        let holder = self.holder(bearer(headers)?, now)?;
+        Some(holder.identity)
+    }
+
     /// Who is behind the request's `Authorization` header, or the one it asks to act as.
     pub(crate) fn authenticate(&self, headers: &HeaderMap, now: Timestamp) -> Result<TokenHolder> {
         let token = bearer(headers).ok_or_else(StatusError::unauthorized)?;

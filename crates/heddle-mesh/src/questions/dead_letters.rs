@@ -11,6 +11,7 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use heddle_api::access::{Access, Right, Scope};
+use heddle_api::audit::ChangeNote;
 use heddle_api::dead_letters::BulkAct;
 use heddle_api::ledger::{DeadLetterDetail, DeadLetterSelection, ErrorBody};
 use http::{HeaderValue, StatusCode, header};
@@ -170,13 +171,52 @@ async fn take(mesh: &Mesh, access: &AskerAccess, act: BulkAct, body: &[u8]) -> R
     let picker = Picker::new(&selection, within);
     let preview = mesh.preview(&picker, act);
     if selection.dry_run {
-        return json(StatusCode::OK, &preview);
+        let mut response = json(StatusCode::OK, &preview);
+        response.extensions_mut().insert(ChangeNote::question());
+        return response;
     }
+    let note = chosen(mesh, &selection);
     let by = &access.0.user;
-    if preview.count <= AT_ONCE_MAX && !selection.detach {
-        return json(StatusCode::OK, &mesh.take(&picker, act, by).await);
+    let mut response = if preview.count <= AT_ONCE_MAX && !selection.detach {
+        json(StatusCode::OK, &mesh.take(&picker, act, by).await)
+    } else {
+        begin(mesh, &selection, access, act).await
+    };
+    if response.status().is_success() {
+        response.extensions_mut().insert(note);
     }
-    match mesh.begin_bulk(&selection, within, act, by).await {
+    response
+}
+
+/// Which of them, for the account of changes: the one that was named, or what they have in common.
+fn chosen(mesh: &Mesh, selection: &DeadLetterSelection) -> ChangeNote {
+    let one = match &*selection.names {
+        [one] => Some(one.as_str()),
+        _ => None,
+    };
+    let consumer = selection.consumer.as_deref();
+    let within = match one {
+        Some(one) => mesh
+            .dead_letter_consumer(one)
+            .map(|key| namespace_of(&key).to_owned()),
+        None => consumer.map(|key| namespace_of(key).to_owned()),
+    };
+    ChangeNote {
+        namespace: selection.namespace.clone().or(within),
+        name: one.or(consumer).map(str::to_owned),
+        ..ChangeNote::default()
+    }
+}
+
+/// Begins what is done with many of them.
+async fn begin(
+    mesh: &Mesh,
+    selection: &DeadLetterSelection,
+    access: &AskerAccess,
+    act: BulkAct,
+) -> Response {
+    let (within, by) = (access.within(), &access.0.user);
+    match mesh.begin_bulk(selection, within, act, by).await {
         Ok(operation) => {
             let place = format!("/heddle/v1/dead-letters/operations/{}", operation.id);
             let mut response = json(StatusCode::ACCEPTED, &operation);
@@ -233,12 +273,19 @@ async fn try_one(
         return forbidden("try");
     }
     let tried = mesh.try_dead_letter(&name, &access.0.user).await;
-    answer(tried.map(|mut tried| {
+    let mut response = answer(tried.map(|mut tried| {
         if !access.may(Right::Payloads, &consumer) {
             tried.answer = None;
         }
         tried
-    }))
+    }));
+    if response.status().is_success() {
+        response.extensions_mut().insert(ChangeNote {
+            namespace: Some(namespace_of(&consumer).to_owned()),
+            ..ChangeNote::default()
+        });
+    }
+    response
 }
 
 fn forbidden(what: &str) -> Response {

@@ -22,6 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use super::frames::Frame;
 use super::manifest::chunk_bytes;
 use super::{CHUNK_BYTES, Content, Entry, source};
+use crate::audit::AuditLog;
 use crate::files;
 
 /// Where it is asked for, below `/heddle/v1`.
@@ -30,6 +31,13 @@ pub(crate) const PATH: &str = "/backup";
 const PIECES_MAX: usize = 4;
 /// The copy of the store while it is sent.
 const COPY: &str = ".backup-resources.redb";
+
+/// The logs that a backup copies while they are appended to.
+#[derive(Clone, Debug)]
+pub(crate) struct BackedUpLogs {
+    pub(crate) events: Arc<EmbeddedLog>,
+    pub(crate) audit: AuditLog,
+}
 
 /// What a backup is made from.
 #[derive(Clone, Debug)]
@@ -42,7 +50,7 @@ struct Inner {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     store: Store,
-    log: Arc<EmbeddedLog>,
+    logs: BackedUpLogs,
     tasks: Tasks,
     alone: Arc<Semaphore>,
 }
@@ -54,14 +62,15 @@ impl Backups {
         vfs: Arc<dyn Vfs>,
         dir: &Path,
         store: Store,
-        log: Arc<EmbeddedLog>,
+        events: Arc<EmbeddedLog>,
+        audit: AuditLog,
         tasks: Tasks,
     ) -> Self {
         let inner = Inner {
             vfs,
             dir: dir.to_path_buf(),
             store,
-            log,
+            logs: BackedUpLogs { events, audit },
             tasks,
             alone: Arc::new(Semaphore::new(1)),
         };
@@ -104,7 +113,7 @@ impl Inner {
     /// Sends everything, or the reason why not. A reader that is gone is none.
     fn send(&self, copy: &Path, pieces: &Pieces) {
         let vfs = self.vfs.as_ref();
-        let listed = source::online(vfs, &self.dir, copy, &self.log);
+        let listed = source::online(vfs, &self.dir, copy, &self.logs);
         let sent = listed.and_then(|entries| {
             for entry in &entries {
                 send_entry(entry, pieces)?;

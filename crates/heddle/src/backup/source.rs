@@ -4,17 +4,20 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
-use heddle_mesh::log::embedded::{self, EmbeddedLog};
+use heddle_mesh::log::embedded;
 use heddle_rt::Vfs;
+use heddle_store::events::Export;
 
+use super::server::BackedUpLogs;
 use super::{Content, Entry, tree};
+use crate::audit::journal::AUDIT;
 
 /// The store of resources inside of a backup.
 pub(crate) const RESOURCES: &str = "store/resources.redb";
 /// The log and the journal below the data directory.
 const EVENTS: &str = "events";
 /// The logs that are copied; the rest of `events` follows from them.
-const LOGS: [&str; 2] = ["events/journal", "events/log"];
+const LOGS: [&str; 3] = ["events/journal", "events/log", AUDIT];
 const PKI: &str = "pki";
 const BUNDLES: &str = "bundles";
 /// Of one run or one process: a copy of them would be wrong elsewhere.
@@ -26,11 +29,11 @@ pub(crate) fn online(
     vfs: &dyn Vfs,
     dir: &Path,
     resources: &Path,
-    log: &EmbeddedLog,
+    logs: &BackedUpLogs,
 ) -> anyhow::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     // Listed before anything is read, and read from the oldest on, which may be removed while this goes on.
-    for exported in log.export().context("cannot list the event log")? {
+    for exported in logs.events.export().context("cannot list the event log")? {
         let content = match exported.content {
             embedded::Content::Bytes(bytes) => Content::Bytes {
                 bytes,
@@ -45,9 +48,31 @@ pub(crate) fn online(
         let name = format!("{EVENTS}/{}", exported.name);
         entries.push(Entry { name, content });
     }
+    let audit = logs.audit.journal().export();
+    add_audit(audit.context("cannot list the audit log")?, &mut entries);
     entries.push(whole(vfs, resources, RESOURCES)?);
     the_rest(vfs, dir, &mut entries)?;
     Ok(entries)
+}
+
+/// The audit log as it is at this moment.
+fn add_audit(exported: Export, entries: &mut Vec<Entry>) {
+    let named = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        format!("{AUDIT}/{name}")
+    };
+    entries.push(Entry {
+        name: named(&exported.manifest_path),
+        content: Content::Bytes {
+            bytes: exported.manifest,
+            mode: SECRET,
+        },
+    });
+    for (path, bytes) in exported.segments {
+        let (name, mode) = (named(&path), SECRET);
+        let content = Content::File { path, bytes, mode };
+        entries.push(Entry { name, content });
+    }
 }
 
 /// Of a stopped server, whose directory the caller has taken.

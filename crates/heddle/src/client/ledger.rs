@@ -3,6 +3,7 @@
 //! One function per path; the bodies are those of `heddle_api::ledger`. A refusal becomes a
 //! [`Failure`] in the server's words, with its code, so that it can be looked up.
 
+mod audit;
 mod events;
 
 use anyhow::Context as _;
@@ -23,6 +24,7 @@ use http::{Request, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use self::audit::AuditLinesAsked;
 pub(crate) use self::events::EventsAsked;
 use super::{ClientResponse, Remote};
 use crate::failure::Failure;

@@ -19,6 +19,7 @@ use axum::extract::{DefaultBodyLimit, Extension, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use heddle_api::access::{Access, Scope};
+use heddle_api::audit::ChangeNote;
 use heddle_apiserver::{ApiServer, TokenHolder};
 use heddle_rt::net::Peer;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -164,7 +165,9 @@ async fn log_in(
     info.tell_ends(ends);
     let name = logins.sessions.cookie_name(from.is_tls);
     let cookie = cookie::set(&name, &secrets.cookie, from.is_tls);
-    private_json(StatusCode::CREATED, &info, Some(cookie))
+    let mut response = private_json(StatusCode::CREATED, &info, Some(cookie));
+    response.extensions_mut().insert(secrets.logged_in);
+    response
 }
 
 async fn who_am_i(
@@ -244,13 +247,21 @@ async fn log_in_by_form(
     match logins.begin(&request, from.ip, SessionKind::Reading) {
         Ok(secrets) => {
             let name = logins.sessions.cookie_name(from.is_tls);
-            see_other(
-                &next,
-                Some(cookie::set(&name, &secrets.cookie, from.is_tls)),
-            )
+            let cookie = cookie::set(&name, &secrets.cookie, from.is_tls);
+            let mut response = see_other(&next, Some(cookie));
+            response.extensions_mut().insert(secrets.logged_in);
+            response
         }
         Err(refused) => match fault(refused.status()) {
-            Some(fault) => see_other(&logins.again(fault, &next), None),
+            Some(fault) => {
+                let mut response = see_other(&logins.again(fault, &next), None);
+                let note = refused.extensions().get::<ChangeNote>().cloned();
+                response.extensions_mut().insert(ChangeNote {
+                    status: Some(refused.status().as_u16()),
+                    ..note.unwrap_or_default()
+                });
+                response
+            }
             None => *refused,
         },
     }
@@ -277,9 +288,15 @@ async fn log_out_by_form(
     }
     let from = Address::of(peer);
     let name = logins.sessions.cookie_name(from.is_tls);
-    logins.sessions.end_shown(&cookie::values(&headers, &name));
+    let ended = logins.sessions.end_shown(&cookie::values(&headers, &name));
     let cookie = cookie::set(&name, "", from.is_tls);
-    see_other(&logins.home(), Some(cookie))
+    let mut response = see_other(&logins.home(), Some(cookie));
+    match ended {
+        Some(logged_in) => drop(response.extensions_mut().insert(logged_in)),
+        // Nobody was logged out.
+        None => drop(response.extensions_mut().insert(ChangeNote::question())),
+    }
+    response
 }
 
 fn see_other(to: &str, cookie: Option<HeaderValue>) -> Response {
@@ -365,7 +382,13 @@ fn nobody() -> Response {
 
 fn no_role(holder: &TokenHolder) -> Response {
     let message = format!("{} has no role here", holder.identity.user);
-    refuse(StatusCode::FORBIDDEN, "forbidden", &message)
+    let mut response = refuse(StatusCode::FORBIDDEN, "forbidden", &message);
+    response.extensions_mut().insert(ChangeNote {
+        user: Some(holder.identity.user.to_string()),
+        reason: Some("forbidden".into()),
+        ..ChangeNote::default()
+    });
+    response
 }
 
 fn too_many(wait: Duration) -> Response {

@@ -45,6 +45,12 @@ async fn the_page_about_access_can_be_typed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_page_about_who_changed_what_can_be_typed() {
+    let typed = typed("docs/operating/audit.md", SHOP).await;
+    assert!(typed.contains("trigger/team-a/orders"), "{typed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_about_other_machines_can_be_typed() {
     typed("docs/operating/remote.md", "").await;
 }
@@ -57,6 +63,7 @@ fn no_page_is_forgotten() {
         "docs/operating/events.md",
         "docs/operating/publishers.md",
         "docs/operating/access.md",
+        "docs/operating/audit.md",
         "docs/operating/remote.md",
     ];
     // Commands of another author's, who runs them elsewhere.

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod access;
+mod audit;
 mod bad_input;
 mod bombs;
 mod broker;
