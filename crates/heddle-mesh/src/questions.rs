@@ -90,7 +90,10 @@ async fn explain(
         Ok(request)
     });
     answer(match request {
-        Ok(request) => asked(&mesh, &access, &query, mesh.explain(&request)).await,
+        Ok(request) => {
+            let visible = mesh.visible_to(&access);
+            asked(&mesh, &access, &query, mesh.explain(&request, &visible)).await
+        }
         Err(error) => Err(error),
     })
 }

@@ -41,6 +41,12 @@ impl Mesh {
 }
 
 impl Visible {
+    /// Whether nothing is left out for them.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.access.scope == Scope::All
+    }
+
     /// Whether an event that came in here may be seen.
     #[must_use]
     pub fn shows(&self, entry: &str) -> bool {

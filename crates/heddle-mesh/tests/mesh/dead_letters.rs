@@ -17,7 +17,8 @@ use tower::ServiceExt as _;
 
 use crate::world::{Manner, World};
 
-fn ada(role: Role, namespaces: &[&str], payloads: bool) -> Access {
+/// Somebody with a role in these namespaces, or everywhere.
+pub(crate) fn ada(role: Role, namespaces: &[&str], payloads: bool) -> Access {
     let names = namespaces.iter().map(|name| (*name).to_owned());
     Access {
         user: "ada".to_owned(),
@@ -31,7 +32,7 @@ fn ada(role: Role, namespaces: &[&str], payloads: bool) -> Access {
 }
 
 /// Asks as somebody; gives the status and the body.
-async fn ask(
+pub(crate) async fn ask(
     world: &World,
     access: Option<Access>,
     path: &str,

@@ -16,7 +16,7 @@ use tower::ServiceExt as _;
 use crate::world::{EVENTS_DIR, Manner, World};
 
 /// Asks over HTTP as somebody.
-async fn ask(world: &World, access: &Access, path: &str, accept: &str) -> (u16, String) {
+pub(crate) async fn ask(world: &World, access: &Access, path: &str, accept: &str) -> (u16, String) {
     let request = Request::get(path).header("accept", accept);
     let request = request.extension(access.clone()).body(Body::empty());
     let router = questions::router(world.mesh.clone());
