@@ -140,7 +140,7 @@ impl ReachingEvents {
     fn read(&self, record: &Record) -> Option<Event> {
         let (entry, event) = envelope::entry_and_event(&record.payload).ok()?;
         let reaches = self.entries.iter().any(|reaching| **reaching == *entry);
-        let is_one = reaches && self.visible.shows(entry);
+        let is_one = reaches && self.visible.shows(entry, record.offset);
         (is_one && !heartbeat::is_reserved(event.type_())).then_some(event)
     }
 

@@ -98,7 +98,8 @@ impl Mesh {
             let there = self.aside(move |mesh| match mesh.shared.log.get(offset)? {
                 Lookup::Found(record) => Ok(Some(record)
                     .filter(|record| {
-                        envelope::entry(&record.payload).is_ok_and(|entry| seen.shows(entry))
+                        envelope::entry(&record.payload)
+                            .is_ok_and(|entry| seen.shows(entry, record.offset))
                     })
                     .map(|record| record.offset)),
                 Lookup::Damaged | Lookup::Gone => Ok(None),
@@ -303,10 +304,10 @@ impl Look for Finder {
             return;
         };
         let visible = &self.request.visible;
-        if heartbeat::is_reserved(envelope.event.type_()) || !visible.shows(&envelope.entry) {
+        if heartbeat::is_reserved(envelope.event.type_()) || !visible.shows(&envelope.entry, record.offset) {
             return;
         }
-        let shows_data = visible.shows_data(&envelope.entry);
+        let shows_data = visible.shows_data(&envelope.entry, record.offset);
         if self.request.whole && !shows_data {
             return;
         }
@@ -351,7 +352,7 @@ impl Look for NameSearch {
             IndexedWord::Trace => envelope.trace_id(),
             _ => Some(envelope.event.id()),
         };
-        let is_it = name == Some(&*self.name) && self.visible.shows(&envelope.entry);
+        let is_it = name == Some(&*self.name) && self.visible.shows(&envelope.entry, record.offset);
         if is_it && !heartbeat::is_reserved(envelope.event.type_()) {
             self.found.push(record.offset);
         }

@@ -310,8 +310,8 @@ async fn find(
             Lookup::Gone => return Err(Error::NotFound(missing)),
         };
         match Envelope::decode(&record.payload) {
-            Ok(envelope) if visible.shows(&envelope.entry) => {
-                let shows_data = visible.shows_data(&envelope.entry);
+            Ok(envelope) if visible.shows(&envelope.entry, record.offset) => {
+                let shows_data = visible.shows_data(&envelope.entry, record.offset);
                 Ok((record, envelope, shows_data))
             }
             // Whoever may not see it is not told that it is there.

@@ -2,6 +2,7 @@
 
 use heddle_api::access::{Access, Role};
 use heddle_api::ledger::Explanation;
+use heddle_api::search::EventQuery;
 use serde_json::{Value, json};
 
 use crate::dead_letters::{ada, ask};
@@ -79,4 +80,69 @@ async fn a_filter_is_tried_on_nothing_that_others_have() {
     let (status, answer) = explain(&world, ada(Role::Viewer, &[], false), all).await;
     let answer: Explanation = serde_json::from_value(answer).unwrap();
     assert_eq!((status, answer.examined, answer.terms.len()), (200, 1, 1));
+}
+
+/// Which events somebody is shown, the newest first.
+async fn shown(world: &World, access: &Access) -> Vec<String> {
+    let (status, page) = ask(world, Some(access.clone()), "/events", None).await;
+    assert_eq!(status, 200, "{page}");
+    let items = page["items"].as_array().unwrap().iter();
+    let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
+    items.map(id).collect()
+}
+
+/// The link from the shop to a namespace is removed.
+fn unlink(world: &mut World, namespace: &str) {
+    let name = heddle_api::names::link_to("shop", namespace, "default");
+    let is_it = |metadata: &kube::core::ObjectMeta| metadata.name.as_deref() == Some(&*name);
+    let links = &mut world.resources.subscriptions;
+    links.retain(|link| !is_it(&link.metadata));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_shown_to_those_whom_it_could_reach_when_it_came() {
+    let mut world = shop().await;
+    world.linked("shop", "team-b");
+    trigger(&mut world, "team-b", "theirs", json!({}));
+    world.broker("team-a", "default");
+    trigger(&mut world, "team-a", "mine", json!({}));
+    world.route().await;
+    publish(&world, SHOP, &["before"]).await;
+    world.linked("shop", "team-a");
+    world.route().await;
+    publish(&world, SHOP, &["while"]).await;
+    let reader = ada(Role::Viewer, &["team-a"], true);
+    let query = EventQuery::parse("", world.clock.now()).unwrap();
+    let visible = world.mesh.visible_to(&reader);
+    let mut tail = world.mesh.tail(query, visible, "ada", None).unwrap();
+    publish(&world, SHOP, &["watched"]).await;
+    let step = tail.step().await.unwrap();
+    assert_eq!(step.items.len(), 1);
+    unlink(&mut world, "team-a");
+    world.route().await;
+    publish(&world, SHOP, &["after"]).await;
+    for _ in 0..10 {
+        assert!(tail.step().await.unwrap().items.is_empty(), "it was unlinked");
+    }
+    assert_eq!(shown(&world, &reader).await, ["watched", "while"]);
+    for (offset, id, status) in [(1, "before", 404), (2, "while", 200), (4, "after", 404)] {
+        for path in [format!("/events/{offset}"), format!("/events/{offset}/data")] {
+            let found = ask(&world, Some(reader.clone()), &path, None).await.0;
+            assert_eq!(found, status, "{path}");
+        }
+        let (_, trace) = ask(&world, Some(reader.clone()), &format!("/trace?id={id}"), None).await;
+        let traced = trace["events"].as_array().unwrap().len();
+        assert_eq!(traced, usize::from(status == 200), "{id}");
+        let tried = explain(&world, reader.clone(), json!({"offset": offset})).await.0;
+        assert_eq!(tried, 404, "nothing reaches the broker any more");
+    }
+    // A filter that is tried again while the link is there is tried on no more than that.
+    world.linked("shop", "team-a");
+    world.route().await;
+    let (_, tried) = explain(&world, reader.clone(), json!({"last": 100})).await;
+    assert_eq!(tried["examined"], 2, "{tried}");
+    let all = ada(Role::Viewer, &[], false);
+    assert_eq!(shown(&world, &all).await, ["after", "watched", "while", "before"]);
+    let (_, tried) = explain(&world, all, json!({"last": 100})).await;
+    assert_eq!(tried["examined"], 4, "{tried}");
 }
