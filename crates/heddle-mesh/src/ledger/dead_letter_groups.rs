@@ -13,6 +13,7 @@ use heddle_api::dead_letters::{
 use super::trace::held;
 use crate::bulk;
 use crate::consumer::State;
+use crate::journal::cause;
 use crate::journal::positions::DeadLetterEntry;
 use crate::journal::record::ConsumerId;
 use crate::mesh::Mesh;
@@ -67,7 +68,7 @@ impl<'a> Gathered<'a> {
         self.same_application &= application == metrics::application(&first.entry);
     }
 
-    fn shown(self, by: GroupBy, key: &str) -> (ConsumerId, DeadLetterGroup) {
+    fn shown(self, by: GroupBy, key: &str, quotes: bool) -> (ConsumerId, DeadLetterGroup) {
         let rest = self.first.1;
         let cause = self.same_cause.then_some(rest);
         let application = metrics::application(&rest.entry);
@@ -79,7 +80,10 @@ impl<'a> Gathered<'a> {
             application: application.map(str::to_owned),
             status: cause.map(|rest| rest.status).filter(|status| *status > 0),
             class: cause.map(|rest| rest.class),
-            reason: cause.map(|rest| rest.cause.clone()),
+            reason: cause.map(|rest| match quotes {
+                true => rest.cause.clone(),
+                false => cause_unquoted(rest),
+            }),
             replies: cause.is_some_and(|rest| rest.reply.is_some()),
             count: self.count,
             first: rest.at,
@@ -92,6 +96,15 @@ impl<'a> Gathered<'a> {
     }
 }
 
+/// The cause in words of our own: what a subscriber answers may quote the data that it was sent.
+fn cause_unquoted(rest: &DeadLetterEntry) -> String {
+    let answered = format!("the subscriber answered {}", rest.status);
+    match rest.reason == answered {
+        true => answered,
+        false => cause::normalise(&rest.reason),
+    }
+}
+
 /// What a group is told apart by, without a text of its own for each letter.
 #[derive(PartialEq, Eq, Hash)]
 enum Apart<'a> {
@@ -100,8 +113,13 @@ enum Apart<'a> {
 }
 
 impl Mesh {
-    /// What the picked ones have in common, those with the most first.
-    pub(crate) fn dead_letter_groups(&self, picker: &Picker, by: GroupBy) -> DeadLetterGroups {
+    /// What the picked ones have in common, those with the most first; with `quotes` in the words of their subscribers.
+    pub(crate) fn dead_letter_groups(
+        &self,
+        picker: &Picker,
+        by: GroupBy,
+        quotes: bool,
+    ) -> DeadLetterGroups {
         let mut answer = DeadLetterGroups::default();
         let mut shown: Vec<(ConsumerId, DeadLetterGroup)> = {
             let consumers = self.shared.consumers.read();
@@ -126,7 +144,7 @@ impl Mesh {
             groups
                 .map(|group| {
                     let key = consumers.key_of(group.first.1.consumer);
-                    group.shown(by, key)
+                    group.shown(by, key, quotes)
                 })
                 .collect()
         };

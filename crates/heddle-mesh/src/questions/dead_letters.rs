@@ -112,7 +112,9 @@ async fn groups(
             "say by what to put them together: by=cause, by=type or by=application".to_owned(),
         )
     });
-    answer(by.map(|by| mesh.dead_letter_groups(&picker, by)))
+    // All that are picked lie where whoever asks may look.
+    let quotes = access.0.has(Right::Payloads);
+    answer(by.map(|by| mesh.dead_letter_groups(&picker, by, quotes)))
 }
 
 async fn show(

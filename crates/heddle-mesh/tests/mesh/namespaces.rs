@@ -6,7 +6,7 @@ use heddle_api::search::EventQuery;
 use serde_json::{Value, json};
 
 use crate::dead_letters::{ada, ask};
-use crate::world::World;
+use crate::world::{Manner, World};
 
 /// Where events of the Application come in.
 const SHOP: &str = "/channel/kyma-integration/shop";
@@ -145,4 +145,39 @@ async fn an_event_is_shown_to_those_whom_it_could_reach_when_it_came() {
     assert_eq!(shown(&world, &all).await, ["after", "watched", "while", "before"]);
     let (_, tried) = explain(&world, all, json!({"last": 100})).await;
     assert_eq!(tried["examined"], 4, "{tried}");
+}
+
+/// Letters of a trigger whose subscriber refuses everything with this status, and the word `no`.
+async fn refused(world: &mut World, namespace: &str, name: &str, status: u16, ids: &[&str]) {
+    world.broker(namespace, "default");
+    trigger(world, namespace, name, json!({"spec": {"delivery": {"retry": 0}}}));
+    world.manner(name, Manner::Answer(status));
+    world.route().await;
+    publish(world, &format!("/broker/{namespace}/default"), ids).await;
+    let key = format!("trigger/{namespace}/{name}");
+    let count = ids.len() as u64;
+    let is_it = |world: &World| {
+        let accounts = world.mesh.accounts(true).consumers;
+        accounts.iter().any(|one| one.consumer == key && one.dead_lettered == count)
+    };
+    world.until("dead letters", is_it).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_subscriber_said_is_for_those_who_may_read_data() {
+    let mut world = World::in_memory().await;
+    refused(&mut world, "team-a", "mine", 422, &["a1", "a2"]).await;
+    let groups = async |payloads, by| {
+        let access = Some(ada(Role::Viewer, &["team-a"], payloads));
+        let path = format!("/dead-letters/groups?by={by}");
+        let (status, body) = ask(&world, access, &path, None).await;
+        assert_eq!((status, &body["total"]), (200, &json!(2)), "{body}");
+        let group = &body["groups"][0];
+        (group["key"].clone(), group["reason"].clone())
+    };
+    for by in ["cause", "type", "application"] {
+        let (key, quoted) = groups(true, by).await;
+        assert_eq!(quoted, "no", "{by}");
+        assert_eq!(groups(false, by).await, (key, json!("the subscriber answered 422")));
+    }
 }
