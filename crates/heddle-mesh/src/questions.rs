@@ -69,11 +69,9 @@ async fn trace(
     let tracing = async {
         // What just happened is on its way to the journal; the answer should have it.
         mesh.settled().await;
-        let found = match query.text("source") {
-            Some(source) => mesh.aside(move |mesh| mesh.trace(&id, &source)).await?,
-            None => mesh.trace_by_id(&id, query.offsets()).await?,
-        };
-        Ok(within::trace(found, &access))
+        let (source, visible) = (query.text("source"), mesh.visible_to(&access));
+        mesh.trace_for(&id, source.as_deref(), query.offsets(), &visible)
+            .await
     };
     answer(asked(&mesh, &access, &query, tracing).await)
 }

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use heddle_api::access::{Access, Right, Scope, namespace_of};
 
 use crate::consumer::decided_ranges;
+use crate::envelope::Envelope;
+use crate::heartbeat;
 use crate::log::Offset;
 use crate::mesh::Mesh;
 
@@ -65,6 +67,15 @@ fn join(ranges: &mut OffsetRanges) {
 }
 
 impl Visible {
+    /// For whoever sees all there is.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            access: Arc::new(Access::administrator("")),
+            entries: Arc::default(),
+        }
+    }
+
     /// The same for the same person, as things are now.
     pub(super) fn renewed(&self, mesh: &Mesh) -> Self {
         mesh.visible_to(&self.access)
@@ -80,6 +91,12 @@ impl Visible {
     #[must_use]
     pub fn shows(&self, entry: &str, offset: Offset) -> bool {
         self.access.may(Right::Look, namespace_of(entry)) || self.reaches(entry, offset)
+    }
+
+    /// The same of an event whatever it is: heartbeats are for those who see everything.
+    pub(super) fn shows_event(&self, envelope: &Envelope, offset: Offset) -> bool {
+        let is_reserved = heartbeat::is_reserved(envelope.event.type_());
+        self.is_everything() || (!is_reserved && self.shows(&envelope.entry, offset))
     }
 
     /// Whether its data may be.

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::world::{Manner, World};
 
 /// From now on, whatever is finished may go.
-async fn keep_nothing(world: &mut World) {
+pub(crate) async fn keep_nothing(world: &mut World) {
     world.retention = Retention {
         age_max: Duration::ZERO,
         bytes_max: 0,

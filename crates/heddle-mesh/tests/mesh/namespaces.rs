@@ -181,3 +181,65 @@ async fn what_a_subscriber_said_is_for_those_who_may_read_data() {
         assert_eq!(groups(false, by).await, (key, json!("the subscriber answered 422")));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_tells_of_dead_letters_and_losses_of_ones_own() {
+    let mut world = World::in_memory().await;
+    crate::ledger::keep_nothing(&mut world).await;
+    refused(&mut world, "team-a", "mine", 500, &["same"]).await;
+    refused(&mut world, "team-b", "theirs", 500, &["same", "secret-id"]).await;
+    // Retention lets the events go; their dead letters stay.
+    world.manner("theirs", Manner::Accept);
+    for round in 1..=6 {
+        let ids: Vec<String> = (0..60).map(|number| format!("{round}-{number}")).collect();
+        let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+        publish(&world, "/broker/team-b/default", &ids).await;
+        world.pass(60).await;
+        world.mesh.tidy().await;
+    }
+    let losses = async |access: Access, query: &str| {
+        let (_, trace) = ask(&world, Some(access), &format!("/trace?{query}"), None).await;
+        assert_eq!(trace["events"], json!([]), "{trace}");
+        trace["losses"].to_string()
+    };
+    for query in ["id=same", "id=same&source=/test"] {
+        let all = losses(ada(Role::Viewer, &[], false), query).await;
+        assert!(all.contains("dead-letters show 1 2"), "{all}");
+        let own = losses(viewer(), query).await;
+        assert!(own.contains("dead-letters show 1`"), "{own}");
+    }
+    assert_eq!(losses(viewer(), "id=secret-id").await, "null");
+}
+
+/// Somebody else's events with the same id are no reason not to find one's own.
+#[tokio::test(start_paused = true)]
+async fn neighbours_with_the_same_id_hide_nothing() {
+    let mut world = World::in_memory().await;
+    for namespace in ["team-a", "team-b"] {
+        world.broker(namespace, "default");
+    }
+    world.route().await;
+    let many = ["same"; 150];
+    publish(&world, "/broker/team-b/default", &many).await;
+    publish(&world, "/broker/team-a/default", &["same"]).await;
+    publish(&world, "/broker/team-b/default", &many).await;
+    for query in ["id=same", "id=same&source=/test"] {
+        let path = format!("/trace?{query}");
+        let (_, trace) = ask(&world, Some(viewer()), &path, None).await;
+        assert_eq!(trace["events"][0]["offset"], 151, "{trace}");
+        assert_eq!(trace["events"].as_array().map(Vec::len), Some(1));
+        assert_eq!(trace["older"], Value::Null);
+        // Whoever sees everything goes through all of them, page by page.
+        let (mut seen, mut before) = (0, u64::MAX);
+        loop {
+            let path = format!("{path}&before={before}");
+            let (_, trace) = ask(&world, None, &path, None).await;
+            seen += trace["events"].as_array().unwrap().len();
+            match trace["older"].as_u64() {
+                Some(older) => before = older,
+                None => break,
+            }
+        }
+        assert_eq!(seen, 301, "{query}");
+    }
+}
