@@ -154,10 +154,13 @@ impl EventSearch {
         let step = SearchStep {
             items: std::mem::take(&mut finder.out),
             documents: std::mem::take(&mut finder.documents),
-            looked_at: LookedAt {
-                from: cut.unwrap_or(range.start),
-                to: range.end,
-                of: self.of,
+            looked_at: match finder.request.visible.is_everything() {
+                true => LookedAt {
+                    from: cut.unwrap_or(range.start),
+                    to: range.end,
+                    of: self.of,
+                },
+                false => LookedAt::default(),
             },
             going: going && cut.is_none(),
             next: cut.or_else(|| (state != LookState::Through).then_some(range.start)),
@@ -304,7 +307,9 @@ impl Look for Finder {
             return;
         };
         let visible = &self.request.visible;
-        if heartbeat::is_reserved(envelope.event.type_()) || !visible.shows(&envelope.entry, record.offset) {
+        if heartbeat::is_reserved(envelope.event.type_())
+            || !visible.shows(&envelope.entry, record.offset)
+        {
             return;
         }
         let shows_data = visible.shows_data(&envelope.entry, record.offset);

@@ -109,7 +109,10 @@ impl Tail {
             step.items.extend(seen.items);
         }
         if self.next < end {
-            self.rate.accepted += end - self.next;
+            // Whose events those are nobody has looked at.
+            if self.visible.is_everything() {
+                self.rate.accepted += end - self.next;
+            }
             self.next = end;
         }
         self.ticks += 1;
@@ -158,7 +161,9 @@ fn look(
         let Ok(envelope) = Envelope::decode(&record.payload) else {
             continue;
         };
-        if heartbeat::is_reserved(envelope.event.type_()) || !visible.shows(&envelope.entry, record.offset) {
+        if heartbeat::is_reserved(envelope.event.type_())
+            || !visible.shows(&envelope.entry, record.offset)
+        {
             continue;
         }
         seen.accepted += 1;

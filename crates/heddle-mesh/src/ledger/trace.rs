@@ -86,7 +86,8 @@ impl Mesh {
         let (search, stopped) = self.look(looking, LOOK_BYTES_MAX).await?;
         Ok(Trace {
             older: search.cut.or(stopped),
-            next: Some(end),
+            // How many events there are is not told to those who see some of them.
+            next: visible.is_everything().then_some(end),
             ..self.trace_at(search.found, asked).await?
         })
     }

@@ -115,8 +115,13 @@ impl DeadLetters {
         let all: u64 = self.counts.values().sum();
         let full = count >= CONSUMER_MAX || (all >= ALL_MAX && count >= SHARE_MIN);
         full.then(|| {
+            // It is told to whoever may know of this consumer, who need not know how many others have.
+            let others = match count >= CONSUMER_MAX {
+                true => "",
+                false => "with those of all others ",
+            };
             format!(
-                "it has {count} dead letters, {all} with those of all others, and there is room for no more; redrive or discard some"
+                "it has {count} dead letters, and {others}there is room for no more; redrive or discard some"
             )
         })
     }

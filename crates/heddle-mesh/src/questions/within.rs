@@ -1,17 +1,23 @@
 //! Answers as far as somebody may have them: without what lies in namespaces that are not theirs, and without data that they
 //! may not read. Pure.
 
-use heddle_api::access::{Access, Right};
+use heddle_api::access::{Access, Right, Scope};
 use heddle_api::ledger::Accounts;
 
 use crate::ledger::Error;
 
-/// The accounts of consumers that somebody may know of.
+/// The accounts of consumers that somebody may know of. The log is that of all namespaces.
 pub(super) fn accounts(mut accounts: Accounts, access: &Access) -> Accounts {
     accounts
         .consumers
         .retain(|account| access.sees(&account.consumer));
-    accounts
+    match access.scope {
+        Scope::All => accounts,
+        Scope::Namespaces(_) => Accounts {
+            consumers: accounts.consumers,
+            ..Accounts::default()
+        },
+    }
 }
 
 /// Whether somebody may do something in a namespace.

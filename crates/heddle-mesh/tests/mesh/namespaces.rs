@@ -60,9 +60,15 @@ async fn a_filter_is_tried_on_nothing_that_others_have() {
     publish(&world, "/broker/team-b/default", &["secret-id"]).await;
     publish(&world, "/broker/team-a/quiet", &["a3"]).await;
     let (status, own) = explain(&world, viewer(), json!({"offset": 1})).await;
-    assert_eq!((status, own["terms"].as_array().map(Vec::len)), (200, Some(1)));
+    assert_eq!(
+        (status, own["terms"].as_array().map(Vec::len)),
+        (200, Some(1))
+    );
     let gone = explain(&world, viewer(), json!({"offset": 4711})).await;
-    for (offset, what) in [(2, "of another namespace"), (3, "does not reach the broker")] {
+    for (offset, what) in [
+        (2, "of another namespace"),
+        (3, "does not reach the broker"),
+    ] {
         let (status, body) = explain(&world, viewer(), json!({"offset": offset})).await;
         let mut expected = gone.1.to_string();
         expected = expected.replace("4711", &offset.to_string());
@@ -122,18 +128,32 @@ async fn an_event_is_shown_to_those_whom_it_could_reach_when_it_came() {
     world.route().await;
     publish(&world, SHOP, &["after"]).await;
     for _ in 0..10 {
-        assert!(tail.step().await.unwrap().items.is_empty(), "it was unlinked");
+        assert!(
+            tail.step().await.unwrap().items.is_empty(),
+            "it was unlinked"
+        );
     }
     assert_eq!(shown(&world, &reader).await, ["watched", "while"]);
     for (offset, id, status) in [(1, "before", 404), (2, "while", 200), (4, "after", 404)] {
-        for path in [format!("/events/{offset}"), format!("/events/{offset}/data")] {
+        for path in [
+            format!("/events/{offset}"),
+            format!("/events/{offset}/data"),
+        ] {
             let found = ask(&world, Some(reader.clone()), &path, None).await.0;
             assert_eq!(found, status, "{path}");
         }
-        let (_, trace) = ask(&world, Some(reader.clone()), &format!("/trace?id={id}"), None).await;
+        let (_, trace) = ask(
+            &world,
+            Some(reader.clone()),
+            &format!("/trace?id={id}"),
+            None,
+        )
+        .await;
         let traced = trace["events"].as_array().unwrap().len();
         assert_eq!(traced, usize::from(status == 200), "{id}");
-        let tried = explain(&world, reader.clone(), json!({"offset": offset})).await.0;
+        let tried = explain(&world, reader.clone(), json!({"offset": offset}))
+            .await
+            .0;
         assert_eq!(tried, 404, "nothing reaches the broker any more");
     }
     // A filter that is tried again while the link is there is tried on no more than that.
@@ -142,7 +162,10 @@ async fn an_event_is_shown_to_those_whom_it_could_reach_when_it_came() {
     let (_, tried) = explain(&world, reader.clone(), json!({"last": 100})).await;
     assert_eq!(tried["examined"], 2, "{tried}");
     let all = ada(Role::Viewer, &[], false);
-    assert_eq!(shown(&world, &all).await, ["after", "watched", "while", "before"]);
+    assert_eq!(
+        shown(&world, &all).await,
+        ["after", "watched", "while", "before"]
+    );
     let (_, tried) = explain(&world, all, json!({"last": 100})).await;
     assert_eq!(tried["examined"], 4, "{tried}");
 }
@@ -150,7 +173,12 @@ async fn an_event_is_shown_to_those_whom_it_could_reach_when_it_came() {
 /// Letters of a trigger whose subscriber refuses everything with this status, and the word `no`.
 async fn refused(world: &mut World, namespace: &str, name: &str, status: u16, ids: &[&str]) {
     world.broker(namespace, "default");
-    trigger(world, namespace, name, json!({"spec": {"delivery": {"retry": 0}}}));
+    trigger(
+        world,
+        namespace,
+        name,
+        json!({"spec": {"delivery": {"retry": 0}}}),
+    );
     world.manner(name, Manner::Answer(status));
     world.route().await;
     publish(world, &format!("/broker/{namespace}/default"), ids).await;
@@ -158,7 +186,9 @@ async fn refused(world: &mut World, namespace: &str, name: &str, status: u16, id
     let count = ids.len() as u64;
     let is_it = |world: &World| {
         let accounts = world.mesh.accounts(true).consumers;
-        accounts.iter().any(|one| one.consumer == key && one.dead_lettered == count)
+        accounts
+            .iter()
+            .any(|one| one.consumer == key && one.dead_lettered == count)
     };
     world.until("dead letters", is_it).await;
 }
@@ -178,7 +208,10 @@ async fn what_a_subscriber_said_is_for_those_who_may_read_data() {
     for by in ["cause", "type", "application"] {
         let (key, quoted) = groups(true, by).await;
         assert_eq!(quoted, "no", "{by}");
-        assert_eq!(groups(false, by).await, (key, json!("the subscriber answered 422")));
+        assert_eq!(
+            groups(false, by).await,
+            (key, json!("the subscriber answered 422"))
+        );
     }
 }
 
@@ -241,5 +274,114 @@ async fn neighbours_with_the_same_id_hide_nothing() {
             }
         }
         assert_eq!(seen, 301, "{query}");
+    }
+}
+
+/// The numbers in a body, wherever.
+fn numbers(body: &Value) -> Vec<f64> {
+    match body {
+        Value::Number(number) => number.as_f64().into_iter().collect(),
+        Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        Value::Object(fields) => fields.values().flat_map(numbers).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Every question there is, as somebody may ask it who knows the names of what others have.
+fn all_questions() -> Vec<(&'static str, Option<Value>)> {
+    let gets = [
+        "/trace?id=secret-1",
+        "/trace?id=secret-1&source=/test",
+        "/trace?id=secret-1&before=100",
+        "/dead-letters",
+        "/dead-letters?id=secret-1&consumer=trigger/team-b/theirs",
+        "/dead-letters/groups?by=cause",
+        "/dead-letters/groups?by=type",
+        "/dead-letters/groups?by=application",
+        "/dead-letters/operations",
+        "/dead-letters/operations/1",
+        "/dead-letters/1",
+        "/accounts",
+        "/events",
+        "/events?q=secret-1",
+        "/events?q=1",
+        "/events?q=place:1",
+        "/events?q=data.a:1",
+        "/events?q=text:secret",
+        "/events?q=consumer:trigger/team-b/theirs",
+        "/events?q=state:dead,waiting,delivered",
+        "/events/1",
+        "/events/1/data",
+    ];
+    let explain = |extra| ("/explain", Some(question(extra)));
+    let posts = [
+        ("/dead-letters/operations/1/stop", Some(json!({}))),
+        ("/dead-letters/1/try", Some(json!({}))),
+        (
+            "/dead-letters/redrive",
+            Some(json!({"all": true, "dryRun": true})),
+        ),
+        ("/dead-letters/redrive", Some(json!({"all": true}))),
+        ("/dead-letters/discard", Some(json!({"names": ["1", "2"]}))),
+        explain(json!({"last": 1000})),
+        explain(json!({"offset": 1})),
+        explain(json!({"against": "trigger/team-b/theirs", "last": 10})),
+    ];
+    gets.map(|path| (path, None))
+        .into_iter()
+        .chain(posts)
+        .collect()
+}
+
+/// Of what others have nothing is told to anybody with a role elsewhere: no name, no id, no text, and no number either.
+#[tokio::test(start_paused = true)]
+async fn whoever_has_nothing_is_told_of_nothing() {
+    let mut world = shop().await;
+    world.linked("shop", "team-b");
+    world.broker("team-a", "default");
+    let ids: Vec<String> = (0..40).map(|number| format!("secret-{number}")).collect();
+    let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+    refused(&mut world, "team-b", "theirs", 500, &ids).await;
+    let paused = json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}}});
+    trigger(&mut world, "team-b", "paused", paused);
+    world.route().await;
+    publish(&world, SHOP, &ids[..20]).await;
+    world.pass(10).await;
+    let begun = json!({"consumer": "trigger/team-b/theirs", "detach": true});
+    let (status, _) = ask(&world, None, "/dead-letters/redrive", Some(begun)).await;
+    assert_eq!(status, 202);
+    world.pass(10).await;
+    let strangers = Role::ALL.map(|role| ada(role, &["team-a"], true));
+    for stranger in strangers.into_iter().chain([viewer()]) {
+        for (path, body) in all_questions() {
+            let asked = format!("{:?} {path} {body:?}", stranger.role);
+            let (status, answer) = ask(&world, Some(stranger.clone()), path, body).await;
+            assert!(status < 500, "{asked}: {status}");
+            // What whoever asks said is no news to them.
+            let text = answer.to_string().replace("trigger/team-b/theirs", "");
+            for theirs in [
+                "team-b", "secret", "theirs", "paused", "shop", "/test", "order.",
+            ] {
+                assert!(!text.contains(theirs), "{asked} tells {theirs}: {text}");
+            }
+            let told = numbers(&answer).into_iter().find(|number| *number != 0.0);
+            assert_eq!(told, None, "{asked}: {text}");
+        }
+        for accept in ["application/jsonl", "application/cloudevents-batch+json"] {
+            let (status, text) = crate::search::ask(&world, &stranger, "/events", accept).await;
+            let has_digits = text.contains(|char: char| ('1'..='9').contains(&char));
+            assert!(status == 403 || !has_digits, "{accept}: {text}");
+        }
+    }
+    let query = EventQuery::parse("", world.clock.now()).unwrap();
+    let visible = world.mesh.visible_to(&viewer());
+    let mut tail = world.mesh.tail(query, visible, "ada", None).unwrap();
+    publish(&world, SHOP, &ids[20..]).await;
+    for _ in 0..5 {
+        let step = tail.step().await.unwrap();
+        assert_eq!(
+            (step.items.len(), step.rate.unwrap_or_default().accepted),
+            (0, 0)
+        );
     }
 }
