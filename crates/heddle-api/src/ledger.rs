@@ -394,7 +394,8 @@ pub struct ExplainedEvent {
     pub reason: String,
 }
 
-/// `GET /heddle/v1/accounts`: every event accounted for, per consumer.
+/// `GET /heddle/v1/accounts[?depth=]`: every event accounted for, per consumer. What waits unread in the log is counted by reading
+/// it unless that is very much; `depth=tallied` reads nothing, `depth=verified` reads all of it, for administrators.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Accounts {

@@ -19,6 +19,7 @@ pub(crate) mod trace;
 mod try_one;
 mod visible;
 
+pub(crate) use accounts::Depth;
 pub(crate) use trace::held;
 
 use self::look_back::{Look, LookBack, LookState};

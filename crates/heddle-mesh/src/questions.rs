@@ -4,7 +4,7 @@
 //!   GET  trace?id=[&source=][&from=&before=]   where is my event
 //!   …    dead-letters…                         what rests, and what becomes of it (`dead_letters`)
 //!   POST explain                               what would this filter have done
-//!   GET  accounts[?verify=true]                is every event accounted for
+//!   GET  accounts[?depth=]                     is every event accounted for; `tallied` reads nothing, `verified` everything
 //!   GET  events…                               which events are there (`questions/events.rs`)
 //! ```
 //! Whatever reads the log is done aside (`aside.rs`), and `?ask=NAME` gives up the asker's older question of this name.
@@ -13,7 +13,6 @@
 
 mod dead_letters;
 mod events;
-mod within;
 
 use std::future::Future;
 use std::ops::Range;
@@ -30,7 +29,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::aside::AsideError;
-use crate::ledger::Error;
+use crate::ledger::{Depth, Error};
 use crate::log::Offset;
 use crate::mesh::Mesh;
 
@@ -84,7 +83,7 @@ async fn explain(
 ) -> Response {
     let query = QuestionQuery::of(query);
     let request = read::<ExplainRequest>(&body).and_then(|request| {
-        within::check(&access, Right::Look, namespace_of(&request.entry))?;
+        check(&access, Right::Look, namespace_of(&request.entry))?;
         Ok(request)
     });
     answer(match request {
@@ -102,10 +101,33 @@ async fn accounts(
     RawQuery(query): RawQuery,
 ) -> Response {
     let query = QuestionQuery::of(query);
+    answer(match accounts_depth(&query, &access) {
+        Ok(depth) => asked(&mesh, &access, &query, mesh.accounts_for(&access, depth)).await,
+        Err(error) => Err(error),
+    })
+}
+
+/// How much is read for the accounts. All of every backlog is for those who look after the whole.
+fn accounts_depth(query: &QuestionQuery, access: &Access) -> Result<Depth, Error> {
     let verify = query.text("verify").is_some_and(|verify| verify == "true");
-    let counting = mesh.aside(move |mesh| Ok(mesh.accounts(verify)));
-    let counted = asked(&mesh, &access, &query, counting).await;
-    answer(counted.map(|accounts| within::accounts(accounts, &access)))
+    let depth = match query.text("depth") {
+        _ if verify => Depth::Verified,
+        None => Depth::Counted,
+        Some(word) => Depth::read(&word)
+            .ok_or_else(|| Error::Invalid("depth is tallied, counted or verified".to_owned()))?,
+    };
+    match depth == Depth::Verified && !access.has(Right::Administer) {
+        true => Err(Error::Forbidden(access.refusal(Right::Administer, None))),
+        false => Ok(depth),
+    }
+}
+
+/// Whether somebody may do something in a namespace.
+fn check(access: &Access, right: Right, namespace: Option<&str>) -> Result<(), Error> {
+    match access.may(right, namespace) {
+        true => Ok(()),
+        false => Err(Error::Forbidden(access.refusal(right, namespace))),
+    }
 }
 
 /// Answers within the bounds of questions: as many as there may be, and the newest of those with a name.

@@ -109,6 +109,12 @@ impl DeadLetters {
         self.counts.get(&consumer).copied().unwrap_or_default()
     }
 
+    /// How many replies of a consumer's subscriber rest.
+    pub(crate) fn reply_count(&self, consumer: ConsumerId) -> u64 {
+        let count = self.reply_counts.get(&consumer);
+        count.copied().unwrap_or_default()
+    }
+
     /// Why a consumer may have no more of them, if so.
     pub(crate) fn full(&self, consumer: ConsumerId) -> Option<String> {
         let count = self.count(consumer);

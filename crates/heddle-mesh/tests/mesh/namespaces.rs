@@ -302,6 +302,8 @@ fn all_questions() -> Vec<(&'static str, Option<Value>)> {
         "/dead-letters/operations/1",
         "/dead-letters/1",
         "/accounts",
+        "/accounts?depth=tallied",
+        "/accounts?verify=true",
         "/events",
         "/events?q=secret-1",
         "/events?q=1",

@@ -29,7 +29,7 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     let applications: ApplicationHealthList =
         look.ask.get("/heddle/v1/health/applications").await?;
     let topology = topology(look).await?;
-    let accounts: Accounts = look.ask.get("/heddle/v1/accounts").await?;
+    let accounts: Accounts = look.ask.get("/heddle/v1/accounts?depth=tallied").await?;
     let body = html! {
         (headline(&mesh, look))
         (facts(&mesh, &accounts, look))
