@@ -39,6 +39,8 @@ pub(super) struct LookBack<L> {
     segments: Vec<SegmentInfo>,
     /// What every event has that is looked for.
     words: Vec<HintWord>,
+    /// Whether one of the words is enough.
+    any_word: bool,
     start: Offset,
     /// Everything from here on was looked at, but for the rest of `chunk`.
     end: Offset,
@@ -79,6 +81,7 @@ impl<L: Look> LookBack<L> {
             log,
             hints,
             words,
+            any_word: false,
             start: range.start.max(bounds.start),
             end,
             top: end,
@@ -90,6 +93,12 @@ impl<L: Look> LookBack<L> {
             worth: None,
             look,
         }
+    }
+
+    /// Looks for what has any one of the words.
+    pub(super) fn for_any_word(mut self) -> Self {
+        self.any_word = true;
+        self
     }
 
     /// Lets no chunk have more records than this.
@@ -156,6 +165,14 @@ impl<L: Look> LookBack<L> {
         })
     }
 
+    fn may_have(&self, segment: &SegmentInfo) -> bool {
+        if !self.any_word {
+            return self.hints.may_have(segment, &self.words);
+        }
+        let mut words = self.words.chunks(1);
+        words.any(|word| self.hints.may_have(segment, word))
+    }
+
     /// Finds the next chunk that is worth reading, if there is one.
     fn begin_chunk(&mut self) -> bool {
         while self.end > self.start {
@@ -170,7 +187,7 @@ impl<L: Look> LookBack<L> {
                 continue;
             }
             if self.worth != Some(segment.first) {
-                if !self.hints.may_have(&segment, &self.words) {
+                if !self.may_have(&segment) {
                     self.end = segment.first;
                     continue;
                 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+use std::time::Duration;
 
 use heddle_api::search::{EventQuery, FoundEvent, IndexedWord, LookedAt};
 
@@ -16,7 +17,7 @@ use crate::aside::AsidePlace;
 use crate::consumer::Consumer;
 use crate::envelope::{self, Envelope};
 use crate::heartbeat;
-use crate::log::{Lookup, Offset, Record};
+use crate::log::{Log, Offset, Record};
 use crate::mesh::Mesh;
 
 /// Events whose lines of the journal are looked up together.
@@ -43,6 +44,7 @@ pub struct SearchRequest {
 
 /// A search that is under way. It ends when it is dropped.
 pub struct EventSearch {
+    mesh: Mesh,
     place: AsidePlace,
     looking: Option<Box<LookBack<Finder>>>,
     of: u64,
@@ -81,6 +83,7 @@ impl Mesh {
         let begun = place.slice(move || Finder::begin(mesh, request)).await?;
         let held = self.shared.log.segments();
         Ok(EventSearch {
+            mesh: self.clone(),
             place,
             looking: Some(Box::new(begun)),
             of: held
@@ -88,41 +91,6 @@ impl Mesh {
                 .map(|segment| segment.next - segment.first)
                 .sum(),
         })
-    }
-
-    /// The newest events of which a word is the place, the id, the request id or the trace id.
-    pub async fn named(&self, word: &str, visible: &Visible) -> Result<Vec<Offset>, Error> {
-        let mut found = BTreeSet::new();
-        if let Ok(offset) = word.parse() {
-            let seen = visible.clone();
-            let there = self.aside(move |mesh| match mesh.shared.log.get(offset)? {
-                Lookup::Found(record) => Ok(Some(record)
-                    .filter(|record| {
-                        envelope::entry(&record.payload)
-                            .is_ok_and(|entry| seen.shows(entry, record.offset))
-                    })
-                    .map(|record| record.offset)),
-                Lookup::Damaged | Lookup::Gone => Ok(None),
-            });
-            found.extend(there.await?);
-        }
-        for kind in [IndexedWord::Id, IndexedWord::Request, IndexedWord::Trace] {
-            let looking = LookBack::new(
-                Arc::clone(&self.shared.log),
-                Arc::clone(&self.shared.hints),
-                0..Offset::MAX,
-                vec![HintWord::of(kind, word)],
-                NameSearch {
-                    kind,
-                    name: word.into(),
-                    visible: visible.clone(),
-                    found: Vec::new(),
-                },
-            );
-            let (search, _) = self.look(looking, DIRECT_BYTES_MAX).await?;
-            found.extend(search.found);
-        }
-        Ok(found.into_iter().rev().take(DIRECT_MAX).collect())
     }
 }
 
@@ -136,6 +104,57 @@ impl fmt::Debug for EventSearch {
 }
 
 impl EventSearch {
+    /// The newest events that whoever searches may see and of which a word is the place, the id, the request id or the trace
+    /// id; those that were found when the time is over.
+    pub async fn named(
+        &mut self,
+        word: &str,
+        visible: &Visible,
+        time_max: Duration,
+    ) -> Result<Vec<Offset>, Error> {
+        let shared = Arc::clone(&self.mesh.shared);
+        let begun = shared.clock.monotonic();
+        let mut search = NameSearch {
+            name: word.into(),
+            visible: visible.clone(),
+            found: Vec::new(),
+        };
+        if let Ok(offset) = word.parse() {
+            let log = Arc::clone(&shared.log);
+            let slice = self.place.slice(move || {
+                let there = search.look_at(&*log, offset);
+                (search, there)
+            });
+            let (back, there) = slice.await?;
+            search = back;
+            there?;
+        }
+        let kinds = [IndexedWord::Id, IndexedWord::Request, IndexedWord::Trace];
+        let mut looking = LookBack::new(
+            Arc::clone(&shared.log),
+            Arc::clone(&shared.hints),
+            0..Offset::MAX,
+            kinds.map(|kind| HintWord::of(kind, word)).to_vec(),
+            search,
+        )
+        .for_any_word();
+        loop {
+            let slice = self.place.slice(move || {
+                let state = looking.slice();
+                (looking, state)
+            });
+            let (back, state) = slice.await?;
+            looking = back;
+            let took = shared.clock.monotonic().saturating_sub(begun);
+            let is_over = took >= time_max || looking.bytes() >= DIRECT_BYTES_MAX;
+            if state? != LookState::Going || is_over {
+                break;
+            }
+        }
+        let found: BTreeSet<Offset> = looking.look.found.into_iter().collect();
+        Ok(found.into_iter().rev().take(DIRECT_MAX).collect())
+    }
+
     /// The next step. Whoever drops this instead of waiting ends the search.
     pub async fn step(&mut self) -> Result<SearchStep, Error> {
         let Some(mut looking) = self.looking.take() else {
@@ -339,12 +358,25 @@ impl Look for Finder {
     }
 }
 
-/// Looks for events by one of their names.
+/// Looks for events by any of their names.
 struct NameSearch {
-    kind: IndexedWord,
     name: Box<str>,
     visible: Visible,
     found: Vec<Offset>,
+}
+
+impl NameSearch {
+    /// The event at one place.
+    fn look_at(&mut self, log: &dyn Log, offset: Offset) -> Result<(), Error> {
+        let Some(record) = log.get(offset)?.found() else {
+            return Ok(());
+        };
+        let entry = envelope::entry(&record.payload);
+        if entry.is_ok_and(|entry| self.visible.shows(entry, offset)) {
+            self.found.push(offset);
+        }
+        Ok(())
+    }
 }
 
 impl Look for NameSearch {
@@ -352,12 +384,13 @@ impl Look for NameSearch {
         let Ok(envelope) = Envelope::decode(&record.payload) else {
             return;
         };
-        let name = match self.kind {
-            IndexedWord::Request => envelope.request_id.as_deref(),
-            IndexedWord::Trace => envelope.trace_id(),
-            _ => Some(envelope.event.id()),
-        };
-        let is_it = name == Some(&*self.name) && self.visible.shows(&envelope.entry, record.offset);
+        let names = [
+            Some(envelope.event.id()),
+            envelope.request_id.as_deref(),
+            envelope.trace_id(),
+        ];
+        let is_it = names.contains(&Some(&*self.name))
+            && self.visible.shows(&envelope.entry, record.offset);
         if is_it && !heartbeat::is_reserved(envelope.event.type_()) {
             self.found.push(record.offset);
         }

@@ -497,3 +497,52 @@ async fn searches_end_with_those_who_asked_and_hold_up_no_delivery() {
     assert!(old.step().await.is_err());
     assert!(new.step().await.unwrap().going);
 }
+
+/// Looking for the event whose name a word is keeps to the bounds of every question: it waits for a place, gives way, and reads
+/// the log once for all names.
+#[tokio::test(start_paused = true)]
+async fn a_bare_word_is_a_question_like_any_other() {
+    let mut world = World::on_disk_with_broker();
+    world.route().await;
+    world.publish("wanted", &[]).await;
+    world.publish_many((0..300).map(|n| format!("n{n}"))).await;
+    // A new process has nothing of it in memory.
+    world.restart().await;
+    world.route().await;
+    let disk = world.disk.clone().unwrap();
+    let looks = async |path: &str| {
+        let before = disk.looks();
+        let (status, body) = ask(&world, &admin(), path, "application/json").await;
+        (status, body, disk.looks() - before)
+    };
+    let (_, _, once) = looks("/events?q=ext.none:x").await;
+    assert!(once > 0, "it is read from the disk");
+    let (status, body, twice) = looks("/events?q=wanted").await;
+    assert!(status == 200 && body.contains("\"direct\":[1]"), "{body}");
+    assert!(
+        twice < 5 * once / 2,
+        "{twice} looks, where {once} are one pass"
+    );
+    let mut places = Vec::new();
+    for _ in 0..32 {
+        let request = SearchRequest {
+            query: EventQuery::parse("", world.clock.now()).unwrap(),
+            range: 0..u64::MAX,
+            limit: 1,
+            visible: world.mesh.visible_to(&admin()),
+            whole: false,
+        };
+        places.push(world.mesh.search(request, "ada", None).await.unwrap());
+    }
+    let (status, body, read) = looks("/events?q=wanted").await;
+    assert_eq!((status, read), (429, 0), "{body}");
+    places.clear();
+    // Of those with the same name only the newest goes on.
+    let ada = admin();
+    let mut old = Box::pin(ask(&world, &ada, "/events?q=wanted&ask=find", "x"));
+    for _ in 0..5 {
+        assert!(futures::poll!(&mut old).is_pending());
+    }
+    let (status, _, _) = looks("/events?q=n1&ask=find").await;
+    assert_eq!((status, old.await.0), (200, 409));
+}
