@@ -29,6 +29,11 @@ pub(super) trait Look {
 
     /// The chunk is over; the next one is older.
     fn chunk(&mut self) -> Result<ControlFlow<()>, Error>;
+
+    /// While there is more to do about a chunk, down to where it was done. `chunk` is called again, in a slice of its own.
+    fn unfinished(&self) -> Option<Offset> {
+        None
+    }
 }
 
 /// A look that is under way.
@@ -110,10 +115,10 @@ impl<L: Look> LookBack<L> {
 
     /// What was looked at so far.
     pub(super) fn looked_at(&self) -> Range<Offset> {
-        let from = if self.chunk.is_empty() {
-            self.end
-        } else {
-            self.chunk.end
+        let from = match self.look.unfinished() {
+            Some(done) if self.chunk.is_empty() => done,
+            _ if self.chunk.is_empty() => self.end,
+            _ => self.chunk.end,
         };
         from.max(self.start).min(self.top)..self.top
     }
@@ -125,6 +130,9 @@ impl<L: Look> LookBack<L> {
 
     /// One slice of it. Blocks.
     pub(super) fn slice(&mut self) -> Result<LookState, Error> {
+        if self.chunk.is_empty() && self.look.unfinished().is_some() {
+            return self.conclude_chunk();
+        }
         if self.chunk.is_empty() && !self.begin_chunk() {
             return Ok(LookState::Through);
         }
@@ -157,8 +165,13 @@ impl<L: Look> LookBack<L> {
         };
         self.bytes += read;
         self.chunk = self.end..self.end;
+        self.conclude_chunk()
+    }
+
+    fn conclude_chunk(&mut self) -> Result<LookState, Error> {
         let enough = self.look.chunk()?.is_break();
         Ok(match self.end > self.start {
+            _ if !enough && self.look.unfinished().is_some() => LookState::Going,
             false => LookState::Through,
             true if enough => LookState::Enough,
             true => LookState::Going,

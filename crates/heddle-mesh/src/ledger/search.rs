@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
+use heddle_api::ledger::EventState;
 use heddle_api::search::{EventQuery, FoundEvent, IndexedWord, LookedAt};
 
 use super::Error;
@@ -14,14 +15,16 @@ use super::hints::HintWord;
 use super::look_back::{CHUNK_RECORDS_MAX, Look, LookBack, LookState};
 use super::visible::Visible;
 use crate::aside::AsidePlace;
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, decided_ranges};
 use crate::envelope::{self, Envelope};
 use crate::heartbeat;
 use crate::log::{Log, Offset, Record};
 use crate::mesh::Mesh;
+use crate::path::trigger::Predicate;
 
-/// Events whose lines of the journal are looked up together.
+/// Events whose lines of the journal are looked up together, in one slice, and for how many consumers in all.
 const TOGETHER: usize = 64;
+const STATES_MAX: usize = 4096;
 /// Records of a chunk when each has to be looked up in the journal.
 const TRACED_CHUNK_RECORDS: u64 = 1024;
 /// Events that a bare word may name.
@@ -197,12 +200,46 @@ impl EventSearch {
     }
 }
 
+/// A consumer that events of an entry reach or have reached, and what decides about them, as it was when the search began. No
+/// consumer is locked to find out what it does not want.
+struct ReachedConsumer {
+    consumer: Arc<Consumer>,
+    decisions: Decisions,
+}
+
+/// Places of the log, in order, and by what is decided there.
+type Decisions = Vec<(Range<Offset>, Arc<Predicate>)>;
+
+impl ReachedConsumer {
+    /// What decides for a consumer, by entry.
+    fn decisions(consumer: &Consumer) -> BTreeMap<String, Decisions> {
+        let mut by_entry: BTreeMap<String, Decisions> = BTreeMap::new();
+        let state = consumer.lock();
+        for (revision, range) in decided_ranges(&state.routing.revisions) {
+            for (entry, _) in &revision.feeds {
+                let predicate = Arc::clone(&revision.predicate);
+                let decisions = by_entry.entry(entry.clone()).or_default();
+                decisions.push((range.clone(), predicate));
+            }
+        }
+        by_entry
+    }
+
+    fn decides(&self, offset: Offset) -> Option<&Predicate> {
+        let mut newest = self.decisions.iter().rev();
+        let (_, predicate) = newest.find(|(range, _)| range.contains(&offset))?;
+        Some(predicate)
+    }
+}
+
 /// Somebody who looks for events.
 struct Finder {
     mesh: Mesh,
     request: SearchRequest,
     /// Who may have a say about events that came in at an entry.
-    reach: HashMap<String, Vec<Arc<Consumer>>>,
+    reach: HashMap<String, Vec<ReachedConsumer>>,
+    /// Hits that are taken in one slice.
+    together: usize,
     hits: Vec<(Record, Envelope)>,
     left: usize,
     out: Vec<FoundEvent>,
@@ -234,24 +271,24 @@ impl Finder {
             true => TRACED_CHUNK_RECORDS,
             false => CHUNK_RECORDS_MAX,
         };
-        let mut reach: HashMap<String, Vec<Arc<Consumer>>> = HashMap::new();
+        let mut reach: HashMap<String, Vec<ReachedConsumer>> = HashMap::new();
         for consumer in mesh.shared.user_consumers() {
             if !request.visible.shows_consumer(&consumer.key) {
                 continue;
             }
-            let entries: BTreeSet<String> = {
-                let state = consumer.lock();
-                let feeds = state.routing.revisions.iter();
-                let feeds = feeds.flat_map(|revision| &revision.feeds);
-                feeds.map(|(entry, _)| entry.clone()).collect()
-            };
-            for entry in entries {
-                reach.entry(entry).or_default().push(Arc::clone(&consumer));
+            for (entry, decisions) in ReachedConsumer::decisions(&consumer) {
+                let reached = reach.entry(entry).or_default();
+                reached.push(ReachedConsumer {
+                    consumer: Arc::clone(&consumer),
+                    decisions,
+                });
             }
         }
+        let most = reach.values().map(Vec::len).max().unwrap_or_default();
         let finder = Self {
             mesh,
             reach,
+            together: (STATES_MAX / most.max(1)).clamp(1, TOGETHER),
             hits: Vec::new(),
             left: request.limit.max(1),
             out: Vec::new(),
@@ -272,9 +309,15 @@ impl Finder {
         let query = &self.request.query;
         let mut asked_for = !query.asks_consumers();
         let mut states = BTreeMap::new();
-        for consumer in self.reach.get(&*envelope.entry).into_iter().flatten() {
-            let state = (self.mesh).state_at(consumer, record, envelope, histories);
-            let Some(state) = state else { continue };
+        for reached in self.reach.get(&*envelope.entry).into_iter().flatten() {
+            let Some(predicate) = reached.decides(record.offset) else {
+                continue;
+            };
+            let consumer = &reached.consumer;
+            let state = match predicate.matches(&envelope.event) {
+                false => EventState::Filtered,
+                true => self.mesh.state_at(consumer, record.offset, histories),
+            };
             asked_for |= query.matches_consumer(&consumer.key, state);
             *states.entry(state.name().to_owned()).or_default() += 1;
         }
@@ -347,14 +390,18 @@ impl Look for Finder {
     }
 
     fn chunk(&mut self) -> Result<ControlFlow<()>, Error> {
-        let hits = std::mem::take(&mut self.hits);
-        for together in hits.rchunks(TOGETHER) {
-            self.take(together)?;
-            if self.cut.is_some() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
+        let rest = self.hits.len().saturating_sub(self.together);
+        let newest = self.hits.split_off(rest);
+        self.take(&newest)?;
+        Ok(match self.cut {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        })
+    }
+
+    fn unfinished(&self) -> Option<Offset> {
+        let (newest, _) = self.hits.last()?;
+        Some(newest.offset + 1)
     }
 }
 

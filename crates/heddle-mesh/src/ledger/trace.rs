@@ -13,7 +13,7 @@ use super::hints::HintWord;
 use super::look_back::{LOOK_BYTES_MAX, Look, LookBack};
 use super::losses::AskedEvent;
 use super::visible::Visible;
-use crate::consumer::{CompiledRevision, Consumer, State};
+use crate::consumer::{Consumer, State};
 use crate::envelope::Envelope;
 use crate::event::key_of;
 use crate::heartbeat;
@@ -22,6 +22,7 @@ use crate::journal::{self, Attempted, Dead, JournalRecord};
 use crate::log::{Lookup, Offset, Record};
 use crate::mesh::Mesh;
 use crate::path::delivery::plan::Target;
+use crate::path::trigger::Predicate;
 
 /// Events with the same source and id that are shown, and after how many with the same id no older ones are looked for.
 const EVENTS_MAX: usize = 100;
@@ -155,21 +156,15 @@ impl Mesh {
                 && visible.shows_consumer(&one.key)
         };
         for consumer in consumers.into_iter().filter(is_asked) {
-            let state = consumer.lock();
-            let Some(revision) = state.routing.revision_at(record.offset) else {
-                continue;
-            };
-            let Some((_, via)) = revision
-                .feeds
-                .iter()
-                .find(|(entry, _)| **entry == *envelope.entry)
-            else {
+            let Some((predicate, via)) = decided(&consumer, record.offset, &envelope.entry) else {
                 continue;
             };
             let history = histories.and_then(|histories| histories.get(&consumer.id));
-            let verdict = verdict(
-                &consumer, &state, revision, via, record, envelope, history, scanned,
-            );
+            let mut verdict = undecided(&consumer.key, via);
+            match predicate.explain(&envelope.event) {
+                Err(reason) => (verdict.state, verdict.reason) = (EventState::Filtered, reason),
+                Ok(()) => follow(&mut verdict, &consumer, record.offset, history, scanned),
+            }
             if verdict.state == EventState::Filtered {
                 filtered += 1;
                 if filtered > FILTERED_MAX {
@@ -227,29 +222,39 @@ impl Mesh {
         Ok(histories)
     }
 
-    /// Where an event is for one consumer that it could reach; `None` for one that had no part in it.
+    /// Where an event is for a consumer that wants it.
     pub(super) fn state_at(
         &self,
         consumer: &Consumer,
-        record: &Record,
-        envelope: &Envelope,
+        offset: Offset,
         histories: &Histories,
-    ) -> Option<EventState> {
-        let scanned = self.shared.scanned();
-        let state = consumer.lock();
-        let revision = state.routing.revision_at(record.offset)?;
-        let mut feeds = revision.feeds.iter();
-        let (_, via) = feeds.find(|(entry, _)| **entry == *envelope.entry)?;
-        if !revision.predicate.matches(&envelope.event) {
-            return Some(EventState::Filtered);
-        }
-        let history = histories.get(&record.offset);
+    ) -> EventState {
+        let history = histories.get(&offset);
         let history = history.and_then(|history| history.get(&consumer.id));
-        let verdict = verdict(
-            consumer, &state, revision, via, record, envelope, history, scanned,
+        let mut verdict = undecided("", Vec::new());
+        follow(
+            &mut verdict,
+            consumer,
+            offset,
+            history,
+            self.shared.scanned(),
         );
-        Some(verdict.state)
+        verdict.state
     }
+}
+
+/// What decides about an event of this entry for a consumer, and the hops to it; `None` for one that had no part in it.
+/// Whoever asks decides when it is unlocked again: a consumer at work does not wait for that.
+fn decided(
+    consumer: &Consumer,
+    offset: Offset,
+    entry: &str,
+) -> Option<(Arc<Predicate>, Vec<String>)> {
+    let state = consumer.lock();
+    let revision = state.routing.revision_at(offset)?;
+    let mut feeds = revision.feeds.iter();
+    let (_, via) = feeds.find(|(feed, _)| feed == entry)?;
+    Some((Arc::clone(&revision.predicate), via.clone()))
 }
 
 /// Lines of the journal about events.
@@ -317,42 +322,37 @@ impl Look for IdSearch {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "everything a verdict is made of")]
-fn verdict(
-    consumer: &Consumer,
-    state: &State,
-    revision: &CompiledRevision,
-    via: &[String],
-    record: &Record,
-    envelope: &Envelope,
-    history: Option<&Vec<JournalRecord>>,
-    scanned: Offset,
-) -> ConsumerTrace {
-    let mut verdict = ConsumerTrace {
-        consumer: consumer.key.to_string(),
-        via: via.to_vec(),
+/// What is told of an event of which nothing is known.
+fn undecided(consumer: &str, via: Vec<String>) -> ConsumerTrace {
+    ConsumerTrace {
+        consumer: consumer.to_owned(),
+        via,
         state: EventState::Pending,
         reason: String::new(),
         attempts: Vec::new(),
         next_attempt_at: None,
         ended_at: None,
-    };
-    if let Err(reason) = revision.predicate.explain(&envelope.event) {
-        verdict.state = EventState::Filtered;
-        verdict.reason = reason;
-        return verdict;
     }
-    if record.offset >= scanned {
+}
+
+/// What became of an event that is wanted.
+fn follow(
+    verdict: &mut ConsumerTrace,
+    consumer: &Consumer,
+    offset: Offset,
+    history: Option<&Vec<JournalRecord>>,
+    scanned: Offset,
+) {
+    if offset >= scanned {
         verdict.reason = "accepted and not matched yet".to_owned();
-        return verdict;
+        return;
     }
     for line in history.into_iter().flatten() {
-        recount(&mut verdict, line);
+        recount(verdict, line);
     }
     if verdict.ended_at.is_none() {
-        whereabouts(&mut verdict, state, record.offset);
+        whereabouts(verdict, &consumer.lock(), offset);
     }
-    verdict
 }
 
 /// Takes in one line of the event's history.

@@ -546,3 +546,42 @@ async fn a_bare_word_is_a_question_like_any_other() {
     let (status, _, _) = looks("/events?q=n1&ask=find").await;
     assert_eq!((status, old.await.0), (200, 409));
 }
+
+/// However many events of a chunk are found, a step looks up what became of a few, and an answer that ends in between goes on
+/// behind them.
+#[tokio::test(start_paused = true)]
+async fn a_step_looks_up_what_became_of_a_few_events() {
+    for consumers in [1, 100] {
+        let mut world = World::with_broker();
+        for number in 0..consumers {
+            world.trigger(&format!("t{number}"), "t", json!({}));
+        }
+        world.route().await;
+        world.publish_many((0..300).map(|n| format!("n{n}"))).await;
+        let request = SearchRequest {
+            query: EventQuery::parse("", world.clock.now()).unwrap(),
+            range: 0..u64::MAX,
+            limit: usize::MAX,
+            visible: world.mesh.visible_to(&admin()),
+            whole: false,
+        };
+        let mut search = world.mesh.search(request, "ada", None).await.unwrap();
+        let mut found = Vec::new();
+        loop {
+            let step = search.step().await.unwrap();
+            assert!(step.items.len() <= 64, "{} at once", step.items.len());
+            assert!(step.items.len() * consumers <= 4096);
+            for item in &step.items {
+                assert_eq!(item.states.values().sum::<u64>(), consumers as u64);
+            }
+            found.extend(step.items.iter().map(|item| item.offset));
+            if let (Some(last), true) = (found.last(), step.going) {
+                assert_eq!((step.looked_at.from, step.next), (*last, Some(*last)));
+            }
+            if !step.going {
+                break;
+            }
+        }
+        assert_eq!(found, (1..=300).rev().collect::<Vec<u64>>());
+    }
+}
