@@ -1,6 +1,6 @@
 //! Events by what they are, what is in them and what became of them: newest first, in steps, for as long as somebody waits.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ const TOGETHER: usize = 64;
 const STATES_MAX: usize = 4096;
 /// Records of a chunk when each has to be looked up in the journal.
 const TRACED_CHUNK_RECORDS: u64 = 1024;
+/// Bytes of events that one slice holds, and what the longest of them has.
+const HELD_BYTES_MAX: usize = 1 << 20;
 /// Events that a bare word may name.
 const DIRECT_MAX: usize = 20;
 /// What looking for them may read.
@@ -240,7 +242,8 @@ struct Finder {
     reach: HashMap<String, Vec<ReachedConsumer>>,
     /// Hits that are taken in one slice.
     together: usize,
-    hits: Vec<(Record, Envelope)>,
+    /// What was found in the chunk, oldest first. No event is held: each may be as long as an event may be.
+    hits: VecDeque<Offset>,
     left: usize,
     out: Vec<FoundEvent>,
     documents: Vec<Vec<u8>>,
@@ -289,7 +292,7 @@ impl Finder {
             mesh,
             reach,
             together: (STATES_MAX / most.max(1)).clamp(1, TOGETHER),
-            hits: Vec::new(),
+            hits: VecDeque::new(),
             left: request.limit.max(1),
             out: Vec::new(),
             documents: Vec::new(),
@@ -324,6 +327,25 @@ impl Finder {
         asked_for.then_some(states)
     }
 
+    /// Some of what was found, the newest first, as long as it is not too much to hold.
+    fn read_newest(&mut self) -> Result<Vec<(Record, Envelope)>, Error> {
+        let (mut read, mut bytes) = (Vec::new(), 0);
+        while read.len() < self.together && bytes < HELD_BYTES_MAX {
+            let Some(offset) = self.hits.pop_back() else {
+                break;
+            };
+            let Some(record) = self.mesh.shared.log.get(offset)?.found() else {
+                continue;
+            };
+            if let Ok(envelope) = Envelope::decode(&record.payload) {
+                bytes += record.payload.len();
+                read.push((record, envelope));
+            }
+        }
+        Ok(read)
+    }
+
+    /// Takes events that were found, the newest first.
     fn take(&mut self, hits: &[(Record, Envelope)]) -> Result<(), Error> {
         let needs_states = !self.request.whole || self.request.query.asks_consumers();
         let histories = match needs_states {
@@ -333,7 +355,7 @@ impl Finder {
             }
             false => BTreeMap::new(),
         };
-        for (record, envelope) in hits.iter().rev() {
+        for (record, envelope) in hits {
             let states = match needs_states {
                 true => self.states(record, envelope, &histories),
                 false => Some(BTreeMap::new()),
@@ -385,13 +407,16 @@ impl Look for Finder {
             data: data.as_deref(),
         };
         if self.request.query.matches(&candidate) {
-            self.hits.push((record, envelope));
+            self.hits.push_back(record.offset);
+        }
+        // Each of those that are left counts, unless what became of it has a say.
+        if !self.request.query.asks_consumers() && self.hits.len() > self.left {
+            self.hits.pop_front();
         }
     }
 
     fn chunk(&mut self) -> Result<ControlFlow<()>, Error> {
-        let rest = self.hits.len().saturating_sub(self.together);
-        let newest = self.hits.split_off(rest);
+        let newest = self.read_newest()?;
         self.take(&newest)?;
         Ok(match self.cut {
             Some(_) => ControlFlow::Break(()),
@@ -400,8 +425,8 @@ impl Look for Finder {
     }
 
     fn unfinished(&self) -> Option<Offset> {
-        let (newest, _) = self.hits.last()?;
-        Some(newest.offset + 1)
+        let newest = self.hits.back()?;
+        Some(newest + 1)
     }
 }
 

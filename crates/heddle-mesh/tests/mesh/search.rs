@@ -585,3 +585,35 @@ async fn a_step_looks_up_what_became_of_a_few_events() {
         assert_eq!(found, (1..=300).rev().collect::<Vec<u64>>());
     }
 }
+
+/// An export of large events is handed on piece by piece, and holds no more than that.
+#[tokio::test(start_paused = true)]
+async fn an_export_holds_few_large_events_at_a_time() {
+    let world = World::with_broker();
+    world.route().await;
+    for number in 0..30 {
+        let status = world.publish_large(&format!("n{number}"), 300 << 10).await;
+        assert_eq!(status, 202);
+    }
+    for (limit, expected) in [(usize::MAX, 30), (7, 7)] {
+        let request = SearchRequest {
+            query: EventQuery::parse("", world.clock.now()).unwrap(),
+            range: 0..u64::MAX,
+            limit,
+            visible: world.mesh.visible_to(&admin()),
+            whole: true,
+        };
+        let mut search = world.mesh.search(request, "ada", None).await.unwrap();
+        let mut found = 0;
+        loop {
+            let step = search.step().await.unwrap();
+            let bytes: usize = step.documents.iter().map(Vec::len).sum();
+            assert!(bytes < 2 << 20, "{bytes} at once");
+            found += step.documents.len();
+            if !step.going {
+                break;
+            }
+        }
+        assert_eq!(found, expected);
+    }
+}
