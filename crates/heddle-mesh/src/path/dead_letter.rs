@@ -9,6 +9,7 @@
 pub(crate) mod picker;
 mod reply;
 pub(crate) mod tries;
+pub(crate) mod walk;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
