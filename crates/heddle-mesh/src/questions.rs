@@ -16,6 +16,7 @@ mod events;
 
 use std::future::Future;
 use std::ops::Range;
+use std::str::FromStr;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -69,7 +70,7 @@ async fn trace(
         // What just happened is on its way to the journal; the answer should have it.
         mesh.settled().await;
         let (source, visible) = (query.text("source"), mesh.visible_to(&access));
-        mesh.trace_for(&id, source.as_deref(), query.offsets(), &visible)
+        mesh.trace_for(&id, source.as_deref(), query.offsets()?, &visible)
             .await
     };
     answer(asked(&mesh, &access, &query, tracing).await)
@@ -155,9 +156,18 @@ impl QuestionQuery {
     }
 
     /// The part of the log that is asked about: all of it, unless somebody says less.
-    fn offsets(&self) -> Range<Offset> {
-        let number = |key| self.text(key).and_then(|text| text.parse().ok());
-        number("from").unwrap_or(0)..number("before").unwrap_or(Offset::MAX)
+    fn offsets(&self) -> Result<Range<Offset>, Error> {
+        let (from, before) = (self.number("from")?, self.number("before")?);
+        Ok(from.unwrap_or(0)..before.unwrap_or(Offset::MAX))
+    }
+
+    /// The number that a key has, if it has one. Anything else is no number that somebody meant.
+    fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, Error> {
+        let Some(text) = self.text(key) else {
+            return Ok(None);
+        };
+        let number = text.parse().map(Some);
+        number.map_err(|_| Error::Invalid(format!("{key} is a whole number, as answers have it")))
     }
 
     /// The value of a key, unless it is empty.

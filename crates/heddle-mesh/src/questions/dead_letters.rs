@@ -92,9 +92,10 @@ async fn list(
     let access = AskerAccess(access);
     let query = QuestionQuery::of(query);
     let picker = Picker::new(&picked(&query), access.within());
-    let after = query.text("after").and_then(|after| after.parse().ok());
-    let limit = query.text("limit").and_then(|limit| limit.parse().ok());
-    let (after, limit) = (after.unwrap_or(0), limit.unwrap_or(PAGE));
+    let (after, limit) = match (query.number("after"), query.number("limit")) {
+        (Ok(after), Ok(limit)) => (after.unwrap_or(0), limit.unwrap_or(PAGE)),
+        (Err(error), _) | (_, Err(error)) => return answer::<()>(Err(error)),
+    };
     let found = async { Ok(mesh.dead_letters_picked(&picker, after, limit).await) };
     answer(asked(&mesh, &access.0, &query, found).await)
 }

@@ -126,7 +126,7 @@ impl EventsQuestion {
         let begun = clock.monotonic();
         let request = SearchRequest {
             query: self.query,
-            range: query.offsets(),
+            range: query.offsets()?,
             limit: match lines || batch {
                 true => limit,
                 false => limit.min(PAGE_MAX),

@@ -503,3 +503,33 @@ async fn a_question_about_all_letters_gives_way_to_deliveries() {
     }
     assert_eq!(names, (1..=2400).collect::<Vec<u64>>());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_number_is_not_taken_for_everything() {
+    let world = World::with_broker();
+    world.route().await;
+    for path in [
+        "/dead-letters?after=",
+        "/dead-letters?limit=",
+        "/trace?id=1&from=",
+        "/trace?id=1&before=",
+        "/events?from=",
+        "/events?before=",
+        "/events?limit=",
+    ] {
+        assert_eq!(ask(&world, None, path, None).await.0, 200, "{path}");
+        assert_eq!(
+            ask(&world, None, &format!("{path}7"), None).await.0,
+            200,
+            "{path}7"
+        );
+        for rubbish in ["x", "-1", "1.5", "99999999999999999999"] {
+            let (status, body) = ask(&world, None, &format!("{path}{rubbish}"), None).await;
+            assert_eq!(
+                (status, &body["code"]),
+                (400, &json!("invalid-question")),
+                "{path}{rubbish}"
+            );
+        }
+    }
+}
