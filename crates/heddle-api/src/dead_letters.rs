@@ -300,7 +300,7 @@ pub enum TriedOutcome {
     UnderWay,
 }
 
-fn is_zero(number: &u64) -> bool {
+pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

@@ -11,6 +11,7 @@ pub mod alerts;
 pub mod catalogue;
 pub mod dashboards;
 pub mod inventory;
+mod narrow;
 pub mod stream;
 #[cfg(test)]
 mod tests;

@@ -394,12 +394,16 @@ pub struct ExplainedEvent {
     pub reason: String,
 }
 
-/// `GET /heddle/v1/accounts`: every event accounted for, per consumer.
+/// `GET /heddle/v1/accounts[?depth=]`: every event accounted for, per consumer. What waits unread in the log is counted by reading
+/// it unless that is very much; `depth=tallied` reads nothing, `depth=verified` reads all of it, for administrators.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Accounts {
+    /// Of all namespaces; absent for somebody who may see some of them only.
+    #[serde(default, skip_serializing_if = "LogFacts::is_untold")]
     pub log: LogFacts,
-    /// Everything below this place in the log has been matched.
+    /// Everything below this place in the log has been matched. Absent where `log` is.
+    #[serde(default, skip_serializing_if = "crate::dead_letters::is_zero")]
     pub matched_up_to: u64,
     pub consumers: Vec<Account>,
 }
@@ -488,6 +492,14 @@ pub struct LogFacts {
     /// With less free than this, events are refused or soon will be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_bytes: Option<u64>,
+}
+
+impl LogFacts {
+    /// Whether whoever asked was told nothing of the log.
+    #[must_use]
+    pub fn is_untold(&self) -> bool {
+        self.health.is_empty()
+    }
 }
 
 /// A refusal at the events listener and under `/heddle/v1/`.

@@ -27,7 +27,7 @@ pub use self::parse::moment;
 pub use self::text::TextPattern;
 
 use self::data::DataTerm;
-use self::text::{AttributeTerm, contains_folded};
+use self::text::{AttributeTerm, FoldedText};
 use crate::attributes::Attributes;
 use crate::cesql::Expression;
 use crate::ledger::EventState;
@@ -70,8 +70,7 @@ enum WantedOfEvent {
     Trace(TextPattern),
     Place(u64),
     Data(DataTerm),
-    /// In lower case.
-    Text(Box<str>),
+    Text(FoldedText),
     Word(BareWord),
     Cesql(Box<Expression>),
 }
@@ -80,7 +79,7 @@ enum WantedOfEvent {
 #[derive(Clone, Debug)]
 struct BareWord {
     text: Box<str>,
-    folded: Box<str>,
+    folded: FoldedText,
     place: Option<u64>,
 }
 
@@ -279,9 +278,7 @@ impl BareWord {
     }
 }
 
-fn has_text(event: &dyn Sought, folded: &str) -> bool {
-    event.any_attribute(&mut |text| contains_folded(text.as_bytes(), folded))
-        || event
-            .data()
-            .is_some_and(|data| contains_folded(data, folded))
+fn has_text(event: &dyn Sought, folded: &FoldedText) -> bool {
+    event.any_attribute(&mut |text| folded.is_within(text.as_bytes()))
+        || event.data().is_some_and(|data| folded.is_within(data))
 }

@@ -15,6 +15,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use heddle_rt::{Clock, OnError, Tasks};
 use parking_lot::Mutex;
@@ -36,6 +37,8 @@ pub struct Aside {
     inline: bool,
     thread: Mutex<AsideThread>,
     asked: Arc<Mutex<AskedQuestions>>,
+    /// What waits is passed over.
+    closed: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -89,6 +92,7 @@ impl Aside {
             inline: clock.is_simulated(),
             thread: Mutex::new(AsideThread::Idle),
             asked: Arc::default(),
+            closed: Arc::default(),
         })
     }
 
@@ -160,8 +164,9 @@ impl Aside {
         self.asked.lock().by_number.len()
     }
 
-    /// Takes no further slices; the thread ends behind those that wait.
+    /// Takes no further slices; the thread ends behind the one that it works on.
     pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
         *self.thread.lock() = AsideThread::Closed;
     }
 
@@ -172,7 +177,8 @@ impl Aside {
             AsideThread::Closed => Err(AsideError::Closed),
             AsideThread::Idle => {
                 let (slices, queue) = mpsc::channel(SLICES_MAX);
-                let work = move || work_through(queue);
+                let closed = Arc::clone(&self.closed);
+                let work = move || work_through(queue, &closed);
                 self.tasks
                     .spawn_idle_thread("questions", OnError::Report, work)
                     .map_err(|_| AsideError::Busy)?;
@@ -184,8 +190,11 @@ impl Aside {
 }
 
 /// Until everybody who could ask is gone. A slice that panics is the end of its question only.
-fn work_through(mut queue: mpsc::Receiver<Slice>) {
+fn work_through(mut queue: mpsc::Receiver<Slice>, closed: &AtomicBool) {
     while let Some(slice) = queue.blocking_recv() {
+        if closed.load(Ordering::Acquire) {
+            continue;
+        }
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(slice));
         if caught.is_err() {
             tracing::error!("a question about events ended in a panic");

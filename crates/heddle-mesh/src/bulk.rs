@@ -28,6 +28,7 @@ use crate::journal::record::ConsumerId;
 use crate::ledger::{Error, held};
 use crate::mesh::Mesh;
 use crate::path::dead_letter::picker::{Picker, namespace_of};
+use crate::path::dead_letter::walk::LetterWalk;
 use crate::shared::Shared;
 
 /// Of those that may be under way at once.
@@ -207,21 +208,17 @@ impl Mesh {
         let shared = &self.shared;
         let picker = Picker::new(selection, within);
         let (mut total, mut last, mut namespaces) = (0, 0, BTreeSet::new());
-        {
-            let consumers = shared.consumers.read();
-            let letters = shared.dead.lock();
-            for (name, rest) in letters.resting() {
-                let key = consumers.key_of(rest.consumer);
-                if picker.picks(name, rest, key)
-                    && !(act == BulkAct::Redrive && rest.reply.is_some())
-                {
-                    (total, last) = (total + 1, name);
-                    if !namespaces.contains(namespace_of(key)) {
-                        namespaces.insert(namespace_of(key).to_owned());
-                    }
-                }
+        let walk = LetterWalk::new(shared, &picker);
+        walk.all(|met| {
+            if act == BulkAct::Redrive && met.rest.reply.is_some() {
+                return;
             }
-        }
+            (total, last) = (total + 1, met.name.max(last));
+            if !namespaces.contains(namespace_of(met.key)) {
+                namespaces.insert(namespace_of(met.key).to_owned());
+            }
+        })
+        .await;
         // Whoever may see one knows by its namespaces; one that found nothing is its owner's all the same.
         if let Some(within) = within.filter(|_| namespaces.is_empty()) {
             namespaces.clone_from(within);
@@ -423,14 +420,14 @@ fn first_look(
     picker: &Picker,
     entry: &BulkEntry,
 ) -> BTreeMap<ConsumerId, u64> {
-    let (consumers, letters) = (shared.consumers.read(), shared.dead.lock());
-    let still = letters.resting().filter(|(name, rest)| {
-        let sent = entry.act == BulkAct::Discard || rest.reply.is_none();
-        sent && picker.picks(*name, rest, consumers.key_of(rest.consumer))
+    let (mut still, mut places) = (0, BTreeMap::new());
+    LetterWalk::new(shared, picker).all_at_once(|met| {
+        if entry.act == BulkAct::Discard || met.rest.reply.is_none() {
+            still += 1;
+            // Nobody else has anything to do with it.
+            places.insert(met.rest.consumer, 0);
+        }
     });
-    let still = still.count() as u64;
-    let places = letters.consumers().into_iter().map(|id| (id, 0)).collect();
-    drop((consumers, letters));
     if let Some(one) = shared.bulks.table.lock().running.get_mut(&id) {
         one.taken = entry.total.saturating_sub(still);
         one.taken_before = one.taken;

@@ -68,7 +68,7 @@ use window::SendWindow;
 pub(crate) use bulk::BULK_TICK;
 pub(crate) use cursor::ReadMode;
 pub(crate) use give_up::{UnfinishedEvents, Way};
-pub(crate) use routing::{CompiledRevision, is_own};
+pub(crate) use routing::{CompiledRevision, decided_ranges, is_own};
 
 /// Events that wait in memory for one consumer; more stay in the log until there is room.
 const QUEUE_MAX: usize = 4096;

@@ -20,6 +20,7 @@ mod try_one;
 mod visible;
 pub(crate) mod what_if;
 
+pub(crate) use accounts::Depth;
 pub(crate) use trace::held;
 
 use self::look_back::{Look, LookBack, LookState};

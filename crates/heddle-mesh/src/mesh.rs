@@ -30,6 +30,9 @@ use crate::shared::{Consumers, Parts, Shared};
 /// Tables that wait to come into force; only the newest matters, so few are enough.
 const REQUESTS_MAX: usize = 4;
 
+/// How long whoever closes the mesh waits for a slice of a question, which reads a megabyte or less.
+const ASKING_MAX: Duration = Duration::from_secs(5);
+
 /// What a consumer is told while the journal takes nothing.
 const JOURNAL_STALLED: &str = "deliveries wait because what becomes of them cannot be written down; they go on by themselves once there is room on the disk of the events";
 
@@ -338,7 +341,10 @@ impl Mesh {
         }
         self.shared.asking.cancel();
         self.shared.aside.close();
-        self.shared.asking.join().await;
+        let asking = self.shared.asking.join();
+        if self.shared.clock.timeout(ASKING_MAX, asking).await.is_err() {
+            tracing::warn!("a question about events is left behind: the log does not answer it");
+        }
         let lanes = self.shared.lanes.clone();
         let idle = async {
             while lanes.running() > 0 {

@@ -5,7 +5,7 @@
 //!   …    dead-letters…                         what rests, and what becomes of it (`dead_letters`)
 //!   POST explain                               what would this filter have done
 //!   POST what-if                               what would this change have done
-//!   GET  accounts[?verify=true]                is every event accounted for
+//!   GET  accounts[?depth=]                     is every event accounted for; `tallied` reads nothing, `verified` everything
 //!   GET  events…                               which events are there (`questions/events.rs`)
 //! ```
 //! Whatever reads the log is done aside (`aside.rs`), and `?ask=NAME` gives up the asker's older question of this name.
@@ -14,10 +14,10 @@
 
 mod dead_letters;
 mod events;
-mod within;
 
 use std::future::Future;
 use std::ops::Range;
+use std::str::FromStr;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -33,7 +33,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::aside::AsideError;
-use crate::ledger::{Error, what_if};
+use crate::ledger::{Depth, Error, what_if};
 use crate::log::Offset;
 use crate::mesh::Mesh;
 
@@ -77,11 +77,9 @@ async fn trace(
     let tracing = async {
         // What just happened is on its way to the journal; the answer should have it.
         mesh.settled().await;
-        let found = match query.text("source") {
-            Some(source) => mesh.aside(move |mesh| mesh.trace(&id, &source)).await?,
-            None => mesh.trace_by_id(&id, query.offsets()).await?,
-        };
-        Ok(within::trace(found, &access))
+        let (source, visible) = (query.text("source"), mesh.visible_to(&access));
+        mesh.trace_for(&id, source.as_deref(), query.offsets()?, &visible)
+            .await
     };
     answer(asked(&mesh, &access, &query, tracing).await)
 }
@@ -94,11 +92,14 @@ async fn explain(
 ) -> Response {
     let query = QuestionQuery::of(query);
     let request = read::<ExplainRequest>(&body).and_then(|request| {
-        within::check(&access, Right::Look, namespace_of(&request.entry))?;
+        check(&access, Right::Look, namespace_of(&request.entry))?;
         Ok(request)
     });
     answer(match request {
-        Ok(request) => asked(&mesh, &access, &query, mesh.explain(&request)).await,
+        Ok(request) => {
+            let visible = mesh.visible_to(&access);
+            asked(&mesh, &access, &query, mesh.explain(&request, &visible)).await
+        }
         Err(error) => Err(error),
     })
 }
@@ -117,7 +118,7 @@ async fn what_if(
                 "Trigger" => Right::Operate,
                 _ => Right::Administer,
             };
-            within::check(&access, right, Some(&object.namespace))?;
+            check(&access, right, Some(&object.namespace))?;
         }
         Ok(request)
     });
@@ -134,10 +135,33 @@ async fn accounts(
     RawQuery(query): RawQuery,
 ) -> Response {
     let query = QuestionQuery::of(query);
+    answer(match accounts_depth(&query, &access) {
+        Ok(depth) => asked(&mesh, &access, &query, mesh.accounts_for(&access, depth)).await,
+        Err(error) => Err(error),
+    })
+}
+
+/// How much is read for the accounts. All of every backlog is for those who look after the whole.
+fn accounts_depth(query: &QuestionQuery, access: &Access) -> Result<Depth, Error> {
     let verify = query.text("verify").is_some_and(|verify| verify == "true");
-    let counting = mesh.aside(move |mesh| Ok(mesh.accounts(verify)));
-    let counted = asked(&mesh, &access, &query, counting).await;
-    answer(counted.map(|accounts| within::accounts(accounts, &access)))
+    let depth = match query.text("depth") {
+        _ if verify => Depth::Verified,
+        None => Depth::Counted,
+        Some(word) => Depth::read(&word)
+            .ok_or_else(|| Error::Invalid("depth is tallied, counted or verified".to_owned()))?,
+    };
+    match depth == Depth::Verified && !access.has(Right::Administer) {
+        true => Err(Error::Forbidden(access.refusal(Right::Administer, None))),
+        false => Ok(depth),
+    }
+}
+
+/// Whether somebody may do something in a namespace.
+fn check(access: &Access, right: Right, namespace: Option<&str>) -> Result<(), Error> {
+    match access.may(right, namespace) {
+        true => Ok(()),
+        false => Err(Error::Forbidden(access.refusal(right, namespace))),
+    }
 }
 
 /// Answers within the bounds of questions: as many as there may be, and the newest of those with a name.
@@ -165,9 +189,18 @@ impl QuestionQuery {
     }
 
     /// The part of the log that is asked about: all of it, unless somebody says less.
-    fn offsets(&self) -> Range<Offset> {
-        let number = |key| self.text(key).and_then(|text| text.parse().ok());
-        number("from").unwrap_or(0)..number("before").unwrap_or(Offset::MAX)
+    fn offsets(&self) -> Result<Range<Offset>, Error> {
+        let (from, before) = (self.number("from")?, self.number("before")?);
+        Ok(from.unwrap_or(0)..before.unwrap_or(Offset::MAX))
+    }
+
+    /// The number that a key has, if it has one. Anything else is no number that somebody meant.
+    fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, Error> {
+        let Some(text) = self.text(key) else {
+            return Ok(None);
+        };
+        let number = text.parse().map(Some);
+        number.map_err(|_| Error::Invalid(format!("{key} is a whole number, as answers have it")))
     }
 
     /// The value of a key, unless it is empty.

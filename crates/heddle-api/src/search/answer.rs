@@ -43,7 +43,8 @@ pub struct FoundEvent {
     pub states: BTreeMap<String, u64>,
 }
 
-/// The part of the log that was looked at.
+/// The part of the log that was looked at. All are 0 for somebody who may see the events of some namespaces only: how many there
+/// are in all is not told to them, and how far it went is in `next`.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct LookedAt {
@@ -53,6 +54,14 @@ pub struct LookedAt {
     pub to: u64,
     /// How many places the log holds.
     pub of: u64,
+}
+
+impl LookedAt {
+    /// Whether anything is told.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        *self != Self::default()
+    }
 }
 
 /// One line of an answer to whoever accepts `application/jsonl`: an event, or how far the search is.
@@ -94,7 +103,7 @@ pub struct TailRate {
     /// Of those that match.
     pub shown: u64,
     pub matched: u64,
-    /// All that were accepted.
+    /// All that were accepted; for somebody who may see the events of some namespaces only, those that were read and are theirs.
     pub accepted: u64,
 }
 

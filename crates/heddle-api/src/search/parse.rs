@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::data::DataTerm;
-use super::text::{AttributeTerm, Operator, SoughtValue, TextPattern};
+use super::text::{AttributeTerm, FoldedText, Operator, SoughtValue, TextPattern};
 use super::{
     BareWord, ConsumerTerm, EventQuery, EventTerm, QUERY_BYTES_MAX, QUERY_TERMS_MAX, QueryFault,
     WantedOfConsumer, WantedOfEvent,
@@ -99,7 +99,7 @@ impl QueryReader<'_> {
                 return Err(self.fault(begin, message));
             }
             let wanted = WantedOfEvent::Word(BareWord {
-                folded: value.text.to_ascii_lowercase().into(),
+                folded: FoldedText::new(&value.text),
                 place: value.text.parse().ok(),
                 text: value.text.into(),
             });
@@ -237,7 +237,7 @@ impl QueryReader<'_> {
                 "place" => WantedOfEvent::Place(value.text.parse().map_err(|_| {
                     self.fault(value.at, "a place is a number, such as place:4711")
                 })?),
-                "text" => WantedOfEvent::Text(value.text.to_ascii_lowercase().into()),
+                "text" => WantedOfEvent::Text(FoldedText::new(&value.text)),
                 "cesql" => WantedOfEvent::Cesql(Box::new(self.cesql(&value)?)),
                 _ => self.nested(field, &value, start)?,
             };

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{EventQuery, IndexedWord, Sought};
+use super::text::FoldedText;
+use super::{EventQuery, IndexedWord, QUERY_BYTES_MAX, Sought};
 use crate::attributes::{Attributes, Value};
 use crate::ledger::EventState;
 
@@ -238,4 +239,30 @@ fn nothing_that_can_be_written_makes_it_stumble() {
             Err(fault) => assert!(fault.position <= text.chars().count(), "{text}"),
         }
     }
+}
+
+/// The same as trying each place, and a text that almost fits everywhere takes no longer than any other: trying each place
+/// would be 10^12 comparisons here.
+#[test]
+fn a_text_is_found_wherever_it_is_in_no_more_time_than_it_takes_to_read() {
+    let mut pick = 1_u64;
+    let mut text = |letters: &[&str], length: usize| -> String {
+        let mut letter = || {
+            pick = pick.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            letters[usize::try_from(pick >> 33).unwrap() % letters.len()]
+        };
+        (0..length).map(|_| letter()).collect()
+    };
+    for round in 0..20_000 {
+        let whole = text(&["a", "A", "b", "\u{e9}"], round % 20);
+        let wanted = text(&["a", "b", "B", "\u{e9}"], round % 5);
+        let expected = whole
+            .to_ascii_lowercase()
+            .contains(&wanted.to_ascii_lowercase());
+        let found = FoldedText::new(&wanted).is_within(whole.as_bytes());
+        assert_eq!(found, expected, "{wanted:?} in {whole:?}");
+    }
+    let wanted = FoldedText::new(&format!("{}b", "a".repeat(QUERY_BYTES_MAX - 8)));
+    let whole = vec![b'A'; 64 << 20];
+    assert!(!wanted.is_within(&whole));
 }

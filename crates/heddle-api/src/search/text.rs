@@ -206,17 +206,47 @@ impl AttributeTerm {
     }
 }
 
-/// Whether a text is within these bytes, whatever the case of its ASCII letters; it is given in lower case.
-pub(super) fn contains_folded(bytes: &[u8], folded: &str) -> bool {
-    let [first, rest @ ..] = folded.as_bytes() else {
-        return true;
-    };
-    let Some(last) = bytes.len().checked_sub(folded.len()) else {
-        return false;
-    };
-    let fits = |at: usize| {
-        let behind = &bytes[at + 1..at + folded.len()];
-        behind.eq_ignore_ascii_case(rest)
-    };
-    (0..=last).any(|at| bytes[at].eq_ignore_ascii_case(first) && fits(at))
+/// A text that is looked for within others, whatever the case of its ASCII letters. That takes time in proportion to those
+/// others, however long it is and however often a part of it is in them.
+#[derive(Clone, Debug)]
+pub(super) struct FoldedText {
+    /// In lower case.
+    bytes: Box<[u8]>,
+    /// How many bytes at its beginning are also the end of so many of them: where to go on when the next does not fit.
+    borders: Box<[usize]>,
+}
+
+impl FoldedText {
+    pub(super) fn new(text: &str) -> Self {
+        let bytes = text.to_ascii_lowercase().into_bytes();
+        let mut borders: Vec<usize> = Vec::with_capacity(bytes.len());
+        for at in 0..bytes.len() {
+            let border = match at {
+                0 => 0,
+                _ => fitting(&bytes, &borders, borders[at - 1], bytes[at]),
+            };
+            borders.push(border);
+        }
+        Self {
+            bytes: bytes.into(),
+            borders: borders.into(),
+        }
+    }
+
+    pub(super) fn is_within(&self, bytes: &[u8]) -> bool {
+        let mut fits = 0;
+        self.bytes.is_empty()
+            || bytes.iter().any(|byte| {
+                fits = fitting(&self.bytes, &self.borders, fits, byte.to_ascii_lowercase());
+                fits == self.bytes.len()
+            })
+    }
+}
+
+/// How many bytes of a text fit up to and with the next one, if so many fitted before.
+fn fitting(text: &[u8], borders: &[usize], mut fits: usize, next: u8) -> usize {
+    while fits > 0 && text[fits] != next {
+        fits = borders[fits - 1];
+    }
+    fits + usize::from(text[fits] == next)
 }

@@ -74,7 +74,7 @@ fn worst_planes(own: &Planes, namespaces: &[NamespaceHealth]) -> Planes {
 }
 
 /// By name if all of them are named; otherwise the worst.
-fn listed(mut namespaces: Vec<NamespaceHealth>) -> (Vec<NamespaceHealth>, u32) {
+pub(crate) fn listed(mut namespaces: Vec<NamespaceHealth>) -> (Vec<NamespaceHealth>, u32) {
     if namespaces.len() <= NAMESPACES_MAX {
         return (namespaces, 0);
     }

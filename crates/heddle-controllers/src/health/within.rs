@@ -9,7 +9,7 @@ use heddle_api::access::{Scope, namespace_of};
 use heddle_api::dataplane::MeshReading;
 use heddle_api::health::{HealthCounts, HealthStatus, NamespaceHealth, Verdict};
 
-use super::Report;
+use super::{Report, roll_up};
 
 impl Report {
     /// The same for somebody with that scope.
@@ -23,7 +23,10 @@ impl Report {
         report
             .pairs
             .retain(|(_, namespace), _| is_theirs(namespace));
-        let pairs = std::mem::take(&mut report.pairs);
+        let mut pairs = std::mem::take(&mut report.pairs);
+        for pair in pairs.values_mut() {
+            pair.verdict.narrow(scope);
+        }
         report.applications.retain(|name, application| {
             let first = (name.clone(), String::new());
             let own = || {
@@ -37,9 +40,14 @@ impl Report {
             application.eventing.verdict = worst.verdict.clone();
             let state = own().map(|(_, pair)| pair.state).max();
             application.eventing.state = state.unwrap_or_default();
-            let namespaces = &mut application.eventing.namespaces;
-            namespaces.retain(|namespace| is_theirs(&namespace.name));
-            application.eventing.namespaces_left_out = 0;
+            // Theirs may be among those that a list of all leaves out.
+            let namespaces = own().map(|(_, pair)| NamespaceHealth {
+                heartbeat: None,
+                ..pair.clone()
+            });
+            let eventing = &mut application.eventing;
+            (eventing.namespaces, eventing.namespaces_left_out) =
+                roll_up::listed(namespaces.collect());
             true
         });
         let mut counts = HealthCounts::default();
@@ -47,10 +55,9 @@ impl Report {
             counts.add(application.eventing.verdict.health);
         }
         report.mesh.applications = counts;
-        report
-            .mesh
-            .namespaces
-            .retain(|namespace| is_theirs(&namespace.name));
+        let healths = pairs.iter();
+        let healths = healths.map(|((_, namespace), pair)| (&**namespace, pair.verdict.health));
+        report.mesh.namespaces = roll_up::namespaces(healths);
         report.mesh.verdict = match worst(pairs.values()) {
             Some(worst) => worst.verdict.clone(),
             None => Verdict {
@@ -69,7 +76,7 @@ impl Report {
             !namespaces.is_empty()
         });
         report.evidence = Arc::new(evidence);
-        let narrow = |reading: &MeshReading| {
+        let within = |reading: &MeshReading| {
             let mut reading = reading.clone();
             let consumers = &mut reading.consumers;
             consumers.retain(|one| scope.contains(namespace_of(&one.key)));
@@ -77,8 +84,8 @@ impl Report {
             doors.retain(|door| report.applications.contains_key(&door.application));
             Arc::new(reading)
         };
-        let reading = narrow(&report.reading);
-        let earlier = (report.earlier.as_ref()).map(|(at, reading)| (*at, narrow(reading)));
+        let reading = within(&report.reading);
+        let earlier = (report.earlier.as_ref()).map(|(at, reading)| (*at, within(reading)));
         (report.reading, report.earlier) = (reading, earlier);
         report
     }

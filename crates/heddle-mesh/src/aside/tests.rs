@@ -52,6 +52,21 @@ async fn what_nobody_waits_for_any_more_is_passed_over() {
 }
 
 #[tokio::test]
+async fn closing_waits_for_one_slice_and_no_more() {
+    let (aside, tasks) = on_a_thread();
+    let (go, wait) = oneshot::channel::<()>();
+    let first = aside.slice(move || drop(wait.blocking_recv()));
+    let (mut first, mut second) = (Box::pin(first), Box::pin(aside.slice(|| ())));
+    assert!(futures::poll!(&mut first).is_pending());
+    assert!(futures::poll!(&mut second).is_pending());
+    aside.close();
+    go.send(()).unwrap();
+    assert_eq!(first.await, Ok(()));
+    assert_eq!(second.await, Err(AsideError::Closed));
+    tasks.join().await;
+}
+
+#[tokio::test]
 async fn a_slice_that_panics_ends_its_own_question_only() {
     let (aside, tasks) = on_a_thread();
     let ended = aside.slice(|| panic!("on purpose")).await;

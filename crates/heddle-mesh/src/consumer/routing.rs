@@ -1,6 +1,7 @@
 //! What a consumer is: its spec and plan of delivery while it is routed, and which events are its own. About an event the
 //! revision decides that was in force when it came, for ever.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -72,6 +73,18 @@ pub(crate) fn is_own(revisions: &[CompiledRevision], record: &Record) -> bool {
         return false;
     };
     revision.feeds.iter().any(|(feed, _)| feed == entry) && revision.predicate.matches(&event)
+}
+
+/// The revisions, each with the places of the log about which it decides.
+pub(crate) fn decided_ranges(
+    revisions: &[CompiledRevision],
+) -> impl Iterator<Item = (&CompiledRevision, Range<Offset>)> {
+    let next = revisions.iter().skip(1).map(|revision| revision.from);
+    let ends = next.chain([Offset::MAX]);
+    revisions.iter().zip(ends).map(|(revision, end)| {
+        let end = revision.until.map_or(end, |until| until.min(end));
+        (revision, revision.from..end)
+    })
 }
 
 fn revision_at(revisions: &[CompiledRevision], offset: Offset) -> Option<&CompiledRevision> {

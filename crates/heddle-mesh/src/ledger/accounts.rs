@@ -1,15 +1,18 @@
 //! Every event accounted for, per consumer, and counted rather than derived where that can be done at once.
 //!
-//! No consumer waits for a question: what is read from the log is read while none is locked, from a copy of what decides. The
-//! numbers for Prometheus are those that were counted as things happened.
+//! No consumer waits for a question: what is read from the log is read while none is locked, from a copy of what decides. Who
+//! asks is answered in slices (`aside.rs`), each of some consumers or a megabyte of one backlog. The numbers for Prometheus are
+//! those that were counted as things happened.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use heddle_api::access::{Access, Scope};
 use heddle_api::ledger::{Account, Accounts, LogFacts, SERVING};
 use heddle_store::Health;
 use jiff::Timestamp;
 
+use super::Error;
 use super::trace::held;
 use crate::consumer::{CompiledRevision, Consumer, ReadMode, State, is_own};
 use crate::journal::record::ConsumerId;
@@ -21,14 +24,28 @@ use crate::metrics::{self, Answers};
 const COUNTED_MAX: u64 = 100_000;
 const READ_BYTES: usize = 1 << 20;
 
+/// Consumers of one slice, as long as nothing has to be read for them.
+const SLICE_CONSUMERS: usize = 64;
+
 /// How much is read to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Depth {
+pub(crate) enum Depth {
     /// Nothing of a backlog: what waits unread follows from what was counted.
     Tallied,
     /// A backlog that is not too long.
     Counted,
     Verified,
+}
+
+impl Depth {
+    pub(crate) fn read(word: &str) -> Option<Self> {
+        match word {
+            "tallied" => Some(Self::Tallied),
+            "counted" => Some(Self::Counted),
+            "verified" => Some(Self::Verified),
+            _ => None,
+        }
+    }
 }
 
 /// What of a backlog is not in memory, as it was at one moment. The log does not change behind it.
@@ -40,27 +57,132 @@ struct Unread {
     known: BTreeSet<Offset>,
 }
 
-/// The dead letters of one consumer.
-#[derive(Debug, Default)]
-struct Resting {
-    /// By the entry at which they came in.
-    events: BTreeMap<String, u64>,
-    replies: u64,
+/// The account of one consumer, while its backlog is being counted.
+struct Counting {
+    consumer: Arc<Consumer>,
+    account: Account,
+    /// What follows from what was counted as things happened, should something be unreadable.
+    tallied: u64,
+    oldest: Option<Offset>,
+    unread: Option<Unread>,
 }
 
-type AllResting = HashMap<ConsumerId, Resting>;
+/// Dead letters of each consumer, by the entry at which they came in.
+type AllResting = HashMap<ConsumerId, BTreeMap<String, u64>>;
+
+/// Accounts that are being worked out.
+struct Accounting {
+    depth: Depth,
+    segments: Vec<SegmentInfo>,
+    left: std::vec::IntoIter<Arc<Consumer>>,
+    counting: Option<Counting>,
+    accounts: Accounts,
+}
+
+impl Accounting {
+    fn new(mesh: &Mesh, consumers: Vec<Arc<Consumer>>, depth: Depth) -> Self {
+        Self {
+            depth,
+            segments: mesh.shared.log.segments(),
+            left: consumers.into_iter(),
+            counting: None,
+            accounts: Accounts::default(),
+        }
+    }
+
+    /// One slice of it; whether that was the last. Blocks.
+    fn slice(&mut self, mesh: &Mesh) -> bool {
+        for _ in 0..SLICE_CONSUMERS {
+            let begun = self.counting.take().or_else(|| {
+                let consumer = self.left.next()?;
+                Some(mesh.account(consumer, &self.segments, self.depth))
+            });
+            let Some(mut counting) = begun else {
+                return true;
+            };
+            let reads = counting.unread.is_some();
+            match counting.read_on(mesh) {
+                true => self.counting = Some(counting),
+                false => self.accounts.consumers.push(counting.concluded(mesh)),
+            }
+            if reads {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+impl Counting {
+    /// Counts the consumer's own events in a megabyte of its backlog; whether there is more of it.
+    fn read_on(&mut self, mesh: &Mesh) -> bool {
+        let Some(unread) = (self.unread.as_mut()).filter(|unread| unread.from < unread.scanned)
+        else {
+            return false;
+        };
+        let batch = mesh.shared.log.read(unread.from, READ_BYTES).ok();
+        let Some(batch) = batch.filter(|batch| batch.damaged.is_empty()) else {
+            self.account.pending = self.tallied;
+            return false;
+        };
+        let own = batch.records.iter().filter(|record| {
+            record.offset < unread.scanned
+                && !unread.known.contains(&record.offset)
+                && is_own(&unread.revisions, record)
+        });
+        self.account.pending += own.count() as u64;
+        let is_stuck = batch.next <= unread.from;
+        unread.from = batch.next;
+        unread.from < unread.scanned && !is_stuck
+    }
+
+    fn concluded(self, mesh: &Mesh) -> Account {
+        let mut account = self.account;
+        if account.pending > 0 {
+            let oldest = self.oldest;
+            account.oldest_pending_at =
+                oldest.and_then(|oldest| mesh.accepted(&self.consumer, oldest));
+        }
+        account
+    }
+}
 
 impl Mesh {
     /// The accounts. With `verify` every backlog is counted by reading it, however long that takes.
     #[must_use]
     pub fn accounts(&self, verify: bool) -> Accounts {
-        let all = self.consumers_by_key();
         let depth = if verify {
             Depth::Verified
         } else {
             Depth::Counted
         };
-        self.accounts_of(&all, &self.dead_letters_by_entry(), depth)
+        self.accounts_of(self.consumers_by_key(), depth)
+    }
+
+    /// The accounts of consumers that somebody may know of; and of the log, if they may know of all. Ends with whoever waits.
+    pub(crate) async fn accounts_for(
+        &self,
+        access: &Access,
+        depth: Depth,
+    ) -> Result<Accounts, Error> {
+        let mut all = self.consumers_by_key();
+        all.retain(|consumer| access.sees(&consumer.key));
+        let mut accounting = Accounting::new(self, all, depth);
+        loop {
+            let slice = self.aside(move |mesh| {
+                let ended = accounting.slice(mesh);
+                Ok((accounting, ended))
+            });
+            let (back, ended) = slice.await?;
+            accounting = back;
+            if ended {
+                break;
+            }
+        }
+        Ok(match access.scope {
+            Scope::All => self.concluded(accounting),
+            Scope::Namespaces(_) => accounting.accounts,
+        })
     }
 
     /// The accounts as Prometheus reads them.
@@ -68,14 +190,14 @@ impl Mesh {
     pub fn metrics_text(&self) -> String {
         let all = self.consumers_by_key();
         let mut resting = self.dead_letters_by_entry();
-        let accounts = self.accounts_of(&all, &resting, Depth::Tallied);
+        let accounts = self.accounts_of(all.clone(), Depth::Tallied);
         let answers: Vec<Answers> = all
             .iter()
             .map(|consumer| consumer.lock().answers.clone())
             .collect();
         let dead: Vec<BTreeMap<String, u64>> = all
             .iter()
-            .map(|consumer| resting.remove(&consumer.id).unwrap_or_default().events)
+            .map(|consumer| resting.remove(&consumer.id).unwrap_or_default())
             .collect();
         self.shared.metrics.text(&metrics::Reading {
             accounts: &accounts,
@@ -91,41 +213,33 @@ impl Mesh {
         all
     }
 
-    /// How many rest, by consumer and by where they came in. One walk for everybody.
+    /// How many events rest, by consumer and by where they came in. One walk for everybody.
     fn dead_letters_by_entry(&self) -> AllResting {
         let mut counts = AllResting::new();
         let letters = self.shared.dead.lock();
-        for (_, rest) in letters.resting() {
+        for (_, rest) in letters.resting().filter(|(_, rest)| rest.reply.is_none()) {
             let own = counts.entry(rest.consumer).or_default();
-            if rest.reply.is_some() {
-                own.replies += 1;
-                continue;
-            }
-            let entries = &mut own.events;
-            match entries.get_mut(&rest.entry) {
+            match own.get_mut(&rest.entry) {
                 Some(count) => *count += 1,
                 None => {
-                    entries.insert(rest.entry.clone(), 1);
+                    own.insert(rest.entry.clone(), 1);
                 }
             }
         }
         counts
     }
 
-    fn accounts_of(&self, all: &[Arc<Consumer>], resting: &AllResting, depth: Depth) -> Accounts {
-        let segments = self.shared.log.segments();
-        let account = |consumer: &Arc<Consumer>| {
-            let own = resting.get(&consumer.id);
-            Account {
-                dead_letters: own.map_or(0, |own| own.events.values().sum()),
-                dead_replies: own.map_or(0, |own| own.replies),
-                ..self.account(consumer, &segments, depth)
-            }
-        };
+    fn accounts_of(&self, consumers: Vec<Arc<Consumer>>, depth: Depth) -> Accounts {
+        let mut accounting = Accounting::new(self, consumers, depth);
+        while !accounting.slice(self) {}
+        self.concluded(accounting)
+    }
+
+    fn concluded(&self, accounting: Accounting) -> Accounts {
         Accounts {
-            log: self.log_facts(&segments),
+            log: self.log_facts(&accounting.segments),
             matched_up_to: self.shared.scanned(),
-            consumers: all.iter().map(account).collect(),
+            consumers: accounting.accounts.consumers,
         }
     }
 
@@ -153,8 +267,12 @@ impl Mesh {
         }
     }
 
-    /// Without what rests.
-    fn account(&self, consumer: &Arc<Consumer>, segments: &[SegmentInfo], depth: Depth) -> Account {
+    /// The account without what has to be read for it.
+    fn account(&self, consumer: Arc<Consumer>, segments: &[SegmentInfo], depth: Depth) -> Counting {
+        let (dead_letters, dead_replies) = {
+            let letters = self.shared.dead.lock();
+            (letters.count(consumer.id), letters.reply_count(consumer.id))
+        };
         let scanned = self.shared.scanned();
         let state = consumer.lock();
         let tally = state.tally;
@@ -164,7 +282,7 @@ impl Mesh {
             (ReadMode::CatchUp { .. }, None) => tally.pending(),
             _ => state.at_hand(),
         };
-        let mut account = Account {
+        let account = Account {
             consumer: consumer.key.to_string(),
             matched: tally.matched,
             delivered: tally.delivered,
@@ -175,8 +293,8 @@ impl Mesh {
             pending,
             in_flight: state.window.in_flight() as u64,
             retrying: state.retries.on_record.len() as u64,
-            dead_letters: 0,
-            dead_replies: 0,
+            dead_letters,
+            dead_replies,
             oldest_pending_at: None,
             held: held(&state).or_else(|| self.journal_stalled()),
             schedule: state.routing.plan.policy.in_words(),
@@ -188,15 +306,13 @@ impl Mesh {
             over_quota: state.over_quota(),
         };
         drop(state);
-        if let Some(unread) = unread {
-            let count = self.count(&unread);
-            account.pending =
-                count.map_or_else(|| tally.pending(), |count| account.pending + count);
+        Counting {
+            consumer,
+            account,
+            tallied: tally.pending(),
+            oldest,
+            unread,
         }
-        if account.pending > 0 {
-            account.oldest_pending_at = oldest.and_then(|oldest| self.accepted(consumer, oldest));
-        }
-        account
     }
 
     /// When a consumer's oldest event was accepted. Read once for each.
@@ -208,29 +324,6 @@ impl Mesh {
         let at = self.shared.log.get(offset).ok()?.found()?.at;
         *consumer.oldest_seen.lock() = Some((offset, at));
         Some(at)
-    }
-
-    /// Counts a consumer's own events between where it reads and where the scanner is; `None` when not all can be read.
-    fn count(&self, unread: &Unread) -> Option<u64> {
-        let mut next = unread.from;
-        let mut count = 0;
-        while next < unread.scanned {
-            let batch = self.shared.log.read(next, READ_BYTES).ok()?;
-            if !batch.damaged.is_empty() {
-                return None;
-            }
-            let own = batch.records.iter().filter(|record| {
-                record.offset < unread.scanned
-                    && !unread.known.contains(&record.offset)
-                    && is_own(&unread.revisions, record)
-            });
-            count += own.count() as u64;
-            if batch.next <= next {
-                break;
-            }
-            next = batch.next;
-        }
-        Some(count)
     }
 }
 

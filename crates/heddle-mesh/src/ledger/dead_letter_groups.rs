@@ -1,23 +1,27 @@
 //! Dead letters by what they have in common, and what would become of a selection of them.
 //!
-//! One walk over what is in memory; the log and the journal are not asked.
+//! One walk over what is in memory, a piece at a time; the log and the journal are not asked.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_api::dead_letters::{
     BulkAct, DeadLetterGroup, DeadLetterGroups, DeadLetterPreview, NOT_CURED_BY_REPEATING,
     PreviewedConsumer, SubscriberNow, is_cured_by_repeating,
 };
+use jiff::Timestamp;
 
 use super::trace::held;
 use crate::bulk;
 use crate::consumer::State;
+use crate::journal::cause;
 use crate::journal::positions::DeadLetterEntry;
 use crate::journal::record::ConsumerId;
 use crate::mesh::Mesh;
 use crate::metrics;
 use crate::path::dead_letter::picker::{GroupBy, Picker, cause_of};
+use crate::path::dead_letter::walk::{LetterWalk, MetLetter};
 
 /// Groups in one answer.
 const GROUPS_MAX: usize = 500;
@@ -25,21 +29,25 @@ const GROUPS_MAX: usize = 500;
 const TYPES_MAX: usize = 10;
 
 /// A group while it is gathered.
-struct Gathered<'a> {
-    first: (u64, &'a DeadLetterEntry),
-    last: (u64, &'a DeadLetterEntry),
+struct Gathered {
+    first: DeadLetterEntry,
+    /// Of the consumer of that one.
+    key: Arc<str>,
+    /// The last that came to rest, and its name.
+    last: (Timestamp, u64),
     count: u64,
-    types: BTreeSet<&'a str>,
+    types: BTreeSet<String>,
     same_consumer: bool,
     same_cause: bool,
     same_application: bool,
 }
 
-impl<'a> Gathered<'a> {
-    fn new(name: u64, rest: &'a DeadLetterEntry) -> Self {
+impl Gathered {
+    fn new(met: &MetLetter<'_>) -> Self {
         Self {
-            first: (name, rest),
-            last: (name, rest),
+            first: met.rest.clone(),
+            key: Arc::clone(met.key),
+            last: (met.rest.at, met.name),
             count: 0,
             types: BTreeSet::new(),
             same_consumer: true,
@@ -48,27 +56,26 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    fn add(&mut self, name: u64, rest: &'a DeadLetterEntry) {
-        let first = self.first.1;
+    fn add(&mut self, met: &MetLetter<'_>) {
+        let (rest, first) = (met.rest, &self.first);
         self.count += 1;
-        if rest.at < first.at {
-            self.first = (name, rest);
-        }
-        if rest.at >= self.last.1.at {
-            self.last = (name, rest);
-        }
-        if self.types.len() < TYPES_MAX {
-            self.types.insert(&rest.type_);
-        }
         self.same_consumer &= rest.consumer == first.consumer;
         self.same_cause &= (rest.class, rest.status, rest.reply, &rest.cause)
             == (first.class, first.status, first.reply, &first.cause);
         let application = metrics::application(&rest.entry);
         self.same_application &= application == metrics::application(&first.entry);
+        self.last = self.last.max((rest.at, met.name));
+        if self.types.len() < TYPES_MAX && !self.types.contains(&rest.type_) {
+            self.types.insert(rest.type_.clone());
+        }
+        if rest.at < first.at {
+            self.first = rest.clone();
+            self.key = Arc::clone(met.key);
+        }
     }
 
-    fn shown(self, by: GroupBy, key: &str) -> (ConsumerId, DeadLetterGroup) {
-        let rest = self.first.1;
+    fn shown(self, by: GroupBy, quotes: bool) -> (ConsumerId, DeadLetterGroup) {
+        let (rest, key) = (&self.first, &*self.key);
         let cause = self.same_cause.then_some(rest);
         let application = metrics::application(&rest.entry);
         let application =
@@ -79,57 +86,80 @@ impl<'a> Gathered<'a> {
             application: application.map(str::to_owned),
             status: cause.map(|rest| rest.status).filter(|status| *status > 0),
             class: cause.map(|rest| rest.class),
-            reason: cause.map(|rest| rest.cause.clone()),
+            reason: cause.map(|rest| match quotes {
+                true => rest.cause.clone(),
+                false => cause_unquoted(rest),
+            }),
             replies: cause.is_some_and(|rest| rest.reply.is_some()),
             count: self.count,
             first: rest.at,
-            last: self.last.1.at,
-            types: self.types.into_iter().map(str::to_owned).collect(),
-            sample: self.last.0.to_string(),
+            last: self.last.0,
+            sample: self.last.1.to_string(),
             subscriber_now: None,
+            types: self.types.into_iter().collect(),
         };
-        (rest.consumer, group)
+        (self.first.consumer, group)
     }
 }
 
-/// What a group is told apart by, without a text of its own for each letter.
-#[derive(PartialEq, Eq, Hash)]
-enum Apart<'a> {
-    Cause(ConsumerId, u64, &'a str),
-    Text(&'a str),
+/// Groups while they are gathered, by what tells them apart.
+#[derive(Default)]
+struct GatheredGroups {
+    by_cause: HashMap<(ConsumerId, u64), Gathered>,
+    by_text: HashMap<String, Gathered>,
+}
+
+impl GatheredGroups {
+    fn add(&mut self, by: GroupBy, met: &MetLetter<'_>) {
+        let text = match by {
+            GroupBy::Cause => {
+                let cause = (met.rest.consumer, cause_of(met.rest));
+                let group = self.by_cause.entry(cause);
+                return group.or_insert_with(|| Gathered::new(met)).add(met);
+            }
+            GroupBy::Type => &met.rest.type_,
+            GroupBy::Application => metrics::application(&met.rest.entry),
+        };
+        match self.by_text.get_mut(text) {
+            Some(group) => group.add(met),
+            None => {
+                let mut group = Gathered::new(met);
+                group.add(met);
+                self.by_text.insert(text.to_owned(), group);
+            }
+        }
+    }
+}
+
+/// The cause in words of our own: what a subscriber answers may quote the data that it was sent.
+fn cause_unquoted(rest: &DeadLetterEntry) -> String {
+    let answered = format!("the subscriber answered {}", rest.status);
+    match rest.reason == answered {
+        true => answered,
+        false => cause::normalise(&rest.reason),
+    }
 }
 
 impl Mesh {
-    /// What the picked ones have in common, those with the most first.
-    pub(crate) fn dead_letter_groups(&self, picker: &Picker, by: GroupBy) -> DeadLetterGroups {
+    /// What the picked ones have in common, those with the most first; with `quotes` in the words of their subscribers.
+    pub(crate) async fn dead_letter_groups(
+        &self,
+        picker: &Picker,
+        by: GroupBy,
+        quotes: bool,
+    ) -> DeadLetterGroups {
         let mut answer = DeadLetterGroups::default();
-        let mut shown: Vec<(ConsumerId, DeadLetterGroup)> = {
-            let consumers = self.shared.consumers.read();
-            let letters = self.shared.dead.lock();
-            let mut groups: HashMap<Apart<'_>, Gathered<'_>> = HashMap::new();
-            for (name, rest) in letters.resting() {
-                if !picker.picks(name, rest, consumers.key_of(rest.consumer)) {
-                    continue;
-                }
-                answer.total += 1;
-                let apart = match by {
-                    GroupBy::Cause => Apart::Cause(rest.consumer, cause_of(rest), &rest.cause),
-                    GroupBy::Type => Apart::Text(&rest.type_),
-                    GroupBy::Application => Apart::Text(metrics::application(&rest.entry)),
-                };
-                let group = groups
-                    .entry(apart)
-                    .or_insert_with(|| Gathered::new(name, rest));
-                group.add(name, rest);
-            }
-            let groups = groups.into_values();
-            groups
-                .map(|group| {
-                    let key = consumers.key_of(group.first.1.consumer);
-                    group.shown(by, key)
-                })
-                .collect()
-        };
+        let mut gathered = GatheredGroups::default();
+        let walk = LetterWalk::new(&self.shared, picker);
+        walk.all(|met| {
+            answer.total += 1;
+            gathered.add(by, &met);
+        })
+        .await;
+        let GatheredGroups { by_cause, by_text } = gathered;
+        let groups = by_cause.into_values().chain(by_text.into_values());
+        let mut shown: Vec<(ConsumerId, DeadLetterGroup)> =
+            groups.map(|group| group.shown(by, quotes)).collect();
         shown.sort_by(|(_, one), (_, other)| {
             let one = (std::cmp::Reverse(one.count), &one.key);
             one.cmp(&(std::cmp::Reverse(other.count), &other.key))
@@ -155,28 +185,23 @@ impl Mesh {
     }
 
     /// What would happen with the picked ones.
-    pub(crate) fn preview(&self, picker: &Picker, act: BulkAct) -> DeadLetterPreview {
+    pub(crate) async fn preview(&self, picker: &Picker, act: BulkAct) -> DeadLetterPreview {
         let mut preview = DeadLetterPreview::default();
         let mut counts: BTreeMap<ConsumerId, u64> = BTreeMap::new();
         let (mut last, mut cured) = (0, true);
-        {
-            let consumers = self.shared.consumers.read();
-            let letters = self.shared.dead.lock();
-            for (name, rest) in letters.resting() {
-                if !picker.picks(name, rest, consumers.key_of(rest.consumer)) {
-                    continue;
-                }
-                last = name;
-                if act == BulkAct::Redrive && rest.reply.is_some() {
-                    preview.replies += 1;
-                    continue;
-                }
-                preview.count += 1;
-                preview.bytes += u64::from(rest.bytes);
-                *counts.entry(rest.consumer).or_default() += 1;
-                cured &= is_cured_by_repeating(rest.status);
+        let walk = LetterWalk::new(&self.shared, picker);
+        walk.all(|MetLetter { name, rest, .. }| {
+            last = last.max(name);
+            if act == BulkAct::Redrive && rest.reply.is_some() {
+                preview.replies += 1;
+                return;
             }
-        }
+            preview.count += 1;
+            preview.bytes += u64::from(rest.bytes);
+            *counts.entry(rest.consumer).or_default() += 1;
+            cured &= is_cured_by_repeating(rest.status);
+        })
+        .await;
         preview.up_to = (last > 0).then(|| last.to_string());
         let mut longest = Duration::ZERO;
         for (id, count) in counts {

@@ -12,6 +12,7 @@ use crate::journal::record::ConsumerId;
 use crate::mesh::Mesh;
 use crate::path::dead_letter;
 use crate::path::dead_letter::picker::Picker;
+use crate::path::dead_letter::walk::LetterWalk;
 
 /// Dead letters on one page, unless fewer are asked for.
 const PAGE_MAX: usize = 500;
@@ -27,35 +28,43 @@ impl Mesh {
     ) -> DeadLetterPage {
         let mut selection = selection.clone();
         selection.all = true;
-        self.dead_letters_picked(&Picker::new(&selection, None), after, limit)
+        let picker = Picker::new(&selection, None);
+        let mut names = Vec::new();
+        LetterWalk::new(&self.shared, &picker).all_at_once(|met| names.push(met.name));
+        self.dead_letter_page(names, after, limit)
     }
 
-    pub(crate) fn dead_letters_picked(
+    pub(crate) async fn dead_letters_picked(
         &self,
         picker: &Picker,
         after: u64,
         limit: usize,
     ) -> DeadLetterPage {
+        let mut names = Vec::new();
+        let walk = LetterWalk::new(&self.shared, picker);
+        walk.all(|met| names.push(met.name)).await;
+        self.dead_letter_page(names, after, limit)
+    }
+
+    /// Those of the names behind one, as many as fit.
+    fn dead_letter_page(&self, mut names: Vec<u64>, after: u64, limit: usize) -> DeadLetterPage {
+        names.sort_unstable();
+        let total = names.len() as u64;
+        let behind = names.partition_point(|name| *name <= after);
+        let behind = &names[behind..];
+        let some = &behind[..behind.len().min(limit.clamp(1, PAGE_MAX))];
         let consumers = self.shared.consumers.read();
         let letters = self.shared.dead.lock();
-        let mut page = DeadLetterPage::default();
-        let limit = limit.clamp(1, PAGE_MAX);
-        for (name, rest) in letters.resting() {
-            let key = consumers.key_of(rest.consumer);
-            if !picker.picks(name, rest, key) {
-                continue;
-            }
-            page.total += 1;
-            if name <= after {
-                continue;
-            }
-            if page.items.len() < limit {
-                page.items.push(shown(name, rest, key));
-            } else if page.next.is_none() {
-                page.next = page.items.last().map(|last| last.name.clone());
-            }
+        let items = some.iter().filter_map(|name| {
+            // It may have left meanwhile.
+            let rest = letters.get(*name)?;
+            Some(shown(*name, rest, consumers.key_of(rest.consumer)))
+        });
+        DeadLetterPage {
+            items: items.collect(),
+            total,
+            next: (some.last().filter(|_| some.len() < behind.len())).map(u64::to_string),
         }
-        page
     }
 
     /// Whose dead letter it is, if it rests.
@@ -114,17 +123,11 @@ impl Mesh {
 
     pub(crate) async fn take(&self, picker: &Picker, act: BulkAct, by: &str) -> DeadLettersTaken {
         let shared = &self.shared;
-        let names: Vec<(u64, ConsumerId, bool)> = {
-            let consumers = shared.consumers.read();
-            let letters = shared.dead.lock();
-            let selected = letters.resting().filter(|(name, rest)| {
-                let key = consumers.key_of(rest.consumer);
-                picker.picks(*name, rest, key)
-            });
-            selected
-                .map(|(name, rest)| (name, rest.consumer, rest.reply.is_some()))
-                .collect()
-        };
+        let mut names: Vec<(u64, ConsumerId, bool)> = Vec::new();
+        let walk = LetterWalk::new(shared, picker);
+        walk.all(|met| names.push((met.name, met.rest.consumer, met.rest.reply.is_some())))
+            .await;
+        names.sort_unstable();
         let mut taken = DeadLettersTaken::default();
         for (name, id, is_reply) in names {
             if is_reply && act == BulkAct::Redrive {

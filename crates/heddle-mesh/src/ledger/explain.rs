@@ -12,6 +12,7 @@ use heddle_api::ledger::{
 
 use super::Error;
 use super::look_back::{LOOK_BYTES_MAX, Look, LookBack};
+use super::visible::Visible;
 use crate::envelope;
 use crate::event::Event;
 use crate::heartbeat;
@@ -29,8 +30,12 @@ const HOLDS: &str = "every term holds";
 
 impl Mesh {
     /// How many of the newest events that reach an entry would match, and why the newest others would not. Events that do
-    /// not reach it are not counted, however many came in between.
-    pub async fn explain(&self, request: &ExplainRequest) -> Result<Explanation, Error> {
+    /// not reach it are not counted, however many came in between, nor are those that whoever asks may not see.
+    pub async fn explain(
+        &self,
+        request: &ExplainRequest,
+        visible: &Visible,
+    ) -> Result<Explanation, Error> {
         if request.last > ExplainRequest::LAST_MAX {
             let max = ExplainRequest::LAST_MAX;
             let text = format!("at most {max} events are looked at; ask for fewer");
@@ -46,17 +51,26 @@ impl Mesh {
             return Err(Error::NotFound(format!("{} does not exist", request.entry)));
         }
         let in_force = match &request.against {
-            Some(consumer) => Some(self.filter_in_force(consumer)?),
+            Some(consumer) => Some(self.filter_in_force(consumer, visible)?),
             None => None,
         };
         let terms = match request.offset {
-            Some(offset) => self.truths(offset, predicate.clone()).await?,
+            Some(offset) => {
+                let seen = ReachingEvents {
+                    entries: entries.clone(),
+                    visible: visible.clone(),
+                };
+                self.truths(offset, predicate.clone(), seen).await?
+            }
             None => Vec::new(),
         };
         let mut trial = Trial {
             predicate,
             in_force,
-            entries,
+            events: ReachingEvents {
+                entries,
+                visible: visible.clone(),
+            },
             left: request.last,
             chunk: TrialChunk::default(),
             reasons: Reasons::default(),
@@ -86,8 +100,10 @@ impl Mesh {
     }
 
     /// What decides about a consumer's events now.
-    fn filter_in_force(&self, consumer: &str) -> Result<Arc<Predicate>, Error> {
+    fn filter_in_force(&self, consumer: &str, visible: &Visible) -> Result<Arc<Predicate>, Error> {
         let found = self.shared.consumers.read().by_key.get(consumer).cloned();
+        // Of others not even that they are there is told.
+        let found = found.filter(|found| visible.shows_consumer(&found.key));
         let revision = found.and_then(|found| {
             let state = found.lock();
             let newest = state.routing.revisions.last();
@@ -97,17 +113,43 @@ impl Mesh {
     }
 
     /// What each term says about one event.
-    async fn truths(&self, offset: Offset, predicate: Predicate) -> Result<Vec<TermTruth>, Error> {
+    async fn truths(
+        &self,
+        offset: Offset,
+        predicate: Predicate,
+        events: ReachingEvents,
+    ) -> Result<Vec<TermTruth>, Error> {
         self.aside(move |mesh| {
             let record = mesh.shared.log.get(offset)?.found();
-            let event = record.and_then(|record| {
-                let (_, event) = envelope::entry_and_event(&record.payload).ok()?;
-                Some(event)
-            });
+            let event = record.as_ref().and_then(|record| events.read_one(record));
             let missing = || Error::NotFound(format!("there is no event at place {offset}"));
             Ok(predicate.truths(&event.ok_or_else(missing)?))
         })
         .await
+    }
+}
+
+/// The events that a filter is tried on: those that reach a place, as far as whoever asks may see them.
+struct ReachingEvents {
+    entries: Vec<Arc<str>>,
+    visible: Visible,
+}
+
+impl ReachingEvents {
+    /// The event of a record, if it is one of them.
+    fn read(&self, record: &Record) -> Option<Event> {
+        let (entry, event) = envelope::entry_and_event(&record.payload).ok()?;
+        let reaches = self.entries.iter().any(|reaching| **reaching == *entry);
+        let is_one = reaches && self.visible.shows(entry, record.offset);
+        (is_one && !heartbeat::is_reserved(event.type_())).then_some(event)
+    }
+
+    /// The same of an event that somebody named. Whoever sees everything may ask about any.
+    fn read_one(&self, record: &Record) -> Option<Event> {
+        match self.visible.is_everything() {
+            true => Some(envelope::entry_and_event(&record.payload).ok()?.1),
+            false => self.read(record),
+        }
     }
 }
 
@@ -127,7 +169,7 @@ struct Trial {
     predicate: Predicate,
     /// The one that is to be replaced.
     in_force: Option<Arc<Predicate>>,
-    entries: Vec<Arc<str>>,
+    events: ReachingEvents,
     /// How many events are still to be examined.
     left: u64,
     chunk: TrialChunk,
@@ -209,14 +251,9 @@ impl Reasons {
 
 impl Look for Trial {
     fn record(&mut self, record: Record) {
-        let Ok((entry, event)) = envelope::entry_and_event(&record.payload) else {
+        let Some(event) = self.events.read(&record) else {
             return;
         };
-        if !self.entries.iter().any(|reaching| **reaching == *entry)
-            || heartbeat::is_reserved(event.type_())
-        {
-            return;
-        }
         let why_not = self.predicate.explain(&event).err();
         let matched_before = (self.in_force.as_ref()).map(|in_force| in_force.matches(&event));
         let chunk = &mut self.chunk;

@@ -13,12 +13,14 @@ mod build;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
 use bytes::BufMut as _;
 use heddle_api::search::IndexedWord;
 use heddle_rt::vfs::{Open, VfsFile};
+use parking_lot::Mutex;
 
 pub(crate) use self::build::{run, tend};
 use crate::log::{Derived, Log, Offset, SegmentInfo};
@@ -76,6 +78,8 @@ impl HintWord {
 pub(crate) struct Hints {
     /// `None` where nothing can be kept.
     derived: Option<Derived>,
+    /// The first places of segments of which no hints can be made, so that they are not read for that again and again.
+    without: Mutex<BTreeSet<Offset>>,
 }
 
 /// What a file of hints says.
@@ -93,6 +97,7 @@ impl Hints {
     pub(crate) fn of(log: &dyn Log) -> Self {
         Self {
             derived: log.derived(),
+            without: Mutex::default(),
         }
     }
 

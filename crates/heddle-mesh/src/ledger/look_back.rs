@@ -29,6 +29,11 @@ pub(super) trait Look {
 
     /// The chunk is over; the next one is older.
     fn chunk(&mut self) -> Result<ControlFlow<()>, Error>;
+
+    /// While there is more to do about a chunk, down to where it was done. `chunk` is called again, in a slice of its own.
+    fn unfinished(&self) -> Option<Offset> {
+        None
+    }
 }
 
 /// A look that is under way.
@@ -39,6 +44,8 @@ pub(super) struct LookBack<L> {
     segments: Vec<SegmentInfo>,
     /// What every event has that is looked for.
     words: Vec<HintWord>,
+    /// Whether one of the words is enough.
+    any_word: bool,
     start: Offset,
     /// Everything from here on was looked at, but for the rest of `chunk`.
     end: Offset,
@@ -79,6 +86,7 @@ impl<L: Look> LookBack<L> {
             log,
             hints,
             words,
+            any_word: false,
             start: range.start.max(bounds.start),
             end,
             top: end,
@@ -92,6 +100,12 @@ impl<L: Look> LookBack<L> {
         }
     }
 
+    /// Looks for what has any one of the words.
+    pub(super) fn for_any_word(mut self) -> Self {
+        self.any_word = true;
+        self
+    }
+
     /// Lets no chunk have more records than this.
     pub(super) fn in_chunks_of(mut self, records_max: u64) -> Self {
         self.records_max = records_max;
@@ -101,10 +115,10 @@ impl<L: Look> LookBack<L> {
 
     /// What was looked at so far.
     pub(super) fn looked_at(&self) -> Range<Offset> {
-        let from = if self.chunk.is_empty() {
-            self.end
-        } else {
-            self.chunk.end
+        let from = match self.look.unfinished() {
+            Some(done) if self.chunk.is_empty() => done,
+            _ if self.chunk.is_empty() => self.end,
+            _ => self.chunk.end,
         };
         from.max(self.start).min(self.top)..self.top
     }
@@ -116,6 +130,9 @@ impl<L: Look> LookBack<L> {
 
     /// One slice of it. Blocks.
     pub(super) fn slice(&mut self) -> Result<LookState, Error> {
+        if self.chunk.is_empty() && self.look.unfinished().is_some() {
+            return self.conclude_chunk();
+        }
         if self.chunk.is_empty() && !self.begin_chunk() {
             return Ok(LookState::Through);
         }
@@ -148,12 +165,25 @@ impl<L: Look> LookBack<L> {
         };
         self.bytes += read;
         self.chunk = self.end..self.end;
+        self.conclude_chunk()
+    }
+
+    fn conclude_chunk(&mut self) -> Result<LookState, Error> {
         let enough = self.look.chunk()?.is_break();
         Ok(match self.end > self.start {
+            _ if !enough && self.look.unfinished().is_some() => LookState::Going,
             false => LookState::Through,
             true if enough => LookState::Enough,
             true => LookState::Going,
         })
+    }
+
+    fn may_have(&self, segment: &SegmentInfo) -> bool {
+        if !self.any_word {
+            return self.hints.may_have(segment, &self.words);
+        }
+        let mut words = self.words.chunks(1);
+        words.any(|word| self.hints.may_have(segment, word))
     }
 
     /// Finds the next chunk that is worth reading, if there is one.
@@ -170,7 +200,7 @@ impl<L: Look> LookBack<L> {
                 continue;
             }
             if self.worth != Some(segment.first) {
-                if !self.hints.may_have(&segment, &self.words) {
+                if !self.may_have(&segment) {
                     self.end = segment.first;
                     continue;
                 }

@@ -4,12 +4,15 @@
 //! records that may have spoken of it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use heddle_api::counted;
 use heddle_api::ledger::TracedEvent;
 use jiff::Timestamp;
 
 use super::Error;
+use super::visible::Visible;
+use crate::event::Event;
 use crate::journal::positions::short;
 use crate::log::Offset;
 use crate::mesh::Mesh;
@@ -20,34 +23,50 @@ const NAMED_MAX: usize = 10;
 const READ_BYTES: usize = 1;
 
 /// What somebody asks for.
-pub(super) struct AskedEvent<'a> {
-    pub(super) id: &'a str,
-    pub(super) source: Option<&'a str>,
-    /// Where the index has it, and its bytes are damaged.
-    pub(super) damaged: Vec<Offset>,
+#[derive(Clone, Debug)]
+pub(super) struct AskedEvent {
+    pub(super) id: Arc<str>,
+    pub(super) source: Option<Arc<str>>,
+    pub(super) visible: Visible,
+}
+
+impl AskedEvent {
+    /// Whether it is an event of that name.
+    pub(super) fn is(&self, event: &Event) -> bool {
+        let source = self.source.as_deref();
+        event.id() == &*self.id && source.is_none_or(|source| event.source() == source)
+    }
 }
 
 impl Mesh {
-    /// A sentence for each loss that may be, or concern, what was asked for.
+    /// A sentence for each loss that may be, or concern, what was asked for. `damaged` is where the index has it, and its
+    /// bytes are not what was written.
     pub(super) fn losses(
         &self,
         found: &[TracedEvent],
-        asked: &AskedEvent<'_>,
+        damaged: &[Offset],
+        asked: &AskedEvent,
     ) -> Result<Vec<String>, Error> {
         let mut told = Vec::new();
-        if !asked.damaged.is_empty() {
-            let places = asked.damaged.iter().map(|offset| *offset..offset + 1);
+        // Where an event came in is lost with its bytes. That it was there is told to those who see all events; to others its
+        // place is one of those where theirs may have been.
+        let damaged = match asked.visible.is_everything() {
+            true => damaged,
+            false => &[],
+        };
+        if !damaged.is_empty() {
+            let places = damaged.iter().map(|offset| *offset..offset + 1);
             told.push(format!(
                 "an event of this source with this id was accepted at {} of the log; it is damaged and its bytes are lost",
                 in_words("place", &places.collect::<Vec<_>>())
             ));
         }
         if found.is_empty() {
-            told.extend(self.damaged_in_words(&asked.damaged));
+            told.extend(self.damaged_in_words(damaged));
             told.extend(self.gone_in_words());
-            told.extend(self.lost_events());
+            told.extend(self.lost_events(&asked.visible));
         }
-        if found.is_empty() || !asked.damaged.is_empty() {
+        if found.is_empty() || !damaged.is_empty() {
             told.extend(self.resting_in_words(asked));
         }
         told.extend(self.journal_losses(found)?);
@@ -79,15 +98,17 @@ impl Mesh {
         })
     }
 
-    fn lost_events(&self) -> Vec<String> {
+    fn lost_events(&self, visible: &Visible) -> Vec<String> {
         let lost = |(key, events): (String, u64)| {
             let events = counted(events, "event");
             format!("nobody knows what became of {events} of {key}, which the disk lost")
         };
         let all = self.shared.user_consumers();
-        let accounts = all
+        let theirs = all
             .iter()
-            .map(|consumer| (consumer.key.to_string(), consumer.lock().tally.lost));
+            .filter(|consumer| visible.shows_consumer(&consumer.key));
+        let accounts =
+            theirs.map(|consumer| (consumer.key.to_string(), consumer.lock().tally.lost));
         accounts
             .filter(|(_, events)| *events > 0)
             .map(lost)
@@ -95,11 +116,14 @@ impl Mesh {
     }
 
     /// A dead letter keeps its event when the log no longer has it.
-    fn resting_in_words(&self, asked: &AskedEvent<'_>) -> Option<String> {
-        let (id, source) = (short(asked.id), asked.source.map(short));
+    fn resting_in_words(&self, asked: &AskedEvent) -> Option<String> {
+        let (id, source) = (short(&asked.id), asked.source.as_deref().map(short));
+        let consumers = self.shared.consumers.read();
         let letters = self.shared.dead.lock();
         let same = letters.resting().filter(|(_, rest)| {
-            rest.id == id && source.as_ref().is_none_or(|source| *source == rest.source)
+            rest.id == id
+                && source.as_ref().is_none_or(|source| *source == rest.source)
+                && (asked.visible).shows_consumer(consumers.key_of(rest.consumer))
         });
         let names: Vec<String> = same
             .map(|(name, _)| name.to_string())

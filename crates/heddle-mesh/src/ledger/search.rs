@@ -1,10 +1,12 @@
 //! Events by what they are, what is in them and what became of them: newest first, in steps, for as long as somebody waits.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+use std::time::Duration;
 
+use heddle_api::ledger::EventState;
 use heddle_api::search::{EventQuery, FoundEvent, IndexedWord, LookedAt};
 
 use super::Error;
@@ -13,16 +15,20 @@ use super::hints::HintWord;
 use super::look_back::{CHUNK_RECORDS_MAX, Look, LookBack, LookState};
 use super::visible::Visible;
 use crate::aside::AsidePlace;
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, decided_ranges};
 use crate::envelope::{self, Envelope};
 use crate::heartbeat;
-use crate::log::{Lookup, Offset, Record};
+use crate::log::{Log, Offset, Record};
 use crate::mesh::Mesh;
+use crate::path::trigger::Predicate;
 
-/// Events whose lines of the journal are looked up together.
+/// Events whose lines of the journal are looked up together, in one slice, and for how many consumers in all.
 const TOGETHER: usize = 64;
+const STATES_MAX: usize = 4096;
 /// Records of a chunk when each has to be looked up in the journal.
 const TRACED_CHUNK_RECORDS: u64 = 1024;
+/// Bytes of events that one slice holds, and what the longest of them has.
+const HELD_BYTES_MAX: usize = 1 << 20;
 /// Events that a bare word may name.
 const DIRECT_MAX: usize = 20;
 /// What looking for them may read.
@@ -43,6 +49,7 @@ pub struct SearchRequest {
 
 /// A search that is under way. It ends when it is dropped.
 pub struct EventSearch {
+    mesh: Mesh,
     place: AsidePlace,
     looking: Option<Box<LookBack<Finder>>>,
     of: u64,
@@ -81,6 +88,7 @@ impl Mesh {
         let begun = place.slice(move || Finder::begin(mesh, request)).await?;
         let held = self.shared.log.segments();
         Ok(EventSearch {
+            mesh: self.clone(),
             place,
             looking: Some(Box::new(begun)),
             of: held
@@ -88,40 +96,6 @@ impl Mesh {
                 .map(|segment| segment.next - segment.first)
                 .sum(),
         })
-    }
-
-    /// The newest events of which a word is the place, the id, the request id or the trace id.
-    pub async fn named(&self, word: &str, visible: &Visible) -> Result<Vec<Offset>, Error> {
-        let mut found = BTreeSet::new();
-        if let Ok(offset) = word.parse() {
-            let seen = visible.clone();
-            let there = self.aside(move |mesh| match mesh.shared.log.get(offset)? {
-                Lookup::Found(record) => Ok(Some(record)
-                    .filter(|record| {
-                        envelope::entry(&record.payload).is_ok_and(|entry| seen.shows(entry))
-                    })
-                    .map(|record| record.offset)),
-                Lookup::Damaged | Lookup::Gone => Ok(None),
-            });
-            found.extend(there.await?);
-        }
-        for kind in [IndexedWord::Id, IndexedWord::Request, IndexedWord::Trace] {
-            let looking = LookBack::new(
-                Arc::clone(&self.shared.log),
-                Arc::clone(&self.shared.hints),
-                0..Offset::MAX,
-                vec![HintWord::of(kind, word)],
-                NameSearch {
-                    kind,
-                    name: word.into(),
-                    visible: visible.clone(),
-                    found: Vec::new(),
-                },
-            );
-            let (search, _) = self.look(looking, DIRECT_BYTES_MAX).await?;
-            found.extend(search.found);
-        }
-        Ok(found.into_iter().rev().take(DIRECT_MAX).collect())
     }
 }
 
@@ -135,6 +109,57 @@ impl fmt::Debug for EventSearch {
 }
 
 impl EventSearch {
+    /// The newest events that whoever searches may see and of which a word is the place, the id, the request id or the trace
+    /// id; those that were found when the time is over.
+    pub async fn named(
+        &mut self,
+        word: &str,
+        visible: &Visible,
+        time_max: Duration,
+    ) -> Result<Vec<Offset>, Error> {
+        let shared = Arc::clone(&self.mesh.shared);
+        let begun = shared.clock.monotonic();
+        let mut search = NameSearch {
+            name: word.into(),
+            visible: visible.clone(),
+            found: Vec::new(),
+        };
+        if let Ok(offset) = word.parse() {
+            let log = Arc::clone(&shared.log);
+            let slice = self.place.slice(move || {
+                let there = search.look_at(&*log, offset);
+                (search, there)
+            });
+            let (back, there) = slice.await?;
+            search = back;
+            there?;
+        }
+        let kinds = [IndexedWord::Id, IndexedWord::Request, IndexedWord::Trace];
+        let mut looking = LookBack::new(
+            Arc::clone(&shared.log),
+            Arc::clone(&shared.hints),
+            0..Offset::MAX,
+            kinds.map(|kind| HintWord::of(kind, word)).to_vec(),
+            search,
+        )
+        .for_any_word();
+        loop {
+            let slice = self.place.slice(move || {
+                let state = looking.slice();
+                (looking, state)
+            });
+            let (back, state) = slice.await?;
+            looking = back;
+            let took = shared.clock.monotonic().saturating_sub(begun);
+            let is_over = took >= time_max || looking.bytes() >= DIRECT_BYTES_MAX;
+            if state? != LookState::Going || is_over {
+                break;
+            }
+        }
+        let found: BTreeSet<Offset> = looking.look.found.into_iter().collect();
+        Ok(found.into_iter().rev().take(DIRECT_MAX).collect())
+    }
+
     /// The next step. Whoever drops this instead of waiting ends the search.
     pub async fn step(&mut self) -> Result<SearchStep, Error> {
         let Some(mut looking) = self.looking.take() else {
@@ -153,10 +178,13 @@ impl EventSearch {
         let step = SearchStep {
             items: std::mem::take(&mut finder.out),
             documents: std::mem::take(&mut finder.documents),
-            looked_at: LookedAt {
-                from: cut.unwrap_or(range.start),
-                to: range.end,
-                of: self.of,
+            looked_at: match finder.request.visible.is_everything() {
+                true => LookedAt {
+                    from: cut.unwrap_or(range.start),
+                    to: range.end,
+                    of: self.of,
+                },
+                false => LookedAt::default(),
             },
             going: going && cut.is_none(),
             next: cut.or_else(|| (state != LookState::Through).then_some(range.start)),
@@ -174,13 +202,48 @@ impl EventSearch {
     }
 }
 
+/// A consumer that events of an entry reach or have reached, and what decides about them, as it was when the search began. No
+/// consumer is locked to find out what it does not want.
+struct ReachedConsumer {
+    consumer: Arc<Consumer>,
+    decisions: Decisions,
+}
+
+/// Places of the log, in order, and by what is decided there.
+type Decisions = Vec<(Range<Offset>, Arc<Predicate>)>;
+
+impl ReachedConsumer {
+    /// What decides for a consumer, by entry.
+    fn decisions(consumer: &Consumer) -> BTreeMap<String, Decisions> {
+        let mut by_entry: BTreeMap<String, Decisions> = BTreeMap::new();
+        let state = consumer.lock();
+        for (revision, range) in decided_ranges(&state.routing.revisions) {
+            for (entry, _) in &revision.feeds {
+                let predicate = Arc::clone(&revision.predicate);
+                let decisions = by_entry.entry(entry.clone()).or_default();
+                decisions.push((range.clone(), predicate));
+            }
+        }
+        by_entry
+    }
+
+    fn decides(&self, offset: Offset) -> Option<&Predicate> {
+        let mut newest = self.decisions.iter().rev();
+        let (_, predicate) = newest.find(|(range, _)| range.contains(&offset))?;
+        Some(predicate)
+    }
+}
+
 /// Somebody who looks for events.
 struct Finder {
     mesh: Mesh,
     request: SearchRequest,
     /// Who may have a say about events that came in at an entry.
-    reach: HashMap<String, Vec<Arc<Consumer>>>,
-    hits: Vec<(Record, Envelope)>,
+    reach: HashMap<String, Vec<ReachedConsumer>>,
+    /// Hits that are taken in one slice.
+    together: usize,
+    /// What was found in the chunk, oldest first. No event is held: each may be as long as an event may be.
+    hits: VecDeque<Offset>,
     left: usize,
     out: Vec<FoundEvent>,
     documents: Vec<Vec<u8>>,
@@ -211,25 +274,25 @@ impl Finder {
             true => TRACED_CHUNK_RECORDS,
             false => CHUNK_RECORDS_MAX,
         };
-        let mut reach: HashMap<String, Vec<Arc<Consumer>>> = HashMap::new();
+        let mut reach: HashMap<String, Vec<ReachedConsumer>> = HashMap::new();
         for consumer in mesh.shared.user_consumers() {
             if !request.visible.shows_consumer(&consumer.key) {
                 continue;
             }
-            let entries: BTreeSet<String> = {
-                let state = consumer.lock();
-                let feeds = state.routing.revisions.iter();
-                let feeds = feeds.flat_map(|revision| &revision.feeds);
-                feeds.map(|(entry, _)| entry.clone()).collect()
-            };
-            for entry in entries {
-                reach.entry(entry).or_default().push(Arc::clone(&consumer));
+            for (entry, decisions) in ReachedConsumer::decisions(&consumer) {
+                let reached = reach.entry(entry).or_default();
+                reached.push(ReachedConsumer {
+                    consumer: Arc::clone(&consumer),
+                    decisions,
+                });
             }
         }
+        let most = reach.values().map(Vec::len).max().unwrap_or_default();
         let finder = Self {
             mesh,
             reach,
-            hits: Vec::new(),
+            together: (STATES_MAX / most.max(1)).clamp(1, TOGETHER),
+            hits: VecDeque::new(),
             left: request.limit.max(1),
             out: Vec::new(),
             documents: Vec::new(),
@@ -249,15 +312,40 @@ impl Finder {
         let query = &self.request.query;
         let mut asked_for = !query.asks_consumers();
         let mut states = BTreeMap::new();
-        for consumer in self.reach.get(&*envelope.entry).into_iter().flatten() {
-            let state = (self.mesh).state_at(consumer, record, envelope, histories);
-            let Some(state) = state else { continue };
+        for reached in self.reach.get(&*envelope.entry).into_iter().flatten() {
+            let Some(predicate) = reached.decides(record.offset) else {
+                continue;
+            };
+            let consumer = &reached.consumer;
+            let state = match predicate.matches(&envelope.event) {
+                false => EventState::Filtered,
+                true => self.mesh.state_at(consumer, record.offset, histories),
+            };
             asked_for |= query.matches_consumer(&consumer.key, state);
             *states.entry(state.name().to_owned()).or_default() += 1;
         }
         asked_for.then_some(states)
     }
 
+    /// Some of what was found, the newest first, as long as it is not too much to hold.
+    fn read_newest(&mut self) -> Result<Vec<(Record, Envelope)>, Error> {
+        let (mut read, mut bytes) = (Vec::new(), 0);
+        while read.len() < self.together && bytes < HELD_BYTES_MAX {
+            let Some(offset) = self.hits.pop_back() else {
+                break;
+            };
+            let Some(record) = self.mesh.shared.log.get(offset)?.found() else {
+                continue;
+            };
+            if let Ok(envelope) = Envelope::decode(&record.payload) {
+                bytes += record.payload.len();
+                read.push((record, envelope));
+            }
+        }
+        Ok(read)
+    }
+
+    /// Takes events that were found, the newest first.
     fn take(&mut self, hits: &[(Record, Envelope)]) -> Result<(), Error> {
         let needs_states = !self.request.whole || self.request.query.asks_consumers();
         let histories = match needs_states {
@@ -267,7 +355,7 @@ impl Finder {
             }
             false => BTreeMap::new(),
         };
-        for (record, envelope) in hits.iter().rev() {
+        for (record, envelope) in hits {
             let states = match needs_states {
                 true => self.states(record, envelope, &histories),
                 false => Some(BTreeMap::new()),
@@ -303,10 +391,12 @@ impl Look for Finder {
             return;
         };
         let visible = &self.request.visible;
-        if heartbeat::is_reserved(envelope.event.type_()) || !visible.shows(&envelope.entry) {
+        if heartbeat::is_reserved(envelope.event.type_())
+            || !visible.shows(&envelope.entry, record.offset)
+        {
             return;
         }
-        let shows_data = visible.shows_data(&envelope.entry);
+        let shows_data = visible.shows_data(&envelope.entry, record.offset);
         if self.request.whole && !shows_data {
             return;
         }
@@ -317,28 +407,48 @@ impl Look for Finder {
             data: data.as_deref(),
         };
         if self.request.query.matches(&candidate) {
-            self.hits.push((record, envelope));
+            self.hits.push_back(record.offset);
+        }
+        // Each of those that are left counts, unless what became of it has a say.
+        if !self.request.query.asks_consumers() && self.hits.len() > self.left {
+            self.hits.pop_front();
         }
     }
 
     fn chunk(&mut self) -> Result<ControlFlow<()>, Error> {
-        let hits = std::mem::take(&mut self.hits);
-        for together in hits.rchunks(TOGETHER) {
-            self.take(together)?;
-            if self.cut.is_some() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
+        let newest = self.read_newest()?;
+        self.take(&newest)?;
+        Ok(match self.cut {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        })
+    }
+
+    fn unfinished(&self) -> Option<Offset> {
+        let newest = self.hits.back()?;
+        Some(newest + 1)
     }
 }
 
-/// Looks for events by one of their names.
+/// Looks for events by any of their names.
 struct NameSearch {
-    kind: IndexedWord,
     name: Box<str>,
     visible: Visible,
     found: Vec<Offset>,
+}
+
+impl NameSearch {
+    /// The event at one place.
+    fn look_at(&mut self, log: &dyn Log, offset: Offset) -> Result<(), Error> {
+        let Some(record) = log.get(offset)?.found() else {
+            return Ok(());
+        };
+        let entry = envelope::entry(&record.payload);
+        if entry.is_ok_and(|entry| self.visible.shows(entry, offset)) {
+            self.found.push(offset);
+        }
+        Ok(())
+    }
 }
 
 impl Look for NameSearch {
@@ -346,12 +456,13 @@ impl Look for NameSearch {
         let Ok(envelope) = Envelope::decode(&record.payload) else {
             return;
         };
-        let name = match self.kind {
-            IndexedWord::Request => envelope.request_id.as_deref(),
-            IndexedWord::Trace => envelope.trace_id(),
-            _ => Some(envelope.event.id()),
-        };
-        let is_it = name == Some(&*self.name) && self.visible.shows(&envelope.entry);
+        let names = [
+            Some(envelope.event.id()),
+            envelope.request_id.as_deref(),
+            envelope.trace_id(),
+        ];
+        let is_it = names.contains(&Some(&*self.name))
+            && self.visible.shows(&envelope.entry, record.offset);
         if is_it && !heartbeat::is_reserved(envelope.event.type_()) {
             self.found.push(record.offset);
         }

@@ -17,6 +17,7 @@ use crate::envelope::Envelope;
 use crate::heartbeat;
 use crate::log::{Log, Offset};
 use crate::mesh::Mesh;
+use crate::shared::InForce;
 
 /// Rows in a second: as many as somebody can see go by.
 const ROWS_MAX: u64 = 50;
@@ -33,6 +34,8 @@ pub struct Tail {
     place: AsidePlace,
     query: Arc<EventQuery>,
     visible: Visible,
+    /// The table in force when that was worked out.
+    in_force: Arc<InForce>,
     next: Offset,
     rate: TailRate,
     ticks: u32,
@@ -64,11 +67,15 @@ impl Mesh {
             let text = "data may be searched by those who may read it; leave data. and text: out, or ask for the right to payloads";
             return Err(Error::Forbidden(text.to_owned()));
         }
+        let place = self.shared.aside.enter(asker, name)?;
+        let in_force = self.shared.in_force.load_full();
         Ok(Tail {
-            place: self.shared.aside.enter(asker, name)?,
+            place,
             mesh: self.clone(),
             query: Arc::new(query),
-            visible,
+            in_force,
+            // No older than the table that it is compared with.
+            visible: visible.renewed(self),
             next: self.shared.log.bounds().end,
             rate: TailRate::default(),
             ticks: 0,
@@ -84,6 +91,7 @@ impl Tail {
             () = clock.sleep(TICK) => {}
             () = self.place.superseded() => return Err(AsideError::Superseded.into()),
         }
+        self.follow_table();
         let mut step = TailStep::default();
         let end = self.mesh.shared.log.bounds().end;
         let mut bytes = 0;
@@ -101,7 +109,10 @@ impl Tail {
             step.items.extend(seen.items);
         }
         if self.next < end {
-            self.rate.accepted += end - self.next;
+            // Whose events those are nobody has looked at.
+            if self.visible.is_everything() {
+                self.rate.accepted += end - self.next;
+            }
             self.next = end;
         }
         self.ticks += 1;
@@ -110,6 +121,15 @@ impl Tail {
             step.rate = Some(std::mem::take(&mut self.rate));
         }
         Ok(step)
+    }
+
+    /// Links come and go while somebody watches, and with them what may be seen.
+    fn follow_table(&mut self) {
+        let in_force = self.mesh.shared.in_force.load_full();
+        if !Arc::ptr_eq(&self.in_force, &in_force) {
+            self.visible = self.visible.renewed(&self.mesh);
+            self.in_force = in_force;
+        }
     }
 }
 
@@ -141,11 +161,13 @@ fn look(
         let Ok(envelope) = Envelope::decode(&record.payload) else {
             continue;
         };
-        if heartbeat::is_reserved(envelope.event.type_()) || !visible.shows(&envelope.entry) {
+        if heartbeat::is_reserved(envelope.event.type_())
+            || !visible.shows(&envelope.entry, record.offset)
+        {
             continue;
         }
         seen.accepted += 1;
-        let shows_data = visible.shows_data(&envelope.entry);
+        let shows_data = visible.shows_data(&envelope.entry, record.offset);
         let data = envelope.event.data().filter(|_| shows_data);
         let candidate = SoughtRecord {
             record,

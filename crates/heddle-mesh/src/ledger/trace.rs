@@ -12,15 +12,17 @@ use super::Error;
 use super::hints::HintWord;
 use super::look_back::{LOOK_BYTES_MAX, Look, LookBack};
 use super::losses::AskedEvent;
-use crate::consumer::{CompiledRevision, Consumer, State};
-use crate::envelope::{self, Envelope};
-use crate::event::{Event, key_of};
+use super::visible::Visible;
+use crate::consumer::{Consumer, State};
+use crate::envelope::Envelope;
+use crate::event::key_of;
 use crate::heartbeat;
 use crate::journal::record::ConsumerId;
 use crate::journal::{self, Attempted, Dead, JournalRecord};
 use crate::log::{Lookup, Offset, Record};
 use crate::mesh::Mesh;
 use crate::path::delivery::plan::Target;
+use crate::path::trigger::Predicate;
 
 /// Events with the same source and id that are shown, and after how many with the same id no older ones are looked for.
 const EVENTS_MAX: usize = 100;
@@ -28,83 +30,118 @@ const EVENTS_MAX: usize = 100;
 const FILTERED_MAX: usize = 1000;
 
 impl Mesh {
-    /// Every retained event of this source with this id.
+    /// Every retained event of this source with this id, for somebody who sees everything.
     pub fn trace(&self, id: &str, source: &str) -> Result<Trace, Error> {
-        let offsets = self.shared.log.find(key_of(source, id), EVENTS_MAX)?;
-        // Different names may share a key.
-        let is_it = |event: &Event| event.id() == id && event.source() == source;
-        let (events, damaged) = self.traced_all(offsets, is_it)?;
         let asked = AskedEvent {
-            id,
-            source: Some(source),
-            damaged,
+            id: id.into(),
+            source: Some(source.into()),
+            visible: Visible::everything(),
         };
-        Ok(Trace {
-            losses: self.losses(&events, &asked)?,
-            events,
-            ..Trace::default()
-        })
+        let mut found = TracedEvents::default();
+        for offset in self.shared.log.find(key_of(source, id), EVENTS_MAX)? {
+            found.push(offset, self.traced_at(offset, &asked)?);
+        }
+        self.trace_of(found, &asked)
     }
 
-    /// The newest retained events with this id, whatever their source. Without a source there is no index to ask, so the
-    /// events in a range of the log are looked through, but for segments that surely have none; should that take long, the
-    /// answer says how far it was.
+    /// The newest retained events with this id, whatever their source, for somebody who sees everything.
     pub async fn trace_by_id(&self, id: &str, range: Range<Offset>) -> Result<Trace, Error> {
+        self.trace_for(id, None, range, &Visible::everything())
+            .await
+    }
+
+    /// The newest retained events with this id that somebody may see, and what they may know of each. Those of one source are
+    /// in an index. Without a source, of very many, and in a part of the log, events are looked through, but for segments that
+    /// surely have none; should that take long, the answer says how far it was.
+    pub async fn trace_for(
+        &self,
+        id: &str,
+        source: Option<&str>,
+        range: Range<Offset>,
+        visible: &Visible,
+    ) -> Result<Trace, Error> {
+        let asked = AskedEvent {
+            id: id.into(),
+            source: source.map(Into::into),
+            visible: visible.clone(),
+        };
+        let whole = (0, Offset::MAX) == (range.start, range.end);
+        if let Some(source) = source.filter(|_| whole) {
+            let key = key_of(source, id);
+            let indexed = self.aside(move |mesh| Ok(mesh.shared.log.find(key, EVENTS_MAX + 1)?));
+            let indexed = indexed.await?;
+            if indexed.len() <= EVENTS_MAX {
+                return self.trace_at(indexed, asked).await;
+            }
+        }
         let end = self.shared.log.bounds().end;
+        let mut words = vec![HintWord::of(IndexedWord::Id, id)];
+        words.extend(source.map(|source| HintWord::of(IndexedWord::Source, source)));
         let looking = LookBack::new(
             Arc::clone(&self.shared.log),
             Arc::clone(&self.shared.hints),
             range,
-            vec![HintWord::of(IndexedWord::Id, id)],
-            IdSearch::new(id),
+            words,
+            IdSearch::new(asked.clone()),
         );
         let (search, stopped) = self.look(looking, LOOK_BYTES_MAX).await?;
-        let older = search.cut.or(stopped);
-        self.aside(move |mesh| {
-            let id = &*search.id;
-            let (events, damaged) = mesh.traced_all(search.found, |event| event.id() == id)?;
-            let asked = AskedEvent {
-                id,
-                source: None,
-                damaged,
-            };
-            Ok(Trace {
-                older,
-                next: Some(end),
-                losses: mesh.losses(&events, &asked)?,
-                events,
-            })
+        Ok(Trace {
+            older: search.cut.or(stopped),
+            // How many events there are is not told to those who see some of them.
+            next: visible.is_everything().then_some(end),
+            ..self.trace_at(search.found, asked).await?
         })
-        .await
     }
 
-    /// The events at these places that are the ones asked for, and those of the places that nobody can read any more.
-    fn traced_all(
+    /// Each event in a slice of its own: it may have very many consumers.
+    async fn trace_at(
         &self,
         offsets: impl IntoIterator<Item = Offset>,
-        is_asked_for: impl Fn(&Event) -> bool,
-    ) -> Result<(Vec<TracedEvent>, Vec<Offset>), Error> {
-        let (mut events, mut damaged) = (Vec::new(), Vec::new());
+        asked: AskedEvent,
+    ) -> Result<Trace, Error> {
+        let mut found = TracedEvents::default();
         for offset in offsets {
-            let record = match self.shared.log.get(offset)? {
-                Lookup::Found(record) => record,
-                Lookup::Damaged => {
-                    damaged.push(offset);
-                    continue;
-                }
-                Lookup::Gone => continue,
-            };
-            let Ok(envelope) = Envelope::decode(&record.payload) else {
-                continue;
-            };
-            if is_asked_for(&envelope.event) {
-                events.push(self.traced(&record, &envelope)?);
-            }
+            let asked = asked.clone();
+            let traced = self.aside(move |mesh| mesh.traced_at(offset, &asked));
+            found.push(offset, traced.await?);
         }
-        Ok((events, damaged))
+        self.aside(move |mesh| mesh.trace_of(found, &asked)).await
     }
 
-    fn traced(&self, record: &Record, envelope: &Envelope) -> Result<TracedEvent, Error> {
+    fn trace_of(&self, found: TracedEvents, asked: &AskedEvent) -> Result<Trace, Error> {
+        Ok(Trace {
+            losses: self.losses(&found.events, &found.damaged, asked)?,
+            events: found.events,
+            ..Trace::default()
+        })
+    }
+
+    /// The event at a place, if it is the one asked for: different names may share a key.
+    fn traced_at(&self, offset: Offset, asked: &AskedEvent) -> Result<Lookup<TracedEvent>, Error> {
+        let record = match self.shared.log.get(offset)? {
+            Lookup::Found(record) => record,
+            Lookup::Damaged => return Ok(Lookup::Damaged),
+            Lookup::Gone => return Ok(Lookup::Gone),
+        };
+        match Envelope::decode(&record.payload) {
+            Ok(envelope)
+                if asked.is(&envelope.event)
+                    && asked.visible.shows_event(&envelope, record.offset) =>
+            {
+                let traced = self.traced(&record, &envelope, &asked.visible)?;
+                Ok(Lookup::Found(traced))
+            }
+            _ => Ok(Lookup::Gone),
+        }
+    }
+
+    /// What somebody may know of what became of an event.
+    fn traced(
+        &self,
+        record: &Record,
+        envelope: &Envelope,
+        visible: &Visible,
+    ) -> Result<TracedEvent, Error> {
         let histories = self.histories(&BTreeSet::from([record.offset]))?;
         let histories = histories.get(&record.offset);
         let scanned = self.shared.scanned();
@@ -116,23 +153,18 @@ impl Mesh {
         };
         let is_asked = |one: &Arc<Consumer>| {
             one.hears_heartbeats() == heartbeat::is_reserved(envelope.event.type_())
+                && visible.shows_consumer(&one.key)
         };
         for consumer in consumers.into_iter().filter(is_asked) {
-            let state = consumer.lock();
-            let Some(revision) = state.routing.revision_at(record.offset) else {
-                continue;
-            };
-            let Some((_, via)) = revision
-                .feeds
-                .iter()
-                .find(|(entry, _)| **entry == *envelope.entry)
-            else {
+            let Some((predicate, via)) = decided(&consumer, record.offset, &envelope.entry) else {
                 continue;
             };
             let history = histories.and_then(|histories| histories.get(&consumer.id));
-            let verdict = verdict(
-                &consumer, &state, revision, via, record, envelope, history, scanned,
-            );
+            let mut verdict = undecided(&consumer.key, via);
+            match predicate.explain(&envelope.event) {
+                Err(reason) => (verdict.state, verdict.reason) = (EventState::Filtered, reason),
+                Ok(()) => follow(&mut verdict, &consumer, record.offset, history, scanned),
+            }
             if verdict.state == EventState::Filtered {
                 filtered += 1;
                 if filtered > FILTERED_MAX {
@@ -151,10 +183,12 @@ impl Mesh {
             entry: envelope.entry.to_string(),
             request_id: envelope.request_id.as_deref().map(str::to_owned),
             data_bytes: event.data().map_or(0, |data| data.len() as u64),
-            cause: envelope.cause.as_ref().map(|cause| Cause {
-                offset: cause.offset,
-                consumer: cause.consumer.to_string(),
-            }),
+            cause: (envelope.cause.as_ref())
+                .filter(|cause| visible.shows_consumer(&cause.consumer))
+                .map(|cause| Cause {
+                    offset: cause.offset,
+                    consumer: cause.consumer.to_string(),
+                }),
             summary: summary(&verdicts, record.offset >= scanned),
             verdicts,
         })
@@ -188,37 +222,64 @@ impl Mesh {
         Ok(histories)
     }
 
-    /// Where an event is for one consumer that it could reach; `None` for one that had no part in it.
+    /// Where an event is for a consumer that wants it.
     pub(super) fn state_at(
         &self,
         consumer: &Consumer,
-        record: &Record,
-        envelope: &Envelope,
+        offset: Offset,
         histories: &Histories,
-    ) -> Option<EventState> {
-        let scanned = self.shared.scanned();
-        let state = consumer.lock();
-        let revision = state.routing.revision_at(record.offset)?;
-        let mut feeds = revision.feeds.iter();
-        let (_, via) = feeds.find(|(entry, _)| **entry == *envelope.entry)?;
-        if !revision.predicate.matches(&envelope.event) {
-            return Some(EventState::Filtered);
-        }
-        let history = histories.get(&record.offset);
+    ) -> EventState {
+        let history = histories.get(&offset);
         let history = history.and_then(|history| history.get(&consumer.id));
-        let verdict = verdict(
-            consumer, &state, revision, via, record, envelope, history, scanned,
+        let mut verdict = undecided("", Vec::new());
+        follow(
+            &mut verdict,
+            consumer,
+            offset,
+            history,
+            self.shared.scanned(),
         );
-        Some(verdict.state)
+        verdict.state
     }
+}
+
+/// What decides about an event of this entry for a consumer, and the hops to it; `None` for one that had no part in it.
+/// Whoever asks decides when it is unlocked again: a consumer at work does not wait for that.
+fn decided(
+    consumer: &Consumer,
+    offset: Offset,
+    entry: &str,
+) -> Option<(Arc<Predicate>, Vec<String>)> {
+    let state = consumer.lock();
+    let revision = state.routing.revision_at(offset)?;
+    let mut feeds = revision.feeds.iter();
+    let (_, via) = feeds.find(|(feed, _)| feed == entry)?;
+    Some((Arc::clone(&revision.predicate), via.clone()))
 }
 
 /// Lines of the journal about events.
 pub(super) type Histories = BTreeMap<Offset, BTreeMap<ConsumerId, Vec<JournalRecord>>>;
 
-/// A search for events by their id alone.
+/// Events that were found, and places where one was that nobody can read any more.
+#[derive(Default)]
+struct TracedEvents {
+    events: Vec<TracedEvent>,
+    damaged: Vec<Offset>,
+}
+
+impl TracedEvents {
+    fn push(&mut self, offset: Offset, found: Lookup<TracedEvent>) {
+        match found {
+            Lookup::Found(event) => self.events.push(event),
+            Lookup::Damaged => self.damaged.push(offset),
+            Lookup::Gone => {}
+        }
+    }
+}
+
+/// A search for events by their id, and by their source if that is known.
 struct IdSearch {
-    id: Box<str>,
+    asked: AskedEvent,
     /// The newest so far, oldest first. No event is held: each may be as long as an event may be.
     found: VecDeque<Offset>,
     chunk: Vec<Offset>,
@@ -227,9 +288,9 @@ struct IdSearch {
 }
 
 impl IdSearch {
-    fn new(id: &str) -> Self {
+    fn new(asked: AskedEvent) -> Self {
         Self {
-            id: id.into(),
+            asked,
             found: VecDeque::new(),
             chunk: Vec::new(),
             cut: None,
@@ -239,10 +300,11 @@ impl IdSearch {
 
 impl Look for IdSearch {
     fn record(&mut self, record: Record) {
-        let Ok((_, event)) = envelope::entry_and_event(&record.payload) else {
+        let Ok(envelope) = Envelope::decode(&record.payload) else {
             return;
         };
-        if event.id() == &*self.id {
+        let visible = &self.asked.visible;
+        if self.asked.is(&envelope.event) && visible.shows_event(&envelope, record.offset) {
             self.chunk.push(record.offset);
         }
     }
@@ -260,42 +322,37 @@ impl Look for IdSearch {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "everything a verdict is made of")]
-fn verdict(
-    consumer: &Consumer,
-    state: &State,
-    revision: &CompiledRevision,
-    via: &[String],
-    record: &Record,
-    envelope: &Envelope,
-    history: Option<&Vec<JournalRecord>>,
-    scanned: Offset,
-) -> ConsumerTrace {
-    let mut verdict = ConsumerTrace {
-        consumer: consumer.key.to_string(),
-        via: via.to_vec(),
+/// What is told of an event of which nothing is known.
+fn undecided(consumer: &str, via: Vec<String>) -> ConsumerTrace {
+    ConsumerTrace {
+        consumer: consumer.to_owned(),
+        via,
         state: EventState::Pending,
         reason: String::new(),
         attempts: Vec::new(),
         next_attempt_at: None,
         ended_at: None,
-    };
-    if let Err(reason) = revision.predicate.explain(&envelope.event) {
-        verdict.state = EventState::Filtered;
-        verdict.reason = reason;
-        return verdict;
     }
-    if record.offset >= scanned {
+}
+
+/// What became of an event that is wanted.
+fn follow(
+    verdict: &mut ConsumerTrace,
+    consumer: &Consumer,
+    offset: Offset,
+    history: Option<&Vec<JournalRecord>>,
+    scanned: Offset,
+) {
+    if offset >= scanned {
         verdict.reason = "accepted and not matched yet".to_owned();
-        return verdict;
+        return;
     }
     for line in history.into_iter().flatten() {
-        recount(&mut verdict, line);
+        recount(verdict, line);
     }
     if verdict.ended_at.is_none() {
-        whereabouts(&mut verdict, state, record.offset);
+        whereabouts(verdict, &consumer.lock(), offset);
     }
-    verdict
 }
 
 /// Takes in one line of the event's history.
@@ -481,17 +538,10 @@ pub(crate) fn held(state: &State) -> Option<String> {
     }
 }
 
-const UNMATCHED: &str = "on disk, not matched yet";
-
-/// Whether a summary says that nobody looked at the event yet.
-pub(crate) fn is_unmatched(summary: &str) -> bool {
-    summary == UNMATCHED
-}
-
 /// The furthest hop that is not done with the event, in words.
-pub(crate) fn summary(verdicts: &[ConsumerTrace], unmatched: bool) -> String {
+fn summary(verdicts: &[ConsumerTrace], unmatched: bool) -> String {
     if unmatched {
-        return UNMATCHED.to_owned();
+        return "on disk, not matched yet".to_owned();
     }
     let wanted: Vec<&ConsumerTrace> = verdicts
         .iter()

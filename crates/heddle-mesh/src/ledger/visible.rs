@@ -1,38 +1,51 @@
 //! Which events somebody may see, and of which they may see the data.
 //!
-//! An event belongs to the namespace it came into and to those of the consumers it can reach. What became of it elsewhere is
-//! not told.
+//! An event belongs to the namespace it came into and to those of the consumers it could reach when it came: a link that was
+//! made later, or had been removed before, shows nothing of it. What became of it elsewhere is not told.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use heddle_api::access::{Access, Right, Scope, namespace_of};
 
+use crate::consumer::decided_ranges;
+use crate::envelope::Envelope;
+use crate::heartbeat;
+use crate::log::Offset;
 use crate::mesh::Mesh;
+
+/// Places of the log, in order and apart.
+type OffsetRanges = Vec<Range<Offset>>;
 
 /// What somebody may see.
 #[derive(Clone, Debug)]
 pub struct Visible {
     access: Arc<Access>,
-    /// Entries from which a consumer within their scope is reached; not needed by who may see everything.
-    entries: Arc<BTreeSet<String>>,
+    /// Where in the log events of an entry reach a consumer within their scope; not needed by who may see everything.
+    entries: Arc<BTreeMap<String, OffsetRanges>>,
 }
 
 impl Mesh {
     /// What somebody may see, as things are now.
     #[must_use]
     pub fn visible_to(&self, access: &Access) -> Visible {
-        let mut entries = BTreeSet::new();
+        let mut entries: BTreeMap<String, OffsetRanges> = BTreeMap::new();
         if access.scope != Scope::All {
             for consumer in self.shared.user_consumers() {
-                if access.may(Right::Look, namespace_of(&consumer.key)) {
-                    let state = consumer.lock();
-                    let feeds = state.routing.revisions.iter();
-                    let feeds = feeds.flat_map(|revision| &revision.feeds);
-                    entries.extend(feeds.map(|(entry, _)| entry.clone()));
+                if !access.sees(&consumer.key) {
+                    continue;
+                }
+                let state = consumer.lock();
+                for (revision, range) in decided_ranges(&state.routing.revisions) {
+                    for (entry, _) in &revision.feeds {
+                        let ranges = entries.entry(entry.clone()).or_default();
+                        ranges.push(range.clone());
+                    }
                 }
             }
         }
+        entries.values_mut().for_each(join);
         Visible {
             access: Arc::new(access.clone()),
             entries: Arc::new(entries),
@@ -40,33 +53,91 @@ impl Mesh {
     }
 }
 
+/// Puts ranges in order, and makes one of those that touch.
+fn join(ranges: &mut OffsetRanges) {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let touches = next.start <= last.end;
+        if touches {
+            last.end = last.end.max(next.end);
+        }
+        touches
+    });
+}
+
 impl Visible {
-    /// Whether an event that came in here may be seen.
+    /// For whoever sees all there is.
     #[must_use]
-    pub fn shows(&self, entry: &str) -> bool {
-        self.access.may(Right::Look, namespace_of(entry)) || self.entries.contains(entry)
+    pub fn everything() -> Self {
+        Self {
+            access: Arc::new(Access::administrator("")),
+            entries: Arc::default(),
+        }
+    }
+
+    /// The same for the same person, as things are now.
+    pub(super) fn renewed(&self, mesh: &Mesh) -> Self {
+        mesh.visible_to(&self.access)
+    }
+
+    /// Whether nothing is left out for them.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.access.scope == Scope::All
+    }
+
+    /// Whether the event at this place, which came in here, may be seen.
+    #[must_use]
+    pub fn shows(&self, entry: &str, offset: Offset) -> bool {
+        self.access.may(Right::Look, namespace_of(entry)) || self.reaches(entry, offset)
+    }
+
+    /// The same of an event whatever it is: heartbeats are for those who see everything.
+    pub(super) fn shows_event(&self, envelope: &Envelope, offset: Offset) -> bool {
+        let is_reserved = heartbeat::is_reserved(envelope.event.type_());
+        self.is_everything() || (!is_reserved && self.shows(&envelope.entry, offset))
     }
 
     /// Whether its data may be.
     #[must_use]
-    pub fn shows_data(&self, entry: &str) -> bool {
+    pub fn shows_data(&self, entry: &str, offset: Offset) -> bool {
         self.access.may(Right::Payloads, namespace_of(entry))
-            || (self.may_ask_for_data() && self.entries.contains(entry))
+            || (self.may_ask_for_data() && self.reaches(entry, offset))
+    }
+
+    /// Whether it could reach a consumer of theirs when it came.
+    fn reaches(&self, entry: &str, offset: Offset) -> bool {
+        let Some(ranges) = self.entries.get(entry) else {
+            return false;
+        };
+        let begun = ranges.partition_point(|range| range.start <= offset);
+        ranges[..begun]
+            .last()
+            .is_some_and(|range| range.contains(&offset))
     }
 
     /// Whether what became of an event at this consumer may be told.
     #[must_use]
     pub fn shows_consumer(&self, consumer: &str) -> bool {
-        self.access.may(Right::Look, namespace_of(consumer))
+        self.access.sees(consumer)
     }
 
     /// Whether there may be data that they may see.
     #[must_use]
     pub fn may_ask_for_data(&self) -> bool {
-        let everywhere = Access {
-            scope: Scope::All,
-            ..Access::clone(&self.access)
-        };
-        everywhere.may(Right::Payloads, None)
+        self.access.has(Right::Payloads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_put_in_order_and_joined() {
+        let mut ranges = vec![7..9, 1..3, 3..5, 4..4, 8..u64::MAX];
+        join(&mut ranges);
+        assert_eq!(ranges, [1..5, 7..u64::MAX]);
     }
 }

@@ -9,6 +9,7 @@
 pub(crate) mod picker;
 mod reply;
 pub(crate) mod tries;
+pub(crate) mod walk;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -109,14 +110,25 @@ impl DeadLetters {
         self.counts.get(&consumer).copied().unwrap_or_default()
     }
 
+    /// How many replies of a consumer's subscriber rest.
+    pub(crate) fn reply_count(&self, consumer: ConsumerId) -> u64 {
+        let count = self.reply_counts.get(&consumer);
+        count.copied().unwrap_or_default()
+    }
+
     /// Why a consumer may have no more of them, if so.
     pub(crate) fn full(&self, consumer: ConsumerId) -> Option<String> {
         let count = self.count(consumer);
         let all: u64 = self.counts.values().sum();
         let full = count >= CONSUMER_MAX || (all >= ALL_MAX && count >= SHARE_MIN);
         full.then(|| {
+            // It is told to whoever may know of this consumer, who need not know how many others have.
+            let others = match count >= CONSUMER_MAX {
+                true => "",
+                false => "with those of all others ",
+            };
             format!(
-                "it has {count} dead letters, {all} with those of all others, and there is room for no more; redrive or discard some"
+                "it has {count} dead letters, and {others}there is room for no more; redrive or discard some"
             )
         })
     }

@@ -16,7 +16,7 @@ use heddle_api::dead_letters::BulkAct;
 use heddle_api::ledger::{DeadLetterDetail, DeadLetterSelection, ErrorBody};
 use http::{HeaderValue, StatusCode, header};
 
-use super::{AskedBy, PAGE, QuestionQuery, answer, json, read};
+use super::{AskedBy, PAGE, QuestionQuery, answer, asked, json, read};
 use crate::ledger::Error;
 use crate::mesh::Mesh;
 use crate::path::dead_letter::picker::{GroupBy, Picker, namespace_of};
@@ -93,10 +93,12 @@ async fn list(
     let access = AskerAccess(access);
     let query = QuestionQuery::of(query);
     let picker = Picker::new(&picked(&query), access.within());
-    let after = query.text("after").and_then(|after| after.parse().ok());
-    let limit = query.text("limit").and_then(|limit| limit.parse().ok());
-    let page = mesh.dead_letters_picked(&picker, after.unwrap_or(0), limit.unwrap_or(PAGE));
-    json(StatusCode::OK, &page)
+    let (after, limit) = match (query.number("after"), query.number("limit")) {
+        (Ok(after), Ok(limit)) => (after.unwrap_or(0), limit.unwrap_or(PAGE)),
+        (Err(error), _) | (_, Err(error)) => return answer::<()>(Err(error)),
+    };
+    let found = async { Ok(mesh.dead_letters_picked(&picker, after, limit).await) };
+    answer(asked(&mesh, &access.0, &query, found).await)
 }
 
 async fn groups(
@@ -113,7 +115,14 @@ async fn groups(
             "say by what to put them together: by=cause, by=type or by=application".to_owned(),
         )
     });
-    answer(by.map(|by| mesh.dead_letter_groups(&picker, by)))
+    // All that are picked lie where whoever asks may look.
+    let quotes = access.0.has(Right::Payloads);
+    let by = match by {
+        Ok(by) => by,
+        Err(error) => return answer::<()>(Err(error)),
+    };
+    let found = async { Ok(mesh.dead_letter_groups(&picker, by, quotes).await) };
+    answer(asked(&mesh, &access.0, &query, found).await)
 }
 
 async fn show(
@@ -169,7 +178,12 @@ async fn take(mesh: &Mesh, access: &AskerAccess, act: BulkAct, body: &[u8]) -> R
     }
     let within = access.within();
     let picker = Picker::new(&selection, within);
-    let preview = mesh.preview(&picker, act);
+    let previewed = async { Ok(mesh.preview(&picker, act).await) };
+    let unnamed = QuestionQuery::of(None);
+    let preview = match asked(mesh, &access.0, &unnamed, previewed).await {
+        Ok(preview) => preview,
+        Err(error) => return answer::<()>(Err(error)),
+    };
     if selection.dry_run {
         let mut response = json(StatusCode::OK, &preview);
         response.extensions_mut().insert(ChangeNote::question());

@@ -36,6 +36,8 @@ const PAGE: usize = 100;
 const PAGE_MAX: usize = 500;
 /// What one answer may take and read; a longer one is streamed.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+/// What of that is for events whose name the question is.
+const DIRECT_TIME_MAX: Duration = Duration::from_secs(1);
 const ANSWER_BYTES_MAX: usize = 1 << 30;
 /// How far a search is, is said after so many steps that found nothing: about 32 MiB.
 const QUIET_STEPS_MAX: u32 = 32;
@@ -118,15 +120,13 @@ impl EventsQuestion {
             let text = "events with their data are for those who may read data; ask for application/json, or for the right to payloads";
             return Err(Error::Forbidden(text.to_owned()));
         }
-        let direct = match self.query.bare_word() {
-            Some(word) if !lines && !batch && query.text("before").is_none() => {
-                mesh.named(word, &self.visible).await?
-            }
-            _ => Vec::new(),
-        };
+        let word = self.query.bare_word().map(str::to_owned);
+        let word = word.filter(|_| query.text("before").is_none());
+        let (clock, visible) = (&mesh.shared.clock, self.visible.clone());
+        let begun = clock.monotonic();
         let request = SearchRequest {
             query: self.query,
-            range: query.offsets(),
+            range: query.offsets()?,
             limit: match lines || batch {
                 true => limit,
                 false => limit.min(PAGE_MAX),
@@ -134,21 +134,24 @@ impl EventsQuestion {
             visible: self.visible,
             whole: batch,
         };
-        let search = mesh.search(request, &self.user, name).await?;
+        let mut search = mesh.search(request, &self.user, name).await?;
         if batch {
             return Ok(streamed(BATCH, batch_pieces(search)));
         }
         if lines {
             return Ok(streamed(JSON_LINES, search_lines(search)));
         }
-        let page = page(search, &mesh.shared.clock).await?;
+        let direct = match word {
+            Some(word) => search.named(&word, &visible, DIRECT_TIME_MAX).await?,
+            None => Vec::new(),
+        };
+        let page = page(search, clock, begun).await?;
         Ok(super::json(StatusCode::OK, &EventPage { direct, ..page }))
     }
 }
 
-/// As much as one answer may take.
-async fn page(mut search: EventSearch, clock: &Clock) -> Result<EventPage, Error> {
-    let begun = clock.monotonic();
+/// As much as one answer may take that was begun at that time.
+async fn page(mut search: EventSearch, clock: &Clock, begun: Duration) -> Result<EventPage, Error> {
     let mut page = EventPage::default();
     loop {
         let step = search.step().await?;
@@ -310,8 +313,8 @@ async fn find(
             Lookup::Gone => return Err(Error::NotFound(missing)),
         };
         match Envelope::decode(&record.payload) {
-            Ok(envelope) if visible.shows(&envelope.entry) => {
-                let shows_data = visible.shows_data(&envelope.entry);
+            Ok(envelope) if visible.shows(&envelope.entry, record.offset) => {
+                let shows_data = visible.shows_data(&envelope.entry, record.offset);
                 Ok((record, envelope, shows_data))
             }
             // Whoever may not see it is not told that it is there.

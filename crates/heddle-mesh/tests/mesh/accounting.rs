@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use heddle_api::access::{Access, Role};
 use heddle_api::dataplane::{ConsumerReading, DoorReading};
 use heddle_mesh::log::Reserve;
 use serde_json::json;
 
+use crate::dead_letters::{ada, ask};
 use crate::world::{Manner, World};
 
 fn consumer(world: &World, name: &str) -> ConsumerReading {
@@ -240,4 +242,65 @@ async fn a_disk_that_fills_says_so_before_it_is_full() {
         (log.broken, log.refusing, log.journal_stalled),
         (None, None, None)
     );
+}
+
+/// Whoever asks how things stand keeps nobody waiting: little is read at a time, for those who may know, while they wait.
+#[tokio::test(start_paused = true)]
+async fn accounts_are_counted_a_little_at_a_time_and_for_those_who_wait() {
+    let mut world = World::on_disk_with_broker();
+    let paused = json!({"metadata": {"annotations": {"heddle.dev/paused": "true"}}});
+    for name in ["p0", "p1", "p2"] {
+        world.trigger(name, "nobody", paused.clone());
+    }
+    world.route().await;
+    for batch in 0..5 {
+        let event = |n: usize| {
+            let id = format!("{batch}-{n}");
+            json!({"specversion": "1.0", "id": id, "source": "/test", "type": "order.created"})
+        };
+        let events = json!((0..1000).map(event).collect::<Vec<_>>());
+        assert_eq!(world.post_batch(&events).await.0, 202);
+    }
+    // A new process has nothing of it in memory.
+    world.restart().await;
+    world.route().await;
+    for name in ["p0", "p1", "p2"] {
+        let all = |world: &World| world.account(name).matched == 5000;
+        world.until("all matched", all).await;
+    }
+    let disk = world.disk.clone().unwrap();
+    let own = || Some(ada(Role::Viewer, &["ns"], false));
+    let asked = async |access: Option<Access>, query: &str| {
+        let before = disk.looks();
+        let (status, body) = ask(&world, access, &format!("/accounts?{query}"), None).await;
+        let pending: u64 = (body["consumers"].as_array().into_iter().flatten())
+            .map(|account| account["pending"].as_u64().unwrap())
+            .sum();
+        (status, pending, disk.looks() - before)
+    };
+    let (status, pending, whole) = asked(own(), "").await;
+    assert_eq!((status, pending), (200, 15_000));
+    assert!(whole > 0, "the backlog is on disk");
+    assert_eq!(asked(own(), "depth=tallied").await, (200, 15_000, 0));
+    let stranger = Some(ada(Role::Administrator, &["other"], true));
+    assert_eq!(asked(stranger, "verify=true").await, (200, 0, 0));
+    for (query, status) in [
+        ("verify=true", 403),
+        ("depth=verified", 403),
+        ("depth=x", 400),
+    ] {
+        assert_eq!(asked(own(), query).await, (status, 0, 0), "{query}");
+    }
+    let administrator = Some(ada(Role::Administrator, &["ns"], false));
+    assert_eq!(asked(administrator, "verify=true").await.1, 15_000);
+    // Whoever leaves after a moment is read for no further.
+    let before = disk.looks();
+    {
+        let mut asking = Box::pin(ask(&world, own(), "/accounts", None));
+        assert!(futures::poll!(&mut asking).is_pending());
+        assert!(futures::poll!(&mut asking).is_pending());
+    }
+    world.pass(1).await;
+    let read = disk.looks() - before;
+    assert!(0 < read && read < whole, "{read} of {whole}");
 }

@@ -277,3 +277,32 @@ async fn after_a_repair_places_that_were_never_used_are_not_counted_and_lost_one
     assert_eq!(world.trace("5").await.losses, [""; 0]);
     world.die().await;
 }
+
+/// Hints say what is surely not in a segment, which nobody knows of one that cannot be read whole; and it is tried once.
+#[tokio::test(start_paused = true)]
+async fn of_a_segment_with_damage_no_hints_are_made() {
+    let mut world = World::on_disk_with_broker();
+    world.route().await;
+    world
+        .publish_many((1..=300).map(|number| format!("<{number}>")))
+        .await;
+    world.stop().await;
+    decay(&world, "<7>");
+    world.begin();
+    world.route().await;
+    world.mesh.note_hints().await;
+    let segments = world.log.segments();
+    let sealed = segments.iter().filter(|segment| segment.sealed).count();
+    let disk = world.disk.clone().unwrap();
+    let hints = || disk.list(Path::new("/mesh/hints")).unwrap().len();
+    assert_eq!(hints(), sealed - 1);
+    let looks = disk.looks();
+    world.mesh.note_hints().await;
+    assert_eq!(
+        (disk.looks(), hints()),
+        (looks, sealed - 1),
+        "nothing is read again"
+    );
+    let found = world.mesh.trace_by_id("<8>", 0..u64::MAX).await.unwrap();
+    assert_eq!(found.events.len(), 1, "its neighbours are found by looking");
+}

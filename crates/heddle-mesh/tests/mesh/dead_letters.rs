@@ -17,7 +17,8 @@ use tower::ServiceExt as _;
 
 use crate::world::{Manner, World};
 
-fn ada(role: Role, namespaces: &[&str], payloads: bool) -> Access {
+/// Somebody with a role in these namespaces, or everywhere.
+pub(crate) fn ada(role: Role, namespaces: &[&str], payloads: bool) -> Access {
     let names = namespaces.iter().map(|name| (*name).to_owned());
     Access {
         user: "ada".to_owned(),
@@ -31,7 +32,7 @@ fn ada(role: Role, namespaces: &[&str], payloads: bool) -> Access {
 }
 
 /// Asks as somebody; gives the status and the body.
-async fn ask(
+pub(crate) async fn ask(
     world: &World,
     access: Option<Access>,
     path: &str,
@@ -455,4 +456,80 @@ async fn whoever_may_not_act_changes_nothing_and_sees_only_what_is_theirs() {
     let operation = format!("/dead-letters/operations/{}", begun["id"].as_str().unwrap());
     assert_eq!(ask(&world, elsewhere(), &operation, None).await.0, 404);
     assert_eq!(ask(&world, viewer(), &operation, None).await.0, 200);
+}
+
+/// Whoever settles needs the dead letters: they are looked at some at a time, and only those that can be meant.
+#[tokio::test(start_paused = true)]
+async fn a_question_about_all_letters_gives_way_to_deliveries() {
+    let mut world = World::with_broker();
+    world.trigger("u", "b", json!({"spec": {"delivery": {"retry": 0}}}));
+    world.manner("b", Manner::Answer(503));
+    refused(&mut world, 1200).await;
+    world.until_dead_lettered("u", 1200).await;
+    let own = || Some(ada(Role::Operator, &["ns"], false));
+    let all = || Some(json!({"all": true, "dryRun": true}));
+    for (path, body) in [
+        ("/dead-letters", None),
+        ("/dead-letters/groups?by=cause", None),
+        ("/dead-letters/redrive", all()),
+    ] {
+        let mut asking = Box::pin(ask(&world, own(), path, body.clone()));
+        assert!(futures::poll!(&mut asking).is_pending(), "{path}");
+        let (status, answer) = asking.await;
+        let count = answer["total"].as_u64().or(answer["count"].as_u64());
+        assert_eq!((status, count), (200, Some(2400)), "{path}");
+        let stranger = Some(ada(Role::Operator, &["other"], false));
+        let mut asking = Box::pin(ask(&world, stranger, path, body));
+        assert!(
+            futures::poll!(&mut asking).is_ready(),
+            "{path}: none is theirs"
+        );
+    }
+    // Pages go through the letters of both in the order in which they came to rest.
+    let (mut names, mut after) = (Vec::new(), "0".to_owned());
+    loop {
+        let page: DeadLetterPage =
+            get(&world, &format!("/dead-letters?limit=499&after={after}")).await;
+        assert_eq!(page.total, 2400);
+        names.extend(
+            page.items
+                .iter()
+                .map(|item| item.name.parse::<u64>().unwrap()),
+        );
+        match page.next {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    assert_eq!(names, (1..=2400).collect::<Vec<u64>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_number_is_not_taken_for_everything() {
+    let world = World::with_broker();
+    world.route().await;
+    for path in [
+        "/dead-letters?after=",
+        "/dead-letters?limit=",
+        "/trace?id=1&from=",
+        "/trace?id=1&before=",
+        "/events?from=",
+        "/events?before=",
+        "/events?limit=",
+    ] {
+        assert_eq!(ask(&world, None, path, None).await.0, 200, "{path}");
+        assert_eq!(
+            ask(&world, None, &format!("{path}7"), None).await.0,
+            200,
+            "{path}7"
+        );
+        for rubbish in ["x", "-1", "1.5", "99999999999999999999"] {
+            let (status, body) = ask(&world, None, &format!("{path}{rubbish}"), None).await;
+            assert_eq!(
+                (status, &body["code"]),
+                (400, &json!("invalid-question")),
+                "{path}{rubbish}"
+            );
+        }
+    }
 }

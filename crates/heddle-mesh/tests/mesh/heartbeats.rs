@@ -166,7 +166,7 @@ async fn heartbeats_are_in_no_number_account_or_list_of_users() {
             last: 100,
             ..ExplainRequest::default()
         };
-        let explained = world.mesh.explain(&last).await.unwrap();
+        let explained = world.explain(&last).await.unwrap();
         let (broker, channel) = ("broker/team/default", "channel/kyma-integration/shop");
         let pending = (
             world.mesh.pending(broker),

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::world::{Manner, World};
 
 /// From now on, whatever is finished may go.
-async fn keep_nothing(world: &mut World) {
+pub(crate) async fn keep_nothing(world: &mut World) {
     world.retention = Retention {
         age_max: Duration::ZERO,
         bytes_max: 0,
@@ -122,7 +122,7 @@ async fn a_filter_can_be_tried_before_it_is_used() {
         ..ExplainRequest::default()
     };
     let paid = question(json!([{"exact": {"type": "order.paid"}}]));
-    let answer = world.mesh.explain(&paid).await.unwrap();
+    let answer = world.explain(&paid).await.unwrap();
     assert_eq!((answer.examined, answer.matched), (3, 2));
     assert_eq!(answer.matches[0].id, "3", "the newest first");
     assert!(
@@ -130,12 +130,12 @@ async fn a_filter_can_be_tried_before_it_is_used() {
         "{answer:?}"
     );
     let bad = question(json!([{"cesql": "type ="}]));
-    assert!(world.mesh.explain(&bad).await.is_err());
+    assert!(world.explain(&bad).await.is_err());
     let nowhere = ExplainRequest {
         entry: "broker/ns/missing".to_owned(),
         ..paid
     };
-    let error = world.mesh.explain(&nowhere).await.unwrap_err();
+    let error = world.explain(&nowhere).await.unwrap_err();
     assert!(error.to_string().contains("broker/ns/missing"));
 }
 
@@ -279,7 +279,7 @@ async fn a_filter_is_judged_by_events_that_reach_its_broker_and_not_by_a_busy_ne
         ..ExplainRequest::default()
     };
     for (last, examined, matched) in [(0, 0, 0), (1, 1, 1), (2, 2, 1), (3, 3, 2), (1000, 3, 2)] {
-        let answer = world.mesh.explain(&question(last)).await.unwrap();
+        let answer = world.explain(&question(last)).await.unwrap();
         assert_eq!(
             (answer.examined, answer.matched),
             (examined, matched),

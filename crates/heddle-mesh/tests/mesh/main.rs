@@ -17,6 +17,7 @@ mod draining;
 mod heartbeat_faults;
 mod heartbeats;
 mod ledger;
+mod namespaces;
 mod newer;
 mod observer;
 mod order;

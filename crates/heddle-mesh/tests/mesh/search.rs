@@ -16,7 +16,7 @@ use tower::ServiceExt as _;
 use crate::world::{EVENTS_DIR, Manner, World};
 
 /// Asks over HTTP as somebody.
-async fn ask(world: &World, access: &Access, path: &str, accept: &str) -> (u16, String) {
+pub(crate) async fn ask(world: &World, access: &Access, path: &str, accept: &str) -> (u16, String) {
     let request = Request::get(path).header("accept", accept);
     let request = request.extension(access.clone()).body(Body::empty());
     let router = questions::router(world.mesh.clone());
@@ -496,4 +496,121 @@ async fn searches_end_with_those_who_asked_and_hold_up_no_delivery() {
     let mut new = begin(Some("find")).await.unwrap();
     assert!(old.step().await.is_err());
     assert!(new.step().await.unwrap().going);
+}
+
+/// Looking for the event whose name a word is keeps to the bounds of every question: it waits for a place, gives way, and reads
+/// the log once for all names.
+#[tokio::test(start_paused = true)]
+async fn a_bare_word_is_a_question_like_any_other() {
+    let world = World::on_disk_with_broker();
+    world.route().await;
+    world.publish("wanted", &[]).await;
+    world.publish_many((0..300).map(|n| format!("n{n}"))).await;
+    let disk = world.disk.clone().unwrap();
+    let looks = async |path: &str| {
+        let before = disk.looks();
+        let (status, body) = ask(&world, &admin(), path, "application/json").await;
+        (status, body, disk.looks() - before)
+    };
+    let (_, _, once) = looks("/events?q=ext.none:x").await;
+    assert!(once > 0, "it is read from the disk");
+    let (status, body, twice) = looks("/events?q=wanted").await;
+    assert!(status == 200 && body.contains("\"direct\":[1]"), "{body}");
+    assert!(
+        twice < 5 * once / 2,
+        "{twice} looks, where {once} are one pass"
+    );
+    let mut places = Vec::new();
+    for _ in 0..32 {
+        let request = SearchRequest {
+            query: EventQuery::parse("", world.clock.now()).unwrap(),
+            range: 0..u64::MAX,
+            limit: 1,
+            visible: world.mesh.visible_to(&admin()),
+            whole: false,
+        };
+        places.push(world.mesh.search(request, "ada", None).await.unwrap());
+    }
+    let (status, body, read) = looks("/events?q=wanted").await;
+    assert_eq!((status, read), (429, 0), "{body}");
+    places.clear();
+    // Of those with the same name only the newest goes on.
+    let ada = admin();
+    let mut old = Box::pin(ask(&world, &ada, "/events?q=wanted&ask=find", "x"));
+    for _ in 0..5 {
+        assert!(futures::poll!(&mut old).is_pending());
+    }
+    let (status, _, _) = looks("/events?q=n1&ask=find").await;
+    assert_eq!((status, old.await.0), (200, 409));
+}
+
+/// However many events of a chunk are found, a step looks up what became of a few, and an answer that ends in between goes on
+/// behind them.
+#[tokio::test(start_paused = true)]
+async fn a_step_looks_up_what_became_of_a_few_events() {
+    for consumers in [1, 100] {
+        let mut world = World::with_broker();
+        for number in 0..consumers {
+            world.trigger(&format!("t{number}"), "t", json!({}));
+        }
+        world.route().await;
+        world.publish_many((0..300).map(|n| format!("n{n}"))).await;
+        let request = SearchRequest {
+            query: EventQuery::parse("", world.clock.now()).unwrap(),
+            range: 0..u64::MAX,
+            limit: usize::MAX,
+            visible: world.mesh.visible_to(&admin()),
+            whole: false,
+        };
+        let mut search = world.mesh.search(request, "ada", None).await.unwrap();
+        let mut found = Vec::new();
+        loop {
+            let step = search.step().await.unwrap();
+            assert!(step.items.len() <= 64, "{} at once", step.items.len());
+            assert!(step.items.len() * consumers <= 4096);
+            for item in &step.items {
+                assert_eq!(item.states.values().sum::<u64>(), consumers as u64);
+            }
+            found.extend(step.items.iter().map(|item| item.offset));
+            if let (Some(last), true) = (found.last(), step.going) {
+                assert_eq!((step.looked_at.from, step.next), (*last, Some(*last)));
+            }
+            if !step.going {
+                break;
+            }
+        }
+        assert_eq!(found, (1..=300).rev().collect::<Vec<u64>>());
+    }
+}
+
+/// An export of large events is handed on piece by piece, and holds no more than that.
+#[tokio::test(start_paused = true)]
+async fn an_export_holds_few_large_events_at_a_time() {
+    let world = World::with_broker();
+    world.route().await;
+    for number in 0..30 {
+        let status = world.publish_large(&format!("n{number}"), 300 << 10).await;
+        assert_eq!(status, 202);
+    }
+    for (limit, expected) in [(usize::MAX, 30), (7, 7)] {
+        let request = SearchRequest {
+            query: EventQuery::parse("", world.clock.now()).unwrap(),
+            range: 0..u64::MAX,
+            limit,
+            visible: world.mesh.visible_to(&admin()),
+            whole: true,
+        };
+        let mut search = world.mesh.search(request, "ada", None).await.unwrap();
+        let mut found = 0;
+        loop {
+            let step = search.step().await.unwrap();
+            let bytes: usize = step.documents.iter().map(Vec::len).sum();
+            assert!(bytes < 2 << 20, "{bytes} at once");
+            found += step.documents.len();
+            if !step.going {
+                break;
+            }
+        }
+        assert_eq!(found, expected);
+    }
 }

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use heddle_api::access::Access;
 use heddle_api::dataplane::Resources;
-use heddle_api::ledger::{Account, Trace};
+use heddle_api::ledger::{Account, ExplainRequest, Explanation, Trace};
+use heddle_mesh::ledger::Error;
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
 use heddle_mesh::log::memory::MemoryLog;
 use heddle_mesh::log::{Log, Reserve};
@@ -808,6 +810,12 @@ impl World {
         account
     }
 
+    /// Tries a filter for somebody who sees everything.
+    pub(crate) async fn explain(&self, request: &ExplainRequest) -> Result<Explanation, Error> {
+        let visible = self.mesh.visible_to(&Access::administrator("ada"));
+        self.mesh.explain(request, &visible).await
+    }
+
     pub(crate) async fn trace(&self, id: &str) -> Trace {
         self.mesh.settled().await;
         self.mesh.trace(id, "/test").unwrap()
@@ -900,7 +908,7 @@ fn id_in(body: &[u8]) -> String {
 }
 
 /// Puts `extra` over `value`, object by object.
-fn merge(value: &mut Value, extra: Value) {
+pub(crate) fn merge(value: &mut Value, extra: Value) {
     match (value, extra) {
         (Value::Object(value), Value::Object(extra)) => {
             for (key, extra) in extra {

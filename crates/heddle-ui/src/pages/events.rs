@@ -56,9 +56,11 @@ fn listed(found: &EventPage, asked: &str, look: &PageLook) -> Markup {
     let looked = found.looked_at.to.saturating_sub(found.looked_at.from);
     html! {
         @if found.items.is_empty() {
-            section.card.state { p { @if found.looked_at.of == 0 { "No event is kept yet." } @else { "Nothing was found in what was looked at." } } }
+            section.card.state { p { @if found.looked_at.is_told() && found.looked_at.of == 0 { "No event is kept yet." } @else { "Nothing was found in what was looked at." } } }
         } @else { (table(&found.items, look)) }
-        p.quiet { "Looked at " (words::number(looked)) " of " (heddle_api::counted(found.looked_at.of, "place")) " of the log." }
+        @if found.looked_at.is_told() {
+            p.quiet { "Looked at " (words::number(looked)) " of " (heddle_api::counted(found.looked_at.of, "place")) " of the log." }
+        }
         @if let Some(next) = found.next {
             p { a href=(look.links.page(&format!("events?q={}&before={next}", part(asked)))) { "Older ones" } }
         }

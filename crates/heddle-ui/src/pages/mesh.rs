@@ -29,7 +29,7 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     let applications: ApplicationHealthList =
         look.ask.get("/heddle/v1/health/applications").await?;
     let topology = topology(look).await?;
-    let accounts: Accounts = look.ask.get("/heddle/v1/accounts").await?;
+    let accounts: Accounts = look.ask.get("/heddle/v1/accounts?depth=tallied").await?;
     let body = html! {
         (headline(&mesh, look))
         (facts(&mesh, &accounts, look))
@@ -96,7 +96,7 @@ fn facts(mesh: &MeshHealth, accounts: &Accounts, look: &PageLook) -> Markup {
                     @if let Some(took) = heartbeat.end_to_end_seconds { ", in " (words::seconds(took)) }
                 }
             }
-            li { strong { (words::number(log.events)) } " events kept, " (words::bytes(log.bytes)) }
+            @if !log.is_untold() { li { strong { (words::number(log.events)) } " events kept, " (words::bytes(log.bytes)) } }
             @if let Some(free) = log.free_bytes { li { strong { (words::bytes(free)) } " free on their disk" } }
             li { a href=(look.links.page("dead-letters")) { strong { (words::number(accounts.consumers.iter().map(|account| account.dead_letters).sum())) } " dead letters" } }
             li { a href=(look.links.page("checks")) { "All checks" } }

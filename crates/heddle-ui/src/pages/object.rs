@@ -81,7 +81,7 @@ pub(crate) async fn trigger(look: &PageLook, namespace: &str, name: &str) -> Pag
     let kind = objects::of(ResourceKind::Trigger);
     let path = kind.one(Some(namespace), name);
     let object: Value = look.ask.get(&path).await?;
-    let accounts: Accounts = look.ask.get("/heddle/v1/accounts").await?;
+    let accounts: Accounts = look.ask.get("/heddle/v1/accounts?depth=tallied").await?;
     let id = id(kind.kind, &object);
     let account = accounts
         .consumers

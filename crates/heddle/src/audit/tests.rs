@@ -92,6 +92,7 @@ async fn audit_house() -> AuditHouse {
     let logins = Logins {
         server: server.clone(),
         sessions: sessions.clone(),
+        base: String::new(),
     };
     let entrance = Entrance {
         server: server.clone(),

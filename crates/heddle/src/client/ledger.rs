@@ -49,6 +49,7 @@ pub(crate) struct DeadLetterQuery {
     pub(crate) namespace: Option<String>,
     pub(crate) type_: Option<String>,
     pub(crate) source: Option<String>,
+    pub(crate) id: Option<String>,
     pub(crate) limit: u64,
     /// The `next` of the page before.
     pub(crate) after: Option<String>,
@@ -124,6 +125,7 @@ impl<'a> Ledger<'a> {
             ("namespace", asked.namespace.as_deref()),
             ("type", asked.type_.as_deref()),
             ("source", asked.source.as_deref()),
+            ("id", asked.id.as_deref()),
             ("limit", Some(&limit)),
             ("after", asked.after.as_deref()),
         ]);

@@ -176,36 +176,20 @@ async fn list(args: &ListArgs, ctx: CommandContext<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Pages until `limit` are found. The server knows no filter by id, so that one is applied here.
+/// Pages until `limit` are found.
 async fn gather(filters: &Filters, limit: u64, remote: &Remote) -> anyhow::Result<DeadLetterPage> {
     let mut query = filters.query();
     let mut found = DeadLetterPage::default();
     loop {
-        let left = limit - found.items.len() as u64;
-        query.limit = if filters.id.is_some() {
-            PAGE_MAX
-        } else {
-            left.min(PAGE_MAX)
-        };
+        query.limit = (limit - found.items.len() as u64).min(PAGE_MAX);
         let page = Ledger::of(remote).dead_letters(&query).await?;
-        found.total = page.total;
-        let wanted = page
-            .items
-            .into_iter()
-            .filter(|item| filters.id.as_ref().is_none_or(|id| *id == item.id));
-        found
-            .items
-            .extend(wanted.take(usize::try_from(left).unwrap_or(usize::MAX)));
-        found.next = page.next;
+        (found.total, found.next) = (page.total, page.next);
+        found.items.extend(page.items);
         if found.next.is_none() || found.items.len() as u64 >= limit {
-            break;
+            return Ok(found);
         }
         query.after.clone_from(&found.next);
     }
-    if filters.id.is_some() {
-        found.total = found.items.len() as u64;
-    }
-    Ok(found)
 }
 
 async fn show(args: &ShowArgs, remote: &Remote, terminal: &mut Terminal) -> anyhow::Result<()> {

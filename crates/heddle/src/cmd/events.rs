@@ -172,7 +172,9 @@ async fn list(
         if world.clock.monotonic().saturating_sub(begun) >= PROGRESS_AFTER {
             let looked = whole.looked_at;
             let (seen, of) = (looked.to.saturating_sub(looked.from), looked.of);
-            terminal.note(&format!("looked at {seen} of {of} events"));
+            if looked.is_told() {
+                terminal.note(&format!("looked at {seen} of {of} events"));
+            }
         }
     }
     match args.output {

@@ -58,6 +58,8 @@ pub(super) struct FeedBatch {
     pub(super) reset: Option<StreamReset>,
     pub(super) verdicts: Vec<Arc<VerdictEvent>>,
     pub(super) pulse: Option<PulseEvent>,
+    /// How many busy consumers of each namespace are left out of that.
+    pub(super) left_out_of: BTreeMap<String, u32>,
 }
 
 impl ChangeFeed {
@@ -135,6 +137,7 @@ impl FeedHistory {
                         true => self.changed_pulse(),
                         false => Some(self.full_pulse()),
                     },
+                    left_out_of: self.numbers.left_out_of.clone(),
                 })
             }
             _ => Some(FeedBatch {
@@ -146,6 +149,7 @@ impl FeedHistory {
                 }),
                 verdicts: self.verdicts.values().cloned().collect(),
                 pulse: Some(self.full_pulse()),
+                left_out_of: self.numbers.left_out_of.clone(),
             }),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use heddle_api::access::namespace_of;
 use heddle_api::dataplane::{ConsumerReading, DoorReading, MeshReading};
 use heddle_api::health::stream::{ConsumerNumbers, SourceNumbers, VerdictEvent};
 use heddle_controllers::Report;
@@ -16,6 +17,8 @@ pub(super) struct PulseNumbers {
     pub(super) consumers: BTreeMap<String, ConsumerNumbers>,
     pub(super) sources: BTreeMap<String, SourceNumbers>,
     pub(super) left_out: u32,
+    /// How many consumers of each namespace are among those.
+    pub(super) left_out_of: BTreeMap<String, u32>,
 }
 
 /// The verdict on every scope.
@@ -65,10 +68,19 @@ pub(super) fn numbers(report: &Report) -> PulseNumbers {
         let name = format!("application/{}", now.application);
         (name, rates.source(before, now))
     }));
+    let left_out = consumers_left_out.len() + sources_left_out.len();
+    let mut left_out_of = BTreeMap::new();
+    for namespace in consumers_left_out
+        .iter()
+        .filter_map(|key| namespace_of(key))
+    {
+        *left_out_of.entry(namespace.to_owned()).or_default() += 1;
+    }
     PulseNumbers {
         consumers,
         sources,
-        left_out: consumers_left_out + sources_left_out,
+        left_out: u32::try_from(left_out).unwrap_or(u32::MAX),
+        left_out_of,
     }
 }
 
@@ -112,18 +124,18 @@ impl Rates {
     }
 }
 
-/// Those of whom there is something to tell, and how many more there are.
+/// Those of whom there is something to tell, and who else is busy.
 fn busiest<const N: usize>(
     all: impl Iterator<Item = (String, [f64; N])>,
-) -> (BTreeMap<String, [f64; N]>, u32) {
+) -> (BTreeMap<String, [f64; N]>, Vec<String>) {
     let is_busy = |numbers: &[f64; N]| numbers.iter().any(|number| *number > 0.0);
     let mut busy: Vec<(String, [f64; N])> = all.filter(|(_, numbers)| is_busy(numbers)).collect();
-    let left_out = busy.len().saturating_sub(BUSY_MAX);
-    if left_out > 0 {
+    let mut left_out = Vec::new();
+    if busy.len() > BUSY_MAX {
         let sum = |numbers: &[f64; N]| numbers.iter().sum::<f64>();
         busy.sort_by(|(_, one), (_, other)| sum(other).total_cmp(&sum(one)));
-        busy.truncate(BUSY_MAX);
+        left_out = busy.split_off(BUSY_MAX);
     }
-    let left_out = u32::try_from(left_out).unwrap_or(u32::MAX);
-    (busy.into_iter().collect(), left_out)
+    let left_out = left_out.into_iter().map(|(name, _)| name);
+    (busy.into_iter().collect(), left_out.collect())
 }

@@ -10,6 +10,8 @@
 
 mod places;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use heddle_api::access::{Scope, namespace_of};
-use heddle_api::health::stream::{GONE, HEALTH, PULSE, RESET, VERDICT};
+use heddle_api::health::stream::{GONE, HEALTH, PULSE, PulseEvent, RESET, VERDICT, VerdictEvent};
 use heddle_controllers::{HealthBoard, Report};
 use heddle_rt::Clock;
 use http::{HeaderValue, StatusCode, header};
@@ -218,24 +220,43 @@ fn told(batch: &FeedBatch, asked: &HealthQuery, id: &str) -> String {
             reset.scopes = wanted.len() as u64;
             events.push(event(RESET, &reset, ""));
         }
-        events.extend((wanted.iter()).map(|verdict| event(VERDICT, &***verdict, "")));
+        events.extend(wanted.into_iter().map(|verdict| {
+            let mut verdict = VerdictEvent::clone(verdict);
+            if asked.within != Scope::All {
+                verdict.narrow(&asked.within);
+            }
+            event(VERDICT, &verdict, "")
+        }));
     }
     if let Some(pulse) = batch.pulse.as_ref().filter(|_| asked.pulses) {
-        events.push(match asked.within {
-            Scope::All => event(PULSE, pulse, ""),
-            Scope::Namespaces(_) => {
-                let mut pulse = pulse.clone();
-                let within = |consumer: &String| asked.within.contains(namespace_of(consumer));
-                pulse.n.retain(|consumer, _| within(consumer));
-                pulse.sources.clear();
-                event(PULSE, &pulse, "")
-            }
-        });
+        let pulse = pulse_within(pulse, batch, &asked.within);
+        events.extend(pulse.map(|pulse| event(PULSE, &*pulse, "")));
     }
     if let Some(last) = events.last_mut() {
         last.insert_str(0, &format!("id: {id}\n"));
     }
     events.concat()
+}
+
+/// The numbers of whoever is within a scope; nothing if only those of others changed.
+fn pulse_within<'a>(
+    pulse: &'a PulseEvent,
+    batch: &FeedBatch,
+    scope: &Scope,
+) -> Option<Cow<'a, PulseEvent>> {
+    if *scope == Scope::All {
+        return Some(Cow::Borrowed(pulse));
+    }
+    let within = |consumer: &str| scope.contains(namespace_of(consumer));
+    let left_out = batch.left_out_of.iter();
+    let left_out = left_out.filter(|(namespace, _)| scope.contains(Some(namespace)));
+    let mut pulse = PulseEvent {
+        left_out: left_out.map(|(_, count)| *count).sum(),
+        sources: BTreeMap::new(),
+        ..pulse.clone()
+    };
+    pulse.n.retain(|consumer, _| within(consumer));
+    (pulse.full || !pulse.n.is_empty()).then_some(Cow::Owned(pulse))
 }
 
 /// Whether whoever asked may know of a scope: `application/NAME/NAMESPACE` is in a namespace, and others are in none.

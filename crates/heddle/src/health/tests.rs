@@ -4,7 +4,7 @@ use axum::body::Body;
 use futures::StreamExt as _;
 use heddle_api::access::Access;
 use heddle_api::dataplane::{ConsumerReading, DoorReading, MeshReading};
-use heddle_api::health::{NamespaceHealth, Verdict};
+use heddle_api::health::{HealthPlane, NamespaceHealth, Verdict};
 use http::Request;
 use jiff::Timestamp;
 use serde_json::json;
@@ -331,6 +331,30 @@ async fn whoever_has_a_role_in_a_namespace_is_told_of_that_one() {
     };
     let key = ("shop".to_owned(), "team-b".to_owned());
     both.pairs.insert(key, theirs);
+    // What all share is not well, through somebody's doing.
+    for pair in both.pairs.values_mut() {
+        let verdict = &mut pair.verdict;
+        verdict.plane = Some(HealthPlane::Dependencies);
+        verdict.object = Some("trigger/team-b/hoards".to_owned());
+        verdict.evidence = Some("77777 kept".to_owned());
+        let beneath = &mut verdict.planes.dependencies;
+        (beneath.object, beneath.evidence) = (verdict.object.clone(), verdict.evidence.clone());
+        let data = &mut verdict.planes.data;
+        data.reason = "MatchingBehind".to_owned();
+        data.evidence = Some("77777 events".to_owned());
+    }
+    // Whoever is busiest takes the places of a pulse.
+    let busy = |namespace: &'static str, count: usize| {
+        (0..count).map(move |number| ConsumerReading {
+            key: format!("trigger/{namespace}/busy-{number}"),
+            pending: if namespace == "team-b" { 77777 } else { 1 },
+            ..ConsumerReading::default()
+        })
+    };
+    both.reading = Arc::new(MeshReading {
+        consumers: busy("team-b", 1500).chain(busy("team-a", 3)).collect(),
+        ..MeshReading::default()
+    });
     board.publish(both);
     let mut access = Access::administrator("ada");
     access.scope = Scope::Namespaces(["team-a".to_owned()].into());
@@ -345,7 +369,14 @@ async fn whoever_has_a_role_in_a_namespace_is_told_of_that_one() {
         assert_eq!(response.status(), StatusCode::OK, "{path}");
         let mut body = response.into_body().into_data_stream();
         let text = next(&mut body).await;
-        assert!(!text.contains("team-b"), "{path}: {text}");
+        assert!(
+            !text.contains("team-b") && !text.contains("77777"),
+            "{path}: {text}"
+        );
+        assert!(
+            path != "/stream" || text.contains("\"leftOut\":3"),
+            "{text}"
+        );
     }
     let mut nobody = access.clone();
     nobody.scope = Scope::Namespaces(["team-c".to_owned()].into());

@@ -1,6 +1,5 @@
 //! Making hints for segments that are full and have none, aside and one at a time.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +7,9 @@ use std::time::Duration;
 use heddle_api::attributes::Attributes as _;
 use heddle_api::search::IndexedWord;
 
-use super::{BLOCK_BYTES, BLOCK_WORDS, HEAD_BYTES, HintWord, SUFFIX, block_sum, path, write_head};
+use super::{
+    BLOCK_BYTES, BLOCK_WORDS, HEAD_BYTES, HintWord, Hints, SUFFIX, block_sum, path, write_head,
+};
 use crate::envelope::Envelope;
 use crate::log::{Derived, Log, Offset, SegmentInfo};
 use crate::shared::Shared;
@@ -39,11 +40,15 @@ pub(crate) async fn tend(shared: &Arc<Shared>) -> io::Result<()> {
     };
     let log = Arc::clone(&shared.log);
     let (looking, looked) = (derived.clone(), Arc::clone(&log));
-    let missing = shared.aside.slice(move || missing(&looking, &*looked));
+    let hints = Arc::clone(&shared.hints);
+    let missing = shared
+        .aside
+        .slice(move || missing(&looking, &*looked, &hints));
     let Ok(missing) = missing.await else {
         return Ok(());
     };
     for segment in missing? {
+        let first = segment.first;
         let mut making = HintMaking::new(Arc::clone(&log), derived.clone(), segment);
         loop {
             let slice = shared.aside.slice(move || {
@@ -54,29 +59,38 @@ pub(crate) async fn tend(shared: &Arc<Shared>) -> io::Result<()> {
                 return Ok(());
             };
             making = back;
-            if state? {
-                break;
+            match state? {
+                MakingState::Going => {}
+                MakingState::Made => break,
+                MakingState::Impossible => {
+                    shared.hints.without.lock().insert(first);
+                    break;
+                }
             }
         }
     }
     Ok(())
 }
 
-/// Full segments without hints, newest first: what is recent is asked for most.
-fn missing(derived: &Derived, log: &dyn Log) -> io::Result<Vec<SegmentInfo>> {
+/// Full segments without hints of which some can be made, newest first: what is recent is asked for most.
+fn missing(derived: &Derived, log: &dyn Log, hints: &Hints) -> io::Result<Vec<SegmentInfo>> {
     let sealed: Vec<SegmentInfo> = log
         .segments()
         .into_iter()
         .filter(|one| one.sealed)
         .collect();
+    let is_of = |first: Offset| sealed.iter().any(|segment| segment.first == first);
+    let mut known = {
+        let mut without = hints.without.lock();
+        without.retain(|first| is_of(*first));
+        without.clone()
+    };
     if sealed.is_empty() {
         return Ok(sealed);
     }
-    derived.vfs.create_dir_all(&derived.dir)?;
-    let mut known = BTreeSet::new();
+    make_dir(derived)?;
     for name in derived.vfs.list(&derived.dir)? {
         let number = name.strip_suffix(SUFFIX).and_then(|name| name.parse().ok());
-        let is_of = |first: Offset| sealed.iter().any(|segment| segment.first == first);
         match number {
             Some(first) if is_of(first) => drop(known.insert(first)),
             _ => derived.vfs.remove(&derived.dir.join(&name))?,
@@ -86,6 +100,28 @@ fn missing(derived: &Derived, log: &dyn Log) -> io::Result<Vec<SegmentInfo>> {
     Ok(missing
         .filter(|segment| !known.contains(&segment.first))
         .collect())
+}
+
+/// The directory itself and none above it: where the log is no longer, nothing is begun anew.
+pub(super) fn make_dir(derived: &Derived) -> io::Result<()> {
+    let above = derived.dir.parent();
+    let above = above.filter(|above| !above.as_os_str().is_empty());
+    if let Some(above) = above
+        && !derived.vfs.exists(above)?
+    {
+        let text = format!("there is no directory {}", above.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    derived.vfs.create_dir_all(&derived.dir)
+}
+
+/// How far hints are that are being made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MakingState {
+    Going,
+    Made,
+    /// The segment cannot be read whole, or has too many words: what is in it is found by looking.
+    Impossible,
 }
 
 /// Hints that are being made.
@@ -108,38 +144,45 @@ impl HintMaking {
         }
     }
 
-    /// One slice of it; whether that was the last. Blocks.
-    fn slice(&mut self) -> io::Result<bool> {
+    /// One slice of it. Blocks.
+    fn slice(&mut self) -> io::Result<MakingState> {
         let batch = self.log.read(self.next, READ_BYTES);
         let batch = batch.map_err(|error| io::Error::other(error.to_string()))?;
+        let end = self.segment.next;
+        // What is damaged now may have been one of those that are looked for.
+        if batch.damaged.iter().any(|lost| lost.start < end) {
+            return Ok(MakingState::Impossible);
+        }
         for record in &batch.records {
             // What cannot be read now may be read by a newer version, which must look itself.
             let Ok(envelope) = Envelope::decode(&record.payload) else {
-                return Ok(true);
+                return Ok(MakingState::Impossible);
             };
             if record.offset < self.segment.next {
                 words_of(&envelope, &mut self.words);
             }
         }
         if self.words.len() > WORDS_MAX {
-            return Ok(true);
+            return Ok(MakingState::Impossible);
         }
         // Few differ where many are the same, such as types.
         if self.words.len() > WORDS_MAX / 2 {
             self.words.sort_unstable();
             self.words.dedup();
         }
-        let is_stuck = batch.next <= self.next;
+        if batch.next < end && batch.next <= self.next {
+            return Ok(MakingState::Impossible);
+        }
         self.next = batch.next;
-        if self.next < self.segment.next && !is_stuck {
-            return Ok(false);
+        if self.next < end {
+            return Ok(MakingState::Going);
         }
         self.words.sort_unstable();
         self.words.dedup();
         let bytes = encode(&self.derived, &self.segment, &self.words);
         let path = path(&self.derived, self.segment.first);
         self.derived.vfs.write_atomic(&path, &bytes, 0o600)?;
-        Ok(true)
+        Ok(MakingState::Made)
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use heddle_api::search::IndexedWord;
 use heddle_rt::vfs::{MemoryVfs, Open, Vfs};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
-use super::build::encode;
+use super::build::{encode, make_dir};
 use super::{Hint, HintWord, Hints, ask, path};
 use crate::log::{Derived, SegmentInfo};
 
@@ -65,6 +66,7 @@ fn what_is_damaged_or_speaks_of_another_segment_is_thrown_away_and_denies_nothin
     let (derived, segment) = (derived(), segment(1));
     let hints = Hints {
         derived: Some(derived.clone()),
+        without: Mutex::default(),
     };
     let path = path(&derived, segment.first);
     let kept = || derived.vfs.exists(&path).unwrap();
@@ -94,4 +96,17 @@ fn what_is_damaged_or_speaks_of_another_segment_is_thrown_away_and_denies_nothin
     };
     assert!(hints.may_have(&longer, &[word(70_000)]));
     assert!(!kept());
+}
+
+#[test]
+fn where_the_log_is_gone_no_directory_is_made() {
+    let here = derived();
+    make_dir(&here).unwrap();
+    let gone = Derived {
+        dir: "gone/hints".into(),
+        ..here
+    };
+    let error = make_dir(&gone).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+    assert!(!gone.vfs.exists("gone".as_ref()).unwrap());
 }

@@ -59,6 +59,24 @@ impl Picker {
         self.up_to
     }
 
+    /// Whether any letter of the consumer with this key can be meant.
+    pub(crate) fn may_mean(&self, key: &str) -> bool {
+        let namespace = namespace_of(key);
+        let same = |wanted: &Option<String>, found: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted == found)
+        };
+        let in_group = match &self.group {
+            Some(GroupKey::Cause { consumer, .. }) => consumer == key,
+            Some(GroupKey::Unknown) => false,
+            Some(GroupKey::Type(_) | GroupKey::Application(_)) | None => true,
+        };
+        self.something
+            && in_group
+            && same(&self.selection.consumer, key)
+            && same(&self.selection.namespace, namespace)
+            && (self.within.as_ref()).is_none_or(|within| within.contains(namespace))
+    }
+
     /// Whether this one is meant, of the consumer with this key.
     pub(crate) fn picks(&self, name: u64, rest: &DeadLetterEntry, key: &str) -> bool {
         let same = |wanted: &Option<String>, found: &str| {

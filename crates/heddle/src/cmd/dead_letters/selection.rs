@@ -53,6 +53,7 @@ impl Filters {
             namespace: self.namespace.clone(),
             type_: self.type_.clone(),
             source: self.source.clone(),
+            id: self.id.clone(),
             limit: PAGE_MAX,
             after: None,
         }
