@@ -6,6 +6,7 @@
 //!   POST explain                               what would this filter have done
 //!   GET  accounts[?verify=true]                is every event accounted for
 //!   GET  events…                               which events are there (`questions/events.rs`)
+//!   POST events/{offset}/republish             one of them once more, as a new event (`questions/republish.rs`)
 //! ```
 //! Whatever reads the log is done aside (`aside.rs`), and `?ask=NAME` gives up the asker's older question of this name.
 //! Who asks is told apart before and travels as the extension [`Access`]: everybody is answered as far as they may know, and what
@@ -13,6 +14,7 @@
 
 mod dead_letters;
 mod events;
+mod republish;
 mod within;
 
 use std::future::Future;
@@ -51,6 +53,7 @@ pub fn router(mesh: Mesh) -> Router {
         .route("/explain", post(explain))
         .route("/accounts", get(accounts))
         .merge(events::router())
+        .merge(republish::routes())
         .layer(axum::extract::DefaultBodyLimit::max(QUESTION_BYTES_MAX))
         .with_state(mesh)
 }

@@ -25,6 +25,7 @@ mod pairs;
 mod quota;
 mod removed;
 mod replies;
+mod republish;
 mod room;
 mod schedule;
 mod search;

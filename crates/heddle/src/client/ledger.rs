@@ -21,7 +21,7 @@ use http::{Request, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub(crate) use self::events::EventsAsked;
+pub(crate) use self::events::{EventsAsked, RepublishAsked};
 use super::{ClientResponse, Remote};
 use crate::failure::Failure;
 use crate::output::harmless;
@@ -45,6 +45,7 @@ pub(crate) struct DeadLetterQuery {
     pub(crate) namespace: Option<String>,
     pub(crate) type_: Option<String>,
     pub(crate) source: Option<String>,
+    pub(crate) group: Option<String>,
     pub(crate) limit: u64,
     /// The `next` of the page before.
     pub(crate) after: Option<String>,
@@ -120,6 +121,7 @@ impl<'a> Ledger<'a> {
             ("namespace", asked.namespace.as_deref()),
             ("type", asked.type_.as_deref()),
             ("source", asked.source.as_deref()),
+            ("group", asked.group.as_deref()),
             ("limit", Some(&limit)),
             ("after", asked.after.as_deref()),
         ]);
@@ -174,6 +176,7 @@ impl<'a> Ledger<'a> {
             ("namespace", asked.namespace.as_deref()),
             ("type", asked.type_.as_deref()),
             ("source", asked.source.as_deref()),
+            ("group", asked.group.as_deref()),
         ]);
         let path = format!("/heddle/v1/dead-letters/groups{query}");
         self.get(&path, "dead letters").await

@@ -32,6 +32,10 @@ pub(super) struct Filters {
     /// Events with this id
     #[arg(long, value_name = "ID")]
     pub(super) id: Option<String>,
+
+    /// Of this group, by the key that `list --by cause -o json` shows
+    #[arg(long, value_name = "KEY")]
+    pub(super) group: Option<String>,
 }
 
 fn name(text: &str) -> Result<String, Failure> {
@@ -53,6 +57,7 @@ impl Filters {
             namespace: self.namespace.clone(),
             type_: self.type_.clone(),
             source: self.source.clone(),
+            group: self.group.clone(),
             limit: PAGE_MAX,
             after: None,
         }
@@ -66,6 +71,7 @@ impl Filters {
             (" with type ", self.type_.clone()),
             (" with source ", self.source.clone()),
             (" with id ", self.id.clone()),
+            (" of group ", self.group.clone()),
         ];
         let words = given
             .into_iter()
@@ -83,10 +89,6 @@ pub(super) struct Selection {
 
     #[command(flatten)]
     pub(super) filters: Filters,
-
-    /// Of this group, by the key that `list --by cause -o json` shows
-    #[arg(long, value_name = "KEY")]
-    pub(super) group: Option<String>,
 
     /// Every dead letter there is
     #[arg(long, conflicts_with_all = ["trigger", "subscription", "namespace", "type_", "source", "id", "group"])]
@@ -107,7 +109,7 @@ impl Selection {
             source: self.filters.source.clone(),
             id: self.filters.id.clone(),
             all: self.all,
-            group: self.group.clone(),
+            group: self.filters.group.clone(),
             ..DeadLetterSelection::default()
         };
         if request == DeadLetterSelection::default() {
