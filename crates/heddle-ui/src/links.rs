@@ -61,6 +61,11 @@ impl PageLinks {
         ))
     }
 
+    /// The event at a place of the log.
+    pub(crate) fn place(&self, offset: u64) -> String {
+        self.page(&format!("events/{offset}"))
+    }
+
     pub(crate) fn dead_letter(&self, name: &str) -> String {
         self.page(&format!("dead-letters/{}", part(name)))
     }
