@@ -103,7 +103,7 @@ fn effect(act: BulkAct, preview: &DeadLetterPreview, look: &PageLook) -> Markup 
             p.notice data-hint=(NOT_CURED_BY_REPEATING) { "Some were refused with a status that repeating does not cure, such as 400, 401, 403 or 413. The same answer is likely until the subscriber has changed." }
         }
         @if preview.replies > 0 {
-            p.notice { (heddle_api::counted(preview.replies, "letter")) (if preview.replies == 1 { " is a reply and stays" } else { " are replies and stay" }) " where it is: a reply cannot be sent again." }
+            p.notice { (heddle_api::counted(preview.replies, "letter")) (if preview.replies == 1 { " is a reply and stays where it is" } else { " are replies and stay where they are" }) ": a reply cannot be sent again." }
         }
         @if preview.count > 0 {
             p.quiet { "Takes " (estimate(preview.estimate_s)) ". What comes to rest from now on is not taken."

@@ -42,6 +42,7 @@ fn answers() -> Router {
         "id": "4", "act": "redrive", "state": "running", "by": HOSTILE, "startedAt": "2026-05-01T12:00:02Z", "total": 9000,
         "count": 4000, "left": 3, "ratePerS": 410.4, "etaS": 12, "waits": HOSTILE,
     });
+    let operations = json!({ "operations": [running] });
     let preview = json!({
         "count": 1, "bytes": 4100, "upTo": "17", "estimateS": [1, 4], "hints": ["notCuredByRepeating"],
         "consumers": [{ "consumer": "trigger/team-a/orders", "count": 1, "verdict": "failing", "ordered": true, "overtakes": 14 }],
@@ -53,7 +54,7 @@ fn answers() -> Router {
         .route(&format!("{LIST}/groups"), get(async || said(groups)))
         .route(
             &format!("{LIST}/operations"),
-            get(async || said(json!({ "operations": [running] }))),
+            get(async || said(operations)),
         )
         .route(&format!("{LIST}/{{act}}"), post(async || said(preview)))
         .route(&format!("{LIST}/17"), get(async || said(detail)))
