@@ -117,7 +117,7 @@ fn blank_row() -> Markup {
                 td data-label="Source" data-slot="source" {}
                 td data-label="What became of it" data-states {}
                 td.number data-label="Data" { span data-slot="dataBytes" {} " B" }
-                td data-label="Accepted" data-slot="acceptedAt" {}
+                td data-label="Accepted" { time data-ago data-slot="acceptedAt" {} }
             }
             @for state in EventState::ALL { span data-mark=(state.name()) { (verdict::state_mark(state.name())) } }
         }
