@@ -13,7 +13,7 @@ export const artefacts = join(here, "artefacts");
 mkdirSync(artefacts, { recursive: true });
 
 const binary = process.env.HEDDLE ?? join(here, "../../target/debug/heddle");
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 
 /** Waits for a condition; a failsafe ends it. @template T @param {() => Promise<T> | T} look @param {string} what @returns {Promise<T>} */
 export async function until(look, what) {

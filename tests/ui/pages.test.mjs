@@ -1,13 +1,11 @@
 // Every page, light and dark, wide and narrow: it says what the API says, nothing complains, nothing runs that is not ours.
 // @ts-check
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Heddle, artefacts, browser, shop, subscriber, until } from "./harness.mjs";
+import { openTab, serious, sideways } from "./look.mjs";
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'`${7*7}";
 
 /** @type {Heddle} */ let heddle;
@@ -35,36 +33,8 @@ after(async () => {
   subscribers?.close();
 });
 
-/**
- * A tab of somebody who may look, which remembers everything that went wrong.
- * @param {{width?: number, height?: number, colorScheme?: "light" | "dark", javaScriptEnabled?: boolean}} [how]
- */
-async function tab({ width = 1440, height = 900, colorScheme = "light", javaScriptEnabled = true } = {}) {
-  const context = await chromium.newContext({
-    viewport: { width, height }, colorScheme, javaScriptEnabled, reducedMotion: "reduce",
-    extraHTTPHeaders: { Authorization: `Bearer ${heddle.token}` },
-  });
-  const page = await context.newPage();
-  /** @type {string[]} */
-  const faults = [];
-  page.on("console", (message) => { if (message.type() === "error" || /Content Security Policy|TrustedHTML/.test(message.text())) faults.push(message.text()); });
-  page.on("pageerror", (error) => faults.push(String(error)));
-  page.on("dialog", (dialog) => { faults.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });
-  page.on("request", (request) => { if (!request.url().startsWith(heddle.control) && !request.url().startsWith("blob:")) faults.push(`a request to ${request.url()}`); });
-  return { page, faults, close: () => context.close() };
-}
-
-/** @param {import("playwright-core").Page} page */
-async function serious(page) {
-  // The policy of the page lets no script in; the tool comes by the back door of the browser.
-  const session = await page.context().newCDPSession(page);
-  await session.send("Runtime.evaluate", { expression: axe });
-  const { result } = await session.send("Runtime.evaluate", {
-    expression: "axe.run(document, {resultTypes: ['violations']}).then((found) => JSON.stringify(found.violations.filter((fault) => ['serious', 'critical'].includes(fault.impact)).map((fault) => [fault.id, fault.nodes.slice(0, 3).map((node) => node.html + ' ' + node.failureSummary)])))",
-    awaitPromise: true, returnByValue: true,
-  });
-  return JSON.parse(result.value);
-}
+/** @param {Parameters<typeof openTab>[2]} [how] */
+const tab = (how) => openTab(chromium, heddle, how);
 
 const PAGES = [
   ["mesh", "/ui/"],
@@ -96,8 +66,7 @@ for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
         await page.goto(heddle.control + path);
         await page.waitForSelector(`main[data-page="${name}"]`);
         if (name !== "login") await page.waitForSelector('#live[data-state="live"]');
-        const sideways = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        assert.equal(sideways, 0, `${path} scrolls sideways by ${sideways} px at ${width}`);
+        assert.equal(await sideways(page), 0, `${path} scrolls sideways at ${width}`);
         await page.screenshot({ path: join(artefacts, `${String(number).padStart(2, "0")}-${name}-${colorScheme}-${width}.png`), fullPage: true });
         for (const fault of await serious(page)) found.push([path, fault]);
       }

@@ -124,6 +124,9 @@ impl SubscriberNow {
     }
 }
 
+/// Up to so many are taken while whoever asked waits. More become an operation.
+pub const AT_ONCE_MAX: u64 = 500;
+
 /// What redriving or discarding would do: the answer to a request with `dryRun`.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]

@@ -55,6 +55,7 @@ pub mod operation;
 pub mod record;
 pub mod refusals;
 pub mod registry;
+pub mod republish;
 mod schema;
 pub mod search;
 pub mod service_binding;

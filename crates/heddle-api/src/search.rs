@@ -31,6 +31,7 @@ use self::text::{AttributeTerm, FoldedText};
 use crate::attributes::Attributes;
 use crate::cesql::Expression;
 use crate::ledger::EventState;
+use crate::republish::CAUSE;
 
 /// The longest query.
 pub const QUERY_BYTES_MAX: usize = 16 << 10;
@@ -69,6 +70,8 @@ enum WantedOfEvent {
     Request(TextPattern),
     Trace(TextPattern),
     Place(u64),
+    /// The place of the event that it is a reply to, or that was published again as it.
+    Cause(u64),
     Data(DataTerm),
     Text(FoldedText),
     Word(BareWord),
@@ -104,6 +107,8 @@ pub trait Sought: Attributes {
     fn entry(&self) -> &str;
     fn request_id(&self) -> Option<&str>;
     fn trace_id(&self) -> Option<&str>;
+    /// The place of the event that this is a reply to.
+    fn cause(&self) -> Option<u64>;
     /// The data, if there is any and whoever looks may see it.
     fn data(&self) -> Option<&[u8]>;
     /// Whether any attribute is such a text.
@@ -260,6 +265,10 @@ impl WantedOfEvent {
             Self::Request(is) => event.request_id().is_some_and(|id| is.matches(id)),
             Self::Trace(is) => event.trace_id().is_some_and(|id| is.matches(id)),
             Self::Place(place) => event.offset() == *place,
+            Self::Cause(place) => {
+                let named = event.text(CAUSE).and_then(|text| text.parse().ok());
+                event.cause() == Some(*place) || named == Some(*place)
+            }
             Self::Data(term) => event.data().is_some_and(|data| term.holds(data)),
             Self::Text(folded) => has_text(event, folded),
             Self::Word(word) => word.holds(event),

@@ -7,6 +7,7 @@
 //!   POST what-if                               what would this change have done
 //!   GET  accounts[?depth=]                     is every event accounted for; `tallied` reads nothing, `verified` everything
 //!   GET  events…                               which events are there (`questions/events.rs`)
+//!   POST events/{offset}/republish             one of them once more, as a new event (`questions/republish.rs`)
 //! ```
 //! Whatever reads the log is done aside (`aside.rs`), and `?ask=NAME` gives up the asker's older question of this name.
 //! Who asks is told apart before and travels as the extension [`Access`]: everybody is answered as far as they may know, and what
@@ -14,6 +15,7 @@
 
 mod dead_letters;
 mod events;
+mod republish;
 
 use std::future::Future;
 use std::ops::Range;
@@ -59,6 +61,7 @@ pub fn router(mesh: Mesh) -> Router {
         )
         .route("/accounts", get(accounts))
         .merge(events::router())
+        .merge(republish::routes())
         .layer(DefaultBodyLimit::max(QUESTION_BYTES_MAX))
         .with_state(mesh)
 }

@@ -55,7 +55,7 @@ function walk(step) {
   const here = all.findIndex((row) => row.contains(document.activeElement));
   const row = all[here < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(here + step, 0), all.length - 1)];
   if (!row) return;
-  const link = /** @type {HTMLElement | null} */ (row.querySelector("a, button, input"));
+  const link = /** @type {HTMLElement | null} */ (row.querySelector("a[data-open]") ?? row.querySelector("a[href]") ?? row.querySelector("button, input"));
   if (!link) row.tabIndex = -1;
   (link ?? row).focus();
   row.scrollIntoView({ block: "nearest" });

@@ -1,9 +1,11 @@
 // @ts-check
 /** Begins: the way in, links and forms without a new page, the theme, copying. */
 import { ask, base, keep, load, logIn, main, say, session } from "./swap.js";
+import * as acts from "./acts.js";
 import * as forms from "./forms.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
+import * as tail from "./tail.js";
 
 const root = document.documentElement;
 
@@ -74,8 +76,10 @@ async function click(event) {
     setTimeout(() => { copy.textContent = "Copy"; }, 1500);
     return;
   }
-  const link = target.closest("a[href]");
-  if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  if (acts.take(target) || tail.take(target)) return event.preventDefault();
+  const link = target.closest("a[href]:not([target])");
+  if (!link) return;
   // A link of a drawing has its address in an object.
   const url = new URL(link.getAttribute("href") ?? "", location.href);
   if (link.hasAttribute("data-file") || link.hasAttribute("data-plain")) {
@@ -130,8 +134,10 @@ async function submit(event) {
   if (form.method !== "get" || !isPage(url) || event.defaultPrevented) return;
   event.preventDefault();
   const wanted = new URLSearchParams();
-  for (const [key, value] of new FormData(form)) if (typeof value === "string" && value) wanted.append(key, value);
-  load(`${url.pathname}?${wanted}`, "go");
+  for (const [key, value] of new FormData(form, event.submitter)) if (typeof value === "string" && value) wanted.append(key, value);
+  const address = `${url.pathname}?${wanted}`;
+  if (form.hasAttribute("data-dialog")) acts.open(address);
+  else load(address, "go");
 }
 
 function theme() {
@@ -167,6 +173,8 @@ async function begin() {
   if (await takeCode()) return;
   if (document.body.className !== "app") return;
   keys.start();
+  acts.start();
+  tail.start();
   if (main().hasAttribute("data-load")) {
     if (!session()) return logIn();
     await load(location.pathname + location.search, "back");

@@ -52,7 +52,8 @@ let underWay;
  * @param {"go" | "back" | "again"} how a new page, one of the history, or the same once more
  */
 export async function load(address, how) {
-  if (how === "again" && underWay) return;
+  // What somebody watches come in is not in the page.
+  if (how === "again" && (underWay || main().querySelector("[data-kept]"))) return;
   underWay?.abort();
   const mine = ++wish;
   const leaving = new AbortController();
@@ -92,15 +93,24 @@ export function say(text) {
   if (announcer) announcer.textContent = text;
 }
 
+/** @param {string} text markup of this server */
+function parse(text) {
+  const template = document.createElement("template");
+  template.innerHTML = policy.createHTML(text);
+  return template.content;
+}
+
+/** What is inside of the frame, of a piece of a page. @param {string} text markup of this server */
+export const piece = (text) => parse(text).querySelector("main");
+
 /**
  * @param {string} text markup of this server
  * @param {boolean} same whether it is the page that is shown already
  */
 function place(text, same) {
-  const template = document.createElement("template");
-  template.innerHTML = policy.createHTML(text);
-  const title = template.content.querySelector("title");
-  const wanted = template.content.querySelector("main");
+  const content = parse(text);
+  const title = content.querySelector("title");
+  const wanted = content.querySelector("main");
   if (!wanted) return;
   if (title) document.title = title.textContent ?? "";
   if (same) {
@@ -122,7 +132,7 @@ function place(text, same) {
 function key(node) {
   if (!(node instanceof Element)) return "";
   const data = /** @type {any} */ (node).dataset ?? {};
-  const known = node.id || data.node || data.application || data.letter || data.consumer || data.plane || data.check;
+  const known = node.id || data.node || data.application || data.letter || data.group || data.operation || data.offset || data.consumer || data.plane || data.check;
   return known ? `${node.nodeName} ${known}` : "";
 }
 
@@ -132,7 +142,7 @@ function key(node) {
  * @param {Element} to
  */
 export function morph(from, to) {
-  const keeps = (/** @type {string} */ name) => name === "open" || name === "data-filled" || name === "hidden";
+  const keeps = (/** @type {string} */ name) => ["open", "data-filled", "data-kept", "hidden"].includes(name);
   for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && !keeps(name)) from.removeAttribute(name);
   for (const { name, value } of [...to.attributes]) {
     if (!keeps(name) && from.getAttribute(name) !== value) from.setAttribute(name, value);

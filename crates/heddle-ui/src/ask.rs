@@ -6,10 +6,11 @@
 use std::fmt;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use heddle_api::ledger::ErrorBody;
-use http::{Extensions, Request, StatusCode, header};
+use http::{Extensions, Request, StatusCode, header, request};
 use http_body_util::{BodyExt as _, Limited};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tower::ServiceExt as _;
@@ -52,28 +53,68 @@ impl Inquirer {
     /// # Errors
     /// The refusal, or an answer that cannot be read.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, AnswerFault> {
+        self.ask(Request::get(path), path, Body::empty()).await
+    }
+
+    /// The same, of a question that has a body. A page is looked at and changes nothing, so it is a question all the same.
+    pub(crate) async fn query<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        question: &impl Serialize,
+    ) -> Result<T, AnswerFault> {
+        let body = serde_json::to_vec(question).unwrap_or_default();
+        let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+        self.ask(request, path, Body::from(body)).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        request: request::Builder,
+        path: &str,
+        body: Body,
+    ) -> Result<T, AnswerFault> {
+        let body = self.body(request, path, body).await?;
+        serde_json::from_slice(&body).map_err(|error| AnswerFault {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            path: path.to_owned(),
+            message: format!("the answer is not what was expected: {error}"),
+        })
+    }
+
+    async fn body(
+        &self,
+        request: request::Builder,
+        path: &str,
+        body: Body,
+    ) -> Result<Bytes, AnswerFault> {
         let fail = |status: StatusCode, message: String| AnswerFault {
             status,
             path: path.to_owned(),
             message,
         };
-        let broken = |message: String| fail(StatusCode::INTERNAL_SERVER_ERROR, message);
-        let mut request = Request::get(path)
+        let mut request = request
             .header(header::ACCEPT, "application/json")
-            .body(Body::empty())
+            .body(body)
             .map_err(|error| fail(StatusCode::BAD_REQUEST, error.to_string()))?;
         *request.extensions_mut() = self.extensions.clone();
         let Ok(response) = self.router.clone().oneshot(request).await;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
-        let body = body.collect().await;
-        let body = body.map_err(|error| broken(format!("the answer cannot be read: {error}")))?;
+        let body = body.collect().await.map_err(|error| {
+            let message = format!("the answer cannot be read: {error}");
+            fail(StatusCode::INTERNAL_SERVER_ERROR, message)
+        })?;
         let body = body.to_bytes();
-        if !status.is_success() {
-            return Err(fail(status, refusal(status, &body)));
+        match status.is_success() {
+            true => Ok(body),
+            false => Err(fail(status, refusal(status, &body))),
         }
-        serde_json::from_slice(&body)
-            .map_err(|error| broken(format!("the answer is not what was expected: {error}")))
+    }
+
+    /// The body that answers a question, as it was written: to read it would round its numbers.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, AnswerFault> {
+        let body = self.body(Request::get(path), path, Body::empty()).await?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
     /// The same, where something that is not there is an answer too; so is what whoever asks may not see.

@@ -179,7 +179,7 @@ fn document(title: &str, class: &str, body: Markup, visit: &Visit, links: &PageL
                 title { (title) @if class == "app" { " · heddle" } }
                 link rel="icon" href=(file("icon.svg")) type="image/svg+xml";
                 link rel="stylesheet" href=(file("style.css"));
-                @for module in ["swap.js", "live.js", "keys.js", "forms.js"] {
+                @for module in ["swap.js", "acts.js", "live.js", "keys.js", "forms.js", "tail.js"] {
                     link rel="modulepreload" href=(file(module));
                 }
                 script type="module" src=(file("main.js")) {}

@@ -66,6 +66,11 @@ impl PageLinks {
         self.page(&format!("events?q={}", part(query)))
     }
 
+    /// The event at a place of the log.
+    pub(crate) fn place(&self, offset: u64) -> String {
+        self.page(&format!("events/{offset}"))
+    }
+
     pub(crate) fn dead_letter(&self, name: &str) -> String {
         self.page(&format!("dead-letters/{}", part(name)))
     }

@@ -106,14 +106,23 @@ pub(crate) fn router(options: PageOptions) -> Router {
             page!("object", pages::object::namespaced, kind, namespace, name),
         )
         .route("/ui/events", page!("events", pages::events::page))
+        .route("/ui/events/{place}", get(event_at))
+        .route(
+            "/ui/events/{place}/republish",
+            page!("event-republish", pages::event::republish::page, place),
+        )
         .route("/ui/trace", page!("event", pages::event::page))
         .route(
             "/ui/dead-letters",
             page!("dead-letters", pages::dead_letters::list),
         )
         .route(
+            "/ui/dead-letters/preview",
+            page!("dead-letter-preview", pages::dead_letters::preview::page),
+        )
+        .route(
             "/ui/dead-letters/{name}",
-            page!("dead-letter", pages::dead_letters::one, name),
+            page!("dead-letter", pages::dead_letters::letter::page, name),
         )
         .route("/ui/instances", page!("instances", pages::instances::list))
         .route(
@@ -187,6 +196,26 @@ async fn instance_of_id(
 ) -> Response {
     let id = visit.text("id").unwrap_or_default();
     frame::redirect(&server.links.instance(&namespace, &names::instance(&id)))
+}
+
+/// An event by its place in the log, which is where other pages and answers say it is.
+async fn event_at(
+    State(server): State<PageServer>,
+    Path(place): Path<String>,
+    visit: Visit,
+) -> Response {
+    if visit.access().is_none() {
+        return server
+            .show("event", visit, |look| async move {
+                Ok(pages::missing::page(&look.links))
+            })
+            .await;
+    }
+    let look = server.look(visit.clone(), server.clock.now());
+    match pages::event::at(&place, &look).await {
+        Ok(to) => frame::redirect(&to),
+        Err(refused) => show_refusal(&server, &visit, &refused),
+    }
 }
 
 async fn find(State(server): State<PageServer>, visit: Visit) -> Response {

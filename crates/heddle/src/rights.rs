@@ -86,6 +86,7 @@ pub(crate) const ROUTES: &[RouteRight] = &[
     get("/events", Right::Look, Place::Within),
     get("/events/{offset}", Right::Look, Place::Within),
     get("/events/{offset}/data", Right::Payloads, Place::Within),
+    post("/events/{offset}/republish", Right::Operate, Place::Within),
     post("/explain", Right::Look, Place::Within),
     post("/what-if", Right::Operate, Place::Within),
     get("/accounts", Right::Look, Place::Within),

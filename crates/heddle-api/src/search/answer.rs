@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::Cause;
+
 /// `GET /heddle/v1/events?q=…[&limit=][&before=][&from=]`: newest first, as many as were found within the time that one
 /// answer may take.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -119,6 +121,9 @@ pub struct WholeEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
     pub data_bytes: u64,
+    /// The event whose reply this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Whether the data is left out because whoever asks may not see it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data_withheld: bool,

@@ -13,7 +13,7 @@ use super::{
 use crate::cesql::Expression;
 use crate::ledger::EventState;
 
-const FIELDS: &str = "id, type, source, subject, entry, place, request, trace, consumer, state, since, until, ext.NAME, data.PATH, text, cesql";
+const FIELDS: &str = "id, type, source, subject, entry, place, request, trace, cause, consumer, state, since, until, ext.NAME, data.PATH, text, cesql";
 
 /// A data path no longer than this, in members.
 const PATH_MAX: usize = 32;
@@ -236,6 +236,10 @@ impl QueryReader<'_> {
                 "trace" => WantedOfEvent::Trace(value.pattern()),
                 "place" => WantedOfEvent::Place(value.text.parse().map_err(|_| {
                     self.fault(value.at, "a place is a number, such as place:4711")
+                })?),
+                "cause" => WantedOfEvent::Cause(value.text.parse().map_err(|_| {
+                    let message = "a cause is the place of an event, such as cause:4711";
+                    self.fault(value.at, message)
                 })?),
                 "text" => WantedOfEvent::Text(FoldedText::new(&value.text)),
                 "cesql" => WantedOfEvent::Cesql(Box::new(self.cesql(&value)?)),

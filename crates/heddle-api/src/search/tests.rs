@@ -55,6 +55,9 @@ impl Sought for Sample {
     fn trace_id(&self) -> Option<&str> {
         Some("4bf92f3577b34da6a3ce929d0e0e4736")
     }
+    fn cause(&self) -> Option<u64> {
+        Some(4001)
+    }
     fn data(&self) -> Option<&[u8]> {
         self.data.map(str::as_bytes)
     }
@@ -84,6 +87,8 @@ fn terms_hold_of_what_they_say() {
         "type:*created",
         "type:or*er*ed",
         "source:/shop",
+        "cause:4001",
+        "-cause:4711",
         "source=/shop",
         "subject:\"a b\"",
         "-subject:ab",

@@ -76,7 +76,7 @@ impl Limits {
         ))
     }
 
-    pub(super) fn check_attributes(&self, count: usize) -> Result<(), Refused> {
+    pub(crate) fn check_attributes(&self, count: usize) -> Result<(), Refused> {
         if count <= self.attributes_max {
             return Ok(());
         }

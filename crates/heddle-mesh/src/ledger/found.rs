@@ -63,6 +63,10 @@ impl Sought for SoughtRecord<'_> {
         self.envelope.trace_id()
     }
 
+    fn cause(&self) -> Option<u64> {
+        self.envelope.cause.as_ref().map(|cause| cause.offset)
+    }
+
     fn data(&self) -> Option<&[u8]> {
         self.data
     }

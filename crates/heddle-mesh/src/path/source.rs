@@ -12,6 +12,7 @@
 
 mod consent;
 mod refusal;
+pub(crate) mod republish;
 #[cfg(test)]
 mod tests;
 

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use heddle_api::access::{Access, Right, Scope};
 use heddle_api::audit::ChangeNote;
-use heddle_api::dead_letters::BulkAct;
+use heddle_api::dead_letters::{AT_ONCE_MAX, BulkAct};
 use heddle_api::ledger::{DeadLetterDetail, DeadLetterSelection, ErrorBody};
 use http::{HeaderValue, StatusCode, header};
 
@@ -20,9 +20,6 @@ use super::{AskedBy, PAGE, QuestionQuery, answer, asked, json, read};
 use crate::ledger::Error;
 use crate::mesh::Mesh;
 use crate::path::dead_letter::picker::{GroupBy, Picker, namespace_of};
-
-/// Up to so many are taken while whoever asked waits. More become an operation.
-const AT_ONCE_MAX: u64 = 500;
 
 /// The routes below `/dead-letters`.
 pub(super) fn routes() -> Router<Mesh> {

@@ -19,6 +19,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::{Stream, stream};
 use heddle_api::access::Access;
+use heddle_api::ledger::Cause;
 use heddle_api::search::{EventPage, EventQuery, EventStreamEnd, StreamedEvents, WholeEvent};
 use heddle_rt::Clock;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -291,7 +292,7 @@ fn tail_lines(tail: Tail) -> impl Stream<Item = Result<Bytes, std::convert::Infa
 }
 
 /// An event that whoever asks may see, and whether its data too.
-async fn find(
+pub(super) async fn find(
     mesh: &Mesh,
     access: &Access,
     offset: &str,
@@ -330,12 +331,19 @@ async fn show(
     Path(offset): Path<String>,
 ) -> Response {
     match find(&mesh, &access, &offset).await {
-        Ok((record, envelope, shows_data)) => whole(&record, &envelope, shows_data),
+        Ok((record, envelope, shows_data)) => {
+            let cause = envelope.cause.as_ref().map(|cause| Cause {
+                offset: cause.offset,
+                consumer: cause.consumer.to_string(),
+            });
+            let cause = cause.filter(|cause| access.sees(&cause.consumer));
+            whole(&record, &envelope, cause, shows_data)
+        }
         Err(error) => refuse(&error),
     }
 }
 
-fn whole(record: &Record, envelope: &Envelope, shows_data: bool) -> Response {
+fn whole(record: &Record, envelope: &Envelope, cause: Option<Cause>, shows_data: bool) -> Response {
     let event = &envelope.event;
     let data_bytes = event.data().map_or(0, |data| data.len() as u64);
     let around = WholeEvent {
@@ -345,6 +353,7 @@ fn whole(record: &Record, envelope: &Envelope, shows_data: bool) -> Response {
         request_id: envelope.request_id.as_deref().map(str::to_owned),
         trace_id: envelope.trace_id().map(str::to_owned),
         data_bytes,
+        cause,
         data_withheld: data_bytes > 0 && !shows_data,
         event: serde_json::Value::Null,
     };

@@ -26,6 +26,7 @@ mod pairs;
 mod quota;
 mod removed;
 mod replies;
+mod republish;
 mod room;
 mod schedule;
 mod search;

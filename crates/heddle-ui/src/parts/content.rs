@@ -20,19 +20,100 @@ pub(crate) fn json(value: &Value, label: &str) -> Markup {
 
 /// Text.
 pub(crate) fn text(text: &str, label: &str) -> Markup {
+    folded(text, label, text.len())
+}
+
+/// The text of a JSON value, indented, with its numbers as they were written.
+pub(crate) fn exact_json(json: &str, label: &str) -> Markup {
+    folded(&indented(json), label, json.len())
+}
+
+fn folded(text: &str, label: &str, bytes: usize) -> Markup {
     let shown = match text.len() > SHOWN_BYTES_MAX {
         true => &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)],
         false => text,
     };
     html! {
         details.content open[text.len() <= OPEN_BYTES_MAX] {
-            summary { (label) " " span.quiet { (crate::words::bytes(text.len() as u64)) } }
+            summary { (label) " " span.quiet { (crate::words::bytes(bytes as u64)) } }
             pre tabindex="0" aria-label=(label) { (visible(shown)) }
             @if shown.len() < text.len() {
                 p.notice { "The rest is left out: " (crate::words::bytes((text.len() - shown.len()) as u64)) "." }
             }
         }
     }
+}
+
+/// An event in the JSON format of CloudEvents: attributes as a list, data below it.
+pub(crate) fn event(event: &Value) -> Markup {
+    html! {
+        h2 { "Attributes" }
+        (attributes(event))
+        @if let Some(data) = event.get("data") { @match data.as_str() { Some(data) => (text(data, "data")), None => (json(data, "data")) } }
+        @if let Some(encoded) = event.get("data_base64").and_then(Value::as_str) { (base64(encoded)) }
+    }
+}
+
+/// The attributes of an event in the JSON format.
+pub(crate) fn attributes(event: &Value) -> Markup {
+    let is_data = |name: &&String| matches!(name.as_str(), "data" | "data_base64");
+    let attributes = event.as_object().into_iter().flatten();
+    html! {
+        dl.facts.attributes {
+            @for (name, value) in attributes.filter(|(name, _)| !is_data(name)) {
+                dt { (name) } dd { @match value.as_str() { Some(text) => (visible(text)), None => (value) } }
+            }
+        }
+    }
+}
+
+/// The text of a JSON value, indented, and nothing of it changed.
+pub(crate) fn indented(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for character in text.chars() {
+        if in_string {
+            out.push(character);
+            in_string = escaped || character != '"';
+            escaped = !escaped && character == '\\';
+            continue;
+        }
+        match character {
+            ' ' | '\n' | '\r' | '\t' => continue,
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                // What is empty stays in one line.
+                match out.trim_end().ends_with(['{', '[']) {
+                    true => out.truncate(out.trim_end().len()),
+                    false => new_line(&mut out, depth),
+                }
+            }
+            '"' => in_string = true,
+            _ => {}
+        }
+        out.push(character);
+        match character {
+            '{' | '[' => {
+                depth += 1;
+                new_line(&mut out, depth);
+            }
+            ',' => new_line(&mut out, depth),
+            ':' => out.push(' '),
+            _ => {}
+        }
+    }
+    out
+}
+
+fn new_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    // What is nested deeper than anybody reads costs no more room.
+    out.extend(std::iter::repeat_n("  ", depth.min(32)));
+}
+
+/// Instead of data, for those who may not read it.
+pub(crate) fn withheld() -> Markup {
+    html! { p.quiet { "Its data is not shown: it is for those who may read what events carry." } }
 }
 
 /// Data that is no text, as events carry it in JSON.
@@ -70,7 +151,7 @@ pub(crate) fn bytes(bytes: &[u8], label: &str) -> Markup {
 
 /// Characters that would change how the rest is read, such as those that turn the direction of writing, are shown as what they
 /// are.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let is_hidden = |character: char| {
         let is_plain_space = matches!(character, '\n' | '\t' | '\r');
         (character.is_control() && !is_plain_space)
@@ -128,6 +209,19 @@ mod tests {
         );
         let longer = text(&"ü".repeat(SHOWN_BYTES_MAX), "data").into_string();
         assert!(longer.contains("The rest is left out") && longer.len() < SHOWN_BYTES_MAX + 1000);
+    }
+
+    #[test]
+    fn text_of_json_is_indented_and_says_the_same() {
+        let exact = r#"{"n":12345678901234567890.10,"s":"a,{\"b\":\\","e":{},"l":[],"a":[1, 2]}"#;
+        let told = indented(exact);
+        assert!(told.contains("\"n\": 12345678901234567890.10,\n"), "{told}");
+        assert!(told.contains(r#""s": "a,{\"b\":\\","#), "{told}");
+        assert!(told.contains("\"e\": {},\n  \"l\": [],\n"), "{told}");
+        let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        assert_eq!(value(&told), value(exact));
+        let deep = "[".repeat(5000);
+        assert!(indented(&deep).len() < 5000 * 70);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! How well something is, by shape, word and colour: nobody has to tell red from green.
 
 use heddle_api::health::{PlaneHealth, Verdict};
+use heddle_api::ledger::EventState;
 use maud::{Markup, html};
 
+use crate::draw::timeline;
 use crate::links::PageLinks;
 
 /// The words that a verdict can be.
@@ -26,6 +28,13 @@ pub(crate) fn mark(verdict: &str) -> Markup {
             }
         }
     }
+}
+
+/// The shape for the state of an event at a consumer, by its name in answers.
+pub(crate) fn state_mark(state: &str) -> Markup {
+    let known = EventState::ALL.into_iter().find(|one| one.name() == state);
+    let word = known.map_or("unknown", timeline::verdict);
+    html! { span data-verdict=(word) { (mark(word)) } }
 }
 
 /// Shape and word.

@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::audit::AuditLinesAsked;
-pub(crate) use self::events::EventsAsked;
+pub(crate) use self::events::{EventsAsked, RepublishAsked};
 use super::{ClientResponse, Remote};
 use crate::failure::Failure;
 use crate::output::harmless;
@@ -50,6 +50,7 @@ pub(crate) struct DeadLetterQuery {
     pub(crate) type_: Option<String>,
     pub(crate) source: Option<String>,
     pub(crate) id: Option<String>,
+    pub(crate) group: Option<String>,
     pub(crate) limit: u64,
     /// The `next` of the page before.
     pub(crate) after: Option<String>,
@@ -126,6 +127,7 @@ impl<'a> Ledger<'a> {
             ("type", asked.type_.as_deref()),
             ("source", asked.source.as_deref()),
             ("id", asked.id.as_deref()),
+            ("group", asked.group.as_deref()),
             ("limit", Some(&limit)),
             ("after", asked.after.as_deref()),
         ]);
@@ -190,6 +192,7 @@ impl<'a> Ledger<'a> {
             ("namespace", asked.namespace.as_deref()),
             ("type", asked.type_.as_deref()),
             ("source", asked.source.as_deref()),
+            ("group", asked.group.as_deref()),
         ]);
         let path = format!("/heddle/v1/dead-letters/groups{query}");
         self.get(&path, "dead letters").await

@@ -3,6 +3,8 @@
 //! The query is the text of the find box; what it means is known to the server only. `heddle tail` (`tail.rs`) shows
 //! events as they come in.
 
+mod republish;
+
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -24,6 +26,7 @@ Examples:
   heddle events consumer:trigger/team-a/orders state:dead
   heddle events order-17                     by anything: an id, a place, a request id, a trace id, a text
   heddle events show 4711                    one of them with its data
+  heddle events republish 4711 --dry-run     who would want it, were it published again as a new event
   heddle events type:order.* -o cloudevents > orders.json
                                              to be published again
 
@@ -50,6 +53,8 @@ pub(super) struct Args {
 enum Command {
     /// Show one event with its attributes and its data
     Show(EventShowArgs),
+    /// Publish one once more, as a new event that names the old one
+    Republish(republish::RepublishArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -120,6 +125,10 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
         Some(Command::Show(args)) => {
             let remote = Remote::connect(&args.client).await?;
             show(&args, &remote, terminal).await
+        }
+        Some(Command::Republish(args)) => {
+            let remote = Remote::connect(&args.client).await?;
+            republish::run(&args, &remote, terminal).await
         }
         None => {
             let remote = Remote::connect(&args.list.client).await?;

@@ -3,11 +3,13 @@
 use anyhow::Context as _;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
+use heddle_api::republish::{RepublishPreview, RepublishedEvent};
 use heddle_api::search::{EventPage, StreamedEvents};
 use http::Request;
 use http_body_util::BodyExt as _;
+use serde::de::DeserializeOwned;
 
-use super::{Ledger, query, refused};
+use super::{Ledger, query, read, refused};
 use crate::client::ClientResponse;
 
 /// A line with more bytes than this is none of the server's.
@@ -34,7 +36,51 @@ impl EventsAsked {
     }
 }
 
+/// Which event to publish once more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RepublishAsked {
+    pub(crate) place: u64,
+    pub(crate) entry: Option<String>,
+    /// Instead of a copy, as it was written.
+    pub(crate) event: Option<Vec<u8>>,
+}
+
 impl Ledger<'_> {
+    /// Publishes an event again, as a new event.
+    pub(crate) async fn republish(
+        &self,
+        asked: &RepublishAsked,
+    ) -> anyhow::Result<RepublishedEvent> {
+        self.ask_to_republish(asked, false).await
+    }
+
+    /// What that would do.
+    pub(crate) async fn republish_preview(
+        &self,
+        asked: &RepublishAsked,
+    ) -> anyhow::Result<RepublishPreview> {
+        self.ask_to_republish(asked, true).await
+    }
+
+    async fn ask_to_republish<T: DeserializeOwned>(
+        &self,
+        asked: &RepublishAsked,
+        dry_run: bool,
+    ) -> anyhow::Result<T> {
+        let query = query(&[
+            ("entry", asked.entry.as_deref()),
+            ("dryRun", dry_run.then_some("1")),
+        ]);
+        let path = format!("/heddle/v1/events/{}/republish{query}", asked.place);
+        let (kind, body) = match &asked.event {
+            Some(event) => ("application/cloudevents+json", event.clone()),
+            None => ("application/json", b"{}".to_vec()),
+        };
+        let request = Request::post(path).header(http::header::CONTENT_TYPE, kind);
+        let answer = self.remote.send(request.body(body)?).await?;
+        read(&answer, &format!("event {}", asked.place))
+    }
+
     pub(crate) async fn events(&self, asked: &EventsAsked) -> anyhow::Result<EventPage> {
         self.get(&asked.path(), "events").await
     }

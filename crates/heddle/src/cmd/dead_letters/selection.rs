@@ -32,6 +32,10 @@ pub(super) struct Filters {
     /// Events with this id
     #[arg(long, value_name = "ID")]
     pub(super) id: Option<String>,
+
+    /// Of this group, by the key that `list --by cause -o json` shows
+    #[arg(long, value_name = "KEY")]
+    pub(super) group: Option<String>,
 }
 
 fn name(text: &str) -> Result<String, Failure> {
@@ -54,6 +58,7 @@ impl Filters {
             type_: self.type_.clone(),
             source: self.source.clone(),
             id: self.id.clone(),
+            group: self.group.clone(),
             limit: PAGE_MAX,
             after: None,
         }
@@ -67,6 +72,7 @@ impl Filters {
             (" with type ", self.type_.clone()),
             (" with source ", self.source.clone()),
             (" with id ", self.id.clone()),
+            (" of group ", self.group.clone()),
         ];
         let words = given
             .into_iter()
@@ -84,10 +90,6 @@ pub(super) struct Selection {
 
     #[command(flatten)]
     pub(super) filters: Filters,
-
-    /// Of this group, by the key that `list --by cause -o json` shows
-    #[arg(long, value_name = "KEY")]
-    pub(super) group: Option<String>,
 
     /// Every dead letter there is
     #[arg(long, conflicts_with_all = ["trigger", "subscription", "namespace", "type_", "source", "id", "group"])]
@@ -108,7 +110,7 @@ impl Selection {
             source: self.filters.source.clone(),
             id: self.filters.id.clone(),
             all: self.all,
-            group: self.group.clone(),
+            group: self.filters.group.clone(),
             ..DeadLetterSelection::default()
         };
         if request == DeadLetterSelection::default() {
