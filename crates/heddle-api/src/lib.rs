@@ -51,6 +51,7 @@ pub mod ledger;
 pub mod names;
 pub mod offer;
 pub mod operation;
+pub mod pause;
 pub mod record;
 pub mod refusals;
 pub mod registry;
@@ -59,10 +60,13 @@ pub mod search;
 pub mod service_binding;
 pub mod service_instance;
 pub mod smoke;
+pub mod subscriber_trial;
 pub mod subscription;
 pub mod sync_run;
+pub mod test_event;
 pub mod tombstone;
 pub mod trigger;
+pub mod types;
 pub mod well_known;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
