@@ -4,7 +4,10 @@
 //!   GET  trace?id=[&source=][&from=&before=]   where is my event
 //!   …    dead-letters…                         what rests, and what becomes of it (`dead_letters`)
 //!   POST explain                               what would this filter have done
-//!   GET  accounts[?verify=true]                is every event accounted for
+//!   GET  accounts[?verify=true][&consumer=]    is every event accounted for
+//!   POST publish                               an event by hand (`questions/publish.rs`)
+//!   POST subscribers/try                       would this subscriber be reached (`questions/subscribers.rs`)
+//!   GET  types                                 which types of events there are (`questions/types.rs`)
 //!   GET  events…                               which events are there (`questions/events.rs`)
 //! ```
 //! Whatever reads the log is done aside (`aside.rs`), and `?ask=NAME` gives up the asker's older question of this name.
@@ -13,6 +16,9 @@
 
 mod dead_letters;
 mod events;
+mod publish;
+mod subscribers;
+mod types;
 mod within;
 
 use std::future::Future;
@@ -50,6 +56,9 @@ pub fn router(mesh: Mesh) -> Router {
         .merge(dead_letters::routes())
         .route("/explain", post(explain))
         .route("/accounts", get(accounts))
+        .route("/publish", post(publish::publish))
+        .route("/subscribers/try", post(subscribers::try_one))
+        .route("/types", get(types::list))
         .merge(events::router())
         .layer(axum::extract::DefaultBodyLimit::max(QUESTION_BYTES_MAX))
         .with_state(mesh)
@@ -102,7 +111,13 @@ async fn accounts(
 ) -> Response {
     let query = QuestionQuery::of(query);
     let verify = query.text("verify").is_some_and(|verify| verify == "true");
-    let counting = mesh.aside(move |mesh| Ok(mesh.accounts(verify)));
+    let consumer = query.text("consumer");
+    let counting = mesh.aside(move |mesh| {
+        Ok(match consumer {
+            Some(consumer) => mesh.account_of(&consumer),
+            None => mesh.accounts(verify),
+        })
+    });
     let counted = asked(&mesh, &access, &query, counting).await;
     answer(counted.map(|accounts| within::accounts(accounts, &access)))
 }

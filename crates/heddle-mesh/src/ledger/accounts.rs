@@ -63,6 +63,15 @@ impl Mesh {
         self.accounts_of(&all, &self.dead_letters_by_entry(), depth)
     }
 
+    /// The account of one consumer, if there is such a one.
+    #[must_use]
+    pub fn account_of(&self, key: &str) -> Accounts {
+        let found = self.shared.consumers.read().by_key.get(key).cloned();
+        let found = found.filter(|consumer| !consumer.hears_heartbeats());
+        let found: Vec<_> = found.into_iter().collect();
+        self.accounts_of(&found, &self.dead_letters_by_entry(), Depth::Counted)
+    }
+
     /// The accounts as Prometheus reads them.
     #[must_use]
     pub fn metrics_text(&self) -> String {
@@ -180,6 +189,9 @@ impl Mesh {
             oldest_pending_at: None,
             held: held(&state).or_else(|| self.journal_stalled()),
             schedule: state.routing.plan.policy.in_words(),
+            pauses_s: state.routing.plan.policy.pauses_s(),
+            filter_from: state.routing.revisions.last().map(|revision| revision.from),
+            generation: (state.routing.revisions.last()).map(|revision| revision.generation),
             destination: state.routing.plan.destination.clone(),
             kept_bytes: match pending.max(tally.pending()) {
                 0 => 0,

@@ -215,10 +215,10 @@ impl Mesh {
 }
 
 fn now(state: &State) -> SubscriberNow {
-    let Some(spec) = &state.routing.spec else {
+    if state.routing.spec.is_none() {
         return SubscriberNow::Gone;
-    };
-    if spec.settings.paused {
+    }
+    if state.routing.plan.pause.is_some() {
         return SubscriberNow::Paused;
     }
     if state.window.held.is_some() {
