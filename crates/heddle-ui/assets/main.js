@@ -3,6 +3,7 @@
 import { ask, base, keep, load, logIn, main, say, session } from "./swap.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
+import * as trying from "./try.js";
 
 const root = document.documentElement;
 
@@ -151,6 +152,7 @@ function reveal() {
 }
 
 async function begin() {
+  trying.start();
   document.addEventListener("click", click);
   document.addEventListener("submit", submit);
   document.addEventListener("heddle:placed", reveal);

@@ -8,8 +8,10 @@ use std::fmt;
 use axum::Router;
 use axum::body::Body;
 use heddle_api::ledger::ErrorBody;
+use http::request::Builder;
 use http::{Extensions, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tower::ServiceExt as _;
@@ -31,6 +33,8 @@ pub(crate) struct AnswerFault {
     /// What was asked.
     pub(crate) path: String,
     pub(crate) message: String,
+    /// The character of what was asked that is wrong, if it is about one.
+    pub(crate) position: Option<usize>,
 }
 
 impl fmt::Display for AnswerFault {
@@ -46,15 +50,36 @@ impl Inquirer {
 
     /// The body that answers a question.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, AnswerFault> {
+        self.send(Request::get(path), path, Body::empty()).await
+    }
+
+    /// The same of a question with a body. It changes nothing: what does is asked by the browser itself.
+    pub(crate) async fn query<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        question: &impl Serialize,
+    ) -> Result<T, AnswerFault> {
+        let body = serde_json::to_vec(question).unwrap_or_default();
+        self.send(Request::post(path), path, Body::from(body)).await
+    }
+
+    async fn send<T: DeserializeOwned>(
+        &self,
+        request: Builder,
+        path: &str,
+        body: Body,
+    ) -> Result<T, AnswerFault> {
         let fail = |status: StatusCode, message: String| AnswerFault {
             status,
             path: path.to_owned(),
             message,
+            position: None,
         };
         let broken = |message: String| fail(StatusCode::INTERNAL_SERVER_ERROR, message);
-        let mut request = Request::get(path)
+        let mut request = request
             .header(header::ACCEPT, "application/json")
-            .body(Body::empty())
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body)
             .map_err(|error| fail(StatusCode::BAD_REQUEST, error.to_string()))?;
         *request.extensions_mut() = self.extensions.clone();
         let Ok(response) = self.router.clone().oneshot(request).await;
@@ -64,7 +89,9 @@ impl Inquirer {
         let body = body.map_err(|error| broken(format!("the answer cannot be read: {error}")))?;
         let body = body.to_bytes();
         if !status.is_success() {
-            return Err(fail(status, refusal(status, &body)));
+            let mut refused = fail(status, refusal(status, &body));
+            refused.position = position(&body);
+            return Err(refused);
         }
         serde_json::from_slice(&body)
             .map_err(|error| broken(format!("the answer is not what was expected: {error}")))
@@ -81,6 +108,11 @@ impl Inquirer {
             Err(refused) => Err(refused),
         }
     }
+}
+
+fn position(body: &[u8]) -> Option<usize> {
+    let body: ErrorBody = serde_json::from_slice(body).ok()?;
+    usize::try_from(body.details.get("position")?.as_u64()?).ok()
 }
 
 /// What a refusal says: ours and those of the resource API have the same field for it.

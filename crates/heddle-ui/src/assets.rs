@@ -28,11 +28,12 @@ macro_rules! asset {
     };
 }
 
-const FILES: [Asset; 6] = [
+const FILES: [Asset; 7] = [
     asset!("main.js", "text/javascript; charset=utf-8"),
     asset!("live.js", "text/javascript; charset=utf-8"),
     asset!("swap.js", "text/javascript; charset=utf-8"),
     asset!("keys.js", "text/javascript; charset=utf-8"),
+    asset!("try.js", "text/javascript; charset=utf-8"),
     asset!("style.css", "text/css; charset=utf-8"),
     asset!("icon.svg", "image/svg+xml"),
 ];

@@ -61,6 +61,10 @@ impl PageLinks {
         ))
     }
 
+    pub(crate) fn trigger(&self, namespace: &str, name: &str) -> String {
+        self.page(&format!("triggers/{}/{}", part(namespace), part(name)))
+    }
+
     pub(crate) fn dead_letter(&self, name: &str) -> String {
         self.page(&format!("dead-letters/{}", part(name)))
     }

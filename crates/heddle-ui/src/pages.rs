@@ -12,6 +12,10 @@ pub(crate) mod login;
 pub(crate) mod mesh;
 pub(crate) mod missing;
 pub(crate) mod object;
+pub(crate) mod publish;
+pub(crate) mod subscribe;
+pub(crate) mod trigger;
+pub(crate) mod types;
 
 use jiff::Timestamp;
 

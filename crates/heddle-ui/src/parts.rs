@@ -3,4 +3,6 @@
 pub(crate) mod command;
 pub(crate) mod conditions;
 pub(crate) mod content;
+pub(crate) mod manifest;
+pub(crate) mod send_form;
 pub(crate) mod verdict;

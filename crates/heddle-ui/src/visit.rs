@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
-use heddle_api::access::{Access, Visitor};
+use heddle_api::access::{Access, Right, Visitor, namespace_of};
 use http::request::Parts;
 use http::{Extensions, HeaderMap, header};
 
@@ -47,12 +47,28 @@ impl Visit {
         (!value.is_empty()).then(|| value.into_owned())
     }
 
+    /// The same, where nothing is something else than absent.
+    pub(crate) fn any_text(&self, key: &str) -> Option<String> {
+        let mut pairs = form_urlencoded::parse(self.query.as_bytes());
+        let (_, value) = pairs.find(|(found, _)| found == key)?;
+        Some(value.into_owned())
+    }
+
     /// Who looks, if they are known.
     pub(crate) fn access(&self) -> Option<&Access> {
         match &self.guest {
             Guest::Known(access) => Some(access),
             Guest::Half | Guest::Stranger => None,
         }
+    }
+
+    /// Whether they may change what becomes of events: those of an object that is named `trigger/NAMESPACE/NAME` or alike, or
+    /// of some.
+    pub(crate) fn may_operate(&self, object: Option<&str>) -> bool {
+        self.access().is_some_and(|access| match object {
+            Some(object) => access.may(Right::Operate, namespace_of(object)),
+            None => access.has(Right::Operate),
+        })
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     };
     let asked = query.as_deref().unwrap_or_default();
     let body = html! {
-        h1 { "Events" }
+        div.bar { h1 { "Events" } a href=(look.links.page("types")) { "Types" } a href=(look.links.page("publish")) { "Test event" } a href=(look.links.page("subscribe")) { "New subscriber" } }
         section.card {
             form.ask action=(look.links.page("events")) method="get" {
                 label for="query" { "Find" }

@@ -35,7 +35,7 @@ fn what_is_wrong_is_said_where_it_is() {
         ("exact type = ü\ncesql a = ", 24, ""),
         ("cesql subject LIKE 5", 19, ""),
         ("{\"exact\": {\"type\": 5}}", 0, ""),
-        ("{\"exact\": ", 9, "EOF"),
+        ("{\"exact\": ", 8, "EOF"),
         ("{\"sql\": \"TRUE\"}", 0, ""),
         (
             "{\"exact\": {\"type\": \"a\"}, \"sql\": \"TRUE\"}",
