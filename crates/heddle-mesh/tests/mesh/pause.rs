@@ -40,7 +40,8 @@ async fn a_pause_is_told_with_who_and_why_and_ends_at_its_time() {
             "it is paused by ada until 2026-01-01T01:00:00Z: mending"
         );
         let trace = world.trace("1").await.events.remove(0).verdicts.remove(0);
-        assert_eq!((trace.state, trace.reason), (EventState::Waiting, held));
+        assert_eq!(trace.state, EventState::Waiting);
+        assert!(trace.reason.contains(&held), "{}", trace.reason);
         world.pass(3590).await;
         assert_eq!((delivered(&world), world.account("t").pending), (0, 1));
         world.pass(15).await;
