@@ -58,6 +58,9 @@ test("the page shows the lines that the API has, newest first, and a filter is i
   assert.match(await page.innerText("main"), /vera\s+viewer/);
   assert.match(await page.innerText("main"), /refused\s+403 Forbidden/);
   assert.ok((await page.innerText("main")).includes(HOSTILE), "what strangers wrote is text");
+  // Only what has a page is a link.
+  assert.equal(await page.locator('main a.object:has-text("deadletter/1")').getAttribute("href"), "/ui/dead-letters/1");
+  assert.equal(await page.locator('main a.object:has-text("configmap")').count(), 0);
   await page.screenshot({ path: join(artefacts, "audit.png"), fullPage: true });
 
   await page.fill('input[name="object"]', "configmap/default/first");

@@ -136,7 +136,6 @@ const fn one() -> u64 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 const fn is_one(count: &u64) -> bool {
     *count == 1
 }

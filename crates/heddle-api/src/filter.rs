@@ -8,6 +8,7 @@
 mod check;
 pub mod cost;
 pub mod demand;
+pub mod text;
 
 pub use check::{Fault, NESTING_MAX, check};
 

@@ -348,6 +348,45 @@ pub struct Explanation {
     pub terms: Vec<TermTruth>,
 }
 
+impl Explanation {
+    /// Adds what was found among events that are older than all of these.
+    pub fn add_older(&mut self, older: Self) {
+        self.examined += older.examined;
+        self.matched += older.matched;
+        self.looked_back_to = older.looked_back_to;
+        let room = |shown: &Vec<ExplainedEvent>| SHOWN_MAX.saturating_sub(shown.len());
+        let (matches, misses) = (room(&self.matches), room(&self.misses));
+        self.matches.extend(older.matches.into_iter().take(matches));
+        self.misses.extend(older.misses.into_iter().take(misses));
+        for reason in older.reasons {
+            let mut known = self.reasons.iter_mut();
+            match known.find(|known| known.reason == reason.reason) {
+                Some(known) => known.count += reason.count,
+                None => self.reasons.push(reason),
+            }
+        }
+        self.reasons.sort_by(|one, other| {
+            (other.count.cmp(&one.count)).then_with(|| one.reason.cmp(&other.reason))
+        });
+        match (&mut self.difference, older.difference) {
+            (Some(difference), Some(older)) => {
+                difference.gained += older.gained;
+                difference.lost += older.lost;
+                let gained = room(&difference.gained_events);
+                let lost = room(&difference.lost_events);
+                let events = older.gained_events.into_iter().take(gained);
+                difference.gained_events.extend(events);
+                let events = older.lost_events.into_iter().take(lost);
+                difference.lost_events.extend(events);
+            }
+            (difference, older) => *difference = difference.take().or(older),
+        }
+    }
+}
+
+/// How many events are named one by one, of each sort.
+const SHOWN_MAX: usize = 10;
+
 /// Events that a proposed filter would not let pass for one and the same reason.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
@@ -438,6 +477,15 @@ pub struct Account {
     /// The schedule of attempts, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schedule: String,
+    /// The pauses before the second attempt, the third and so on, in seconds, without chance; the first of them if they are many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses_s: Vec<f64>,
+    /// The place in the log from which on its filter decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter_from: Option<u64>,
+    /// The generation of the object whose filter that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
     /// How much of the log its unfinished events keep, whoever's events lie between them.

@@ -103,6 +103,12 @@ pub mod field_manager {
 pub mod annotation {
     /// `true` keeps events until it is taken away again.
     pub const PAUSED: &str = "heddle.dev/paused";
+    /// Until when, in RFC 3339; the mesh goes on by itself then.
+    pub const PAUSED_UNTIL: &str = "heddle.dev/paused-until";
+    /// Who paused it, for people.
+    pub const PAUSED_BY: &str = "heddle.dev/paused-by";
+    /// Why, for people.
+    pub const PAUSED_REASON: &str = "heddle.dev/paused-reason";
     /// `ordered` or `unordered`.
     pub const DELIVERY_ORDER: &str = "heddle.dev/delivery-order";
     /// The same by another name, which existing manifests use.

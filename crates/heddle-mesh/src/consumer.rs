@@ -28,6 +28,7 @@ mod keys;
 mod lanes;
 mod last_attempts;
 mod lost;
+mod pause;
 mod reading;
 mod reconcile;
 mod retries;
@@ -161,6 +162,7 @@ impl Consumer {
         let mut state = self.lock();
         let job = match what {
             TimerTask::Throttle => return self.throttle_elapsed(shared, &mut state),
+            TimerTask::Resume => return self.look_at_pause(shared, &mut state),
             TimerTask::Event(offset) if state.resume(offset) => {
                 return self.wake(shared, &mut state);
             }

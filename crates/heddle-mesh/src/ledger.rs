@@ -17,6 +17,7 @@ mod search;
 mod tail;
 pub(crate) mod trace;
 mod try_one;
+mod types;
 mod visible;
 pub(crate) mod what_if;
 
@@ -26,6 +27,7 @@ pub(crate) use trace::held;
 use self::look_back::{Look, LookBack, LookState};
 pub use self::search::{EventSearch, SearchRequest, SearchStep};
 pub use self::tail::{Tail, TailStep};
+pub use self::types::TypesRequest;
 pub use self::visible::Visible;
 use crate::aside::AsideError;
 use crate::log::{Offset, Unavailable};

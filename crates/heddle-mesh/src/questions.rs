@@ -5,7 +5,10 @@
 //!   …    dead-letters…                         what rests, and what becomes of it (`dead_letters`)
 //!   POST explain                               what would this filter have done
 //!   POST what-if                               what would this change have done
-//!   GET  accounts[?depth=]                     is every event accounted for; `tallied` reads nothing, `verified` everything
+//!   GET  accounts[?depth=][&consumer=]         is every event accounted for; `tallied` reads nothing, `verified` everything
+//!   POST publish                               an event by hand (`questions/publish.rs`)
+//!   POST subscribers/try                       would this subscriber be reached (`questions/subscribers.rs`)
+//!   GET  types                                 which types of events there are (`questions/types.rs`)
 //!   GET  events…                               which events are there (`questions/events.rs`)
 //!   POST events/{offset}/republish             one of them once more, as a new event (`questions/republish.rs`)
 //! ```
@@ -15,7 +18,10 @@
 
 mod dead_letters;
 mod events;
+mod publish;
 mod republish;
+mod subscribers;
+mod types;
 
 use std::future::Future;
 use std::ops::Range;
@@ -60,6 +66,9 @@ pub fn router(mesh: Mesh) -> Router {
             post(what_if).layer(DefaultBodyLimit::max(MANIFEST_BYTES_MAX)),
         )
         .route("/accounts", get(accounts))
+        .route("/publish", post(publish::publish))
+        .route("/subscribers/try", post(subscribers::try_one))
+        .route("/types", get(types::list))
         .merge(events::router())
         .merge(republish::routes())
         .layer(DefaultBodyLimit::max(QUESTION_BYTES_MAX))
@@ -138,8 +147,12 @@ async fn accounts(
     RawQuery(query): RawQuery,
 ) -> Response {
     let query = QuestionQuery::of(query);
+    let consumer = query.text("consumer");
     answer(match accounts_depth(&query, &access) {
-        Ok(depth) => asked(&mesh, &access, &query, mesh.accounts_for(&access, depth)).await,
+        Ok(depth) => {
+            let counting = mesh.accounts_for(&access, consumer.as_deref(), depth);
+            asked(&mesh, &access, &query, counting).await
+        }
         Err(error) => Err(error),
     })
 }

@@ -38,6 +38,7 @@ use index::Index;
 pub(crate) use compile::recompile_with;
 pub use compile::{compile, recompile};
 pub use grants::Grant;
+pub(crate) use settings::is_dns_name;
 pub use settings::{Bound, Consent, ProbeKind, Settings, Start, Webhook};
 
 /// Who wants which events. Consumers are numbered in the order of their keys.

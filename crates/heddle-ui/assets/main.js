@@ -6,6 +6,7 @@ import * as forms from "./forms.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import * as tail from "./tail.js";
+import * as trying from "./try.js";
 
 const root = document.documentElement;
 
@@ -163,6 +164,7 @@ function reveal() {
 }
 
 async function begin() {
+  trying.start();
   document.addEventListener("click", click);
   document.addEventListener("submit", submit);
   document.addEventListener("heddle:placed", reveal);

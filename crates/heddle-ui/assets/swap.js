@@ -128,6 +128,20 @@ function place(text, same) {
   document.dispatchEvent(new Event("heddle:placed"));
 }
 
+/** Puts a piece of this server in the place of what was shown there before. @param {Element} from @param {string} text */
+export function renew(from, text) {
+  const template = document.createElement("template");
+  template.innerHTML = policy.createHTML(text);
+  const wanted = template.content.firstElementChild;
+  if (!wanted) return;
+  for (const open of from.querySelectorAll("details[open] > summary")) {
+    const same = [...wanted.querySelectorAll("summary")].find((summary) => summary.textContent === open.textContent);
+    same?.parentElement?.setAttribute("open", "");
+  }
+  from.replaceWith(wanted);
+  document.dispatchEvent(new Event("heddle:placed"));
+}
+
 /** What an element is known by, wherever it stands. @param {Node} node */
 function key(node) {
   if (!(node instanceof Element)) return "";
@@ -142,6 +156,8 @@ function key(node) {
  * @param {Element} to
  */
 export function morph(from, to) {
+  // What somebody tried is theirs until they try something else.
+  if (from.hasAttribute("data-settled")) return;
   const keeps = (/** @type {string} */ name) => ["open", "data-filled", "data-kept", "hidden"].includes(name);
   for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && !keeps(name)) from.removeAttribute(name);
   for (const { name, value } of [...to.attributes]) {

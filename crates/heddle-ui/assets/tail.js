@@ -126,6 +126,8 @@ function add(item, from) {
   if (!rows || !row) return;
   row.dataset.offset = item.offset;
   for (const slot of /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("[data-slot]"))) slot.textContent = String(item[slot.dataset.slot ?? ""] ?? "");
+  const accepted = row.querySelector("time");
+  if (accepted) accepted.dateTime = item.acceptedAt;
   const link = row.querySelector("a");
   if (link) link.href = `${base}/ui/events/${item.offset}`;
   const states = row.querySelector("[data-states]");

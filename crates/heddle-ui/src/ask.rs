@@ -33,6 +33,8 @@ pub struct AnswerFault {
     pub path: String,
     /// For people.
     pub message: String,
+    /// The character of what was asked that is wrong, if it is about one.
+    pub position: Option<usize>,
 }
 
 impl fmt::Display for AnswerFault {
@@ -78,6 +80,7 @@ impl Inquirer {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             path: path.to_owned(),
             message: format!("the answer is not what was expected: {error}"),
+            position: None,
         })
     }
 
@@ -91,6 +94,7 @@ impl Inquirer {
             status,
             path: path.to_owned(),
             message,
+            position: None,
         };
         let mut request = request
             .header(header::ACCEPT, "application/json")
@@ -107,7 +111,10 @@ impl Inquirer {
         let body = body.to_bytes();
         match status.is_success() {
             true => Ok(body),
-            false => Err(fail(status, refusal(status, &body))),
+            false => Err(AnswerFault {
+                position: position(&body),
+                ..fail(status, refusal(status, &body))
+            }),
         }
     }
 
@@ -132,6 +139,11 @@ impl Inquirer {
 
 fn is_hidden(status: StatusCode) -> bool {
     matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN)
+}
+
+fn position(body: &[u8]) -> Option<usize> {
+    let body: ErrorBody = serde_json::from_slice(body).ok()?;
+    usize::try_from(body.details.get("position")?.as_u64()?).ok()
 }
 
 /// What a refusal says: ours and those of the resource API have the same field for it.

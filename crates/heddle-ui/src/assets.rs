@@ -28,7 +28,7 @@ macro_rules! asset {
     };
 }
 
-const FILES: [Asset; 9] = [
+const FILES: [Asset; 10] = [
     asset!("main.js", "text/javascript; charset=utf-8"),
     asset!("acts.js", "text/javascript; charset=utf-8"),
     asset!("forms.js", "text/javascript; charset=utf-8"),
@@ -36,6 +36,7 @@ const FILES: [Asset; 9] = [
     asset!("swap.js", "text/javascript; charset=utf-8"),
     asset!("keys.js", "text/javascript; charset=utf-8"),
     asset!("tail.js", "text/javascript; charset=utf-8"),
+    asset!("try.js", "text/javascript; charset=utf-8"),
     asset!("style.css", "text/css; charset=utf-8"),
     asset!("icon.svg", "image/svg+xml"),
 ];

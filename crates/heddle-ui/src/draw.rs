@@ -2,4 +2,5 @@
 
 pub(crate) mod graph;
 pub(crate) mod layout;
+pub(crate) mod schedule;
 pub(crate) mod timeline;

@@ -1,7 +1,11 @@
 //! What is around every page: navigation, the way to find something, who looks; and the headers that keep strangers' markup
 //! from doing anything.
 
+use std::convert::Infallible;
+
+use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
+use futures::{Stream, StreamExt as _};
 use heddle_api::access::{Access, Right};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use jiff::Timestamp;
@@ -179,7 +183,7 @@ fn document(title: &str, class: &str, body: Markup, visit: &Visit, links: &PageL
                 title { (title) @if class == "app" { " · heddle" } }
                 link rel="icon" href=(file("icon.svg")) type="image/svg+xml";
                 link rel="stylesheet" href=(file("style.css"));
-                @for module in ["swap.js", "acts.js", "live.js", "keys.js", "forms.js", "tail.js"] {
+                @for module in ["swap.js", "acts.js", "live.js", "keys.js", "forms.js", "tail.js", "try.js"] {
                     link rel="modulepreload" href=(file(module));
                 }
                 script type="module" src=(file("main.js")) {}
@@ -273,6 +277,18 @@ pub(crate) fn send_to_login(visit: &Visit, links: &PageLinks) -> Response {
 pub(crate) fn redirect(to: &str) -> Response {
     let to = HeaderValue::try_from(to).unwrap_or_else(|_| HeaderValue::from_static("/ui/"));
     (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response()
+}
+
+/// Pieces of a page, one after the other, each in the place of the one before. What ends them is that nobody waits any more.
+pub(crate) fn pieces(pieces: impl Stream<Item = Markup> + Send + 'static) -> Response {
+    let pieces = pieces.map(|piece| Ok::<_, Infallible>(piece.into_string() + "\0"));
+    let mut response = Body::from_stream(pieces).into_response();
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, kind);
+    let fresh = HeaderValue::from_static("no-cache, no-store");
+    headers.insert(header::CACHE_CONTROL, fresh);
+    response
 }
 
 fn respond(status: StatusCode, markup: Markup, visit: &Visit) -> Response {

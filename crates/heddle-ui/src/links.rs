@@ -71,6 +71,10 @@ impl PageLinks {
         self.page(&format!("events/{offset}"))
     }
 
+    pub(crate) fn trigger(&self, namespace: &str, name: &str) -> String {
+        self.page(&format!("triggers/{}/{}", part(namespace), part(name)))
+    }
+
     pub(crate) fn dead_letter(&self, name: &str) -> String {
         self.page(&format!("dead-letters/{}", part(name)))
     }

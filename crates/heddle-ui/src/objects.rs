@@ -15,7 +15,7 @@ pub(crate) struct KindPath {
     pub(crate) conditions: ConditionSet,
     group: String,
     version: String,
-    namespaced: bool,
+    pub(crate) namespaced: bool,
 }
 
 impl KindPath {

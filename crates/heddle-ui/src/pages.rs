@@ -15,7 +15,11 @@ pub(crate) mod mesh;
 pub(crate) mod missing;
 pub(crate) mod object;
 pub(crate) mod offering;
+pub(crate) mod publish;
 pub(crate) mod registries;
+pub(crate) mod subscribe;
+pub(crate) mod trigger;
+pub(crate) mod types;
 
 use std::collections::BTreeSet;
 

@@ -95,8 +95,13 @@ pub(crate) fn router(options: PageOptions) -> Router {
         )
         .route(
             "/ui/triggers/{namespace}/{name}",
-            page!("trigger", pages::object::trigger, namespace, name),
+            page!("trigger", pages::trigger::page, namespace, name),
         )
+        .route("/ui/triggers/{namespace}/{name}/try", get(try_filter))
+        .route("/ui/types", page!("types", pages::types::page))
+        .route("/ui/publish", page!("publish", pages::publish::page))
+        .route("/ui/subscribe", page!("subscribe", pages::subscribe::page))
+        .route("/ui/subscribe/try", get(try_subscriber))
         .route(
             "/ui/objects/{kind}/{name}",
             page!("object", pages::object::global, kind, name),
@@ -236,6 +241,32 @@ async fn find(State(server): State<PageServer>, visit: Visit) -> Response {
 fn show_refusal(server: &PageServer, visit: &Visit, refused: &AnswerFault) -> Response {
     let page: RenderedPage = pages::missing::refused(refused, &server.links);
     frame::show(&page, visit, &server.links, server.clock.now())
+}
+
+/// What a filter would do, piece by piece, for as long as somebody waits for it.
+async fn try_filter(
+    State(server): State<PageServer>,
+    Path((namespace, name)): Path<(String, String)>,
+    visit: Visit,
+) -> Response {
+    if visit.access().is_none() {
+        return frame::send_to_login(&visit, &server.links);
+    }
+    let look = server.look(visit, server.clock.now());
+    frame::pieces(pages::trigger::playground::pieces(look, namespace, name))
+}
+
+/// Makes this server connect to somewhere, so it is for the script: no link of somebody else can send its header.
+async fn try_subscriber(State(server): State<PageServer>, visit: Visit) -> Response {
+    if !visit.piece {
+        return frame::redirect(&server.links.page("subscribe"));
+    }
+    if visit.access().is_none() {
+        return frame::send_to_login(&visit, &server.links);
+    }
+    let look = server.look(visit, server.clock.now());
+    let piece = pages::subscribe::answer(&look, true).await;
+    frame::pieces(futures::stream::iter([piece]))
 }
 
 /// The picture as a file.

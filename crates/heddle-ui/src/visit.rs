@@ -54,6 +54,13 @@ impl Visit {
         values.map(|(_, value)| value.into_owned()).collect()
     }
 
+    /// The same, where nothing is something else than absent.
+    pub(crate) fn any_text(&self, key: &str) -> Option<String> {
+        let mut pairs = form_urlencoded::parse(self.query.as_bytes());
+        let (_, value) = pairs.find(|(found, _)| found == key)?;
+        Some(value.into_owned())
+    }
+
     /// Who looks, if they are known.
     pub(crate) fn access(&self) -> Option<&Access> {
         match &self.guest {

@@ -124,11 +124,13 @@ impl AuditLog {
         self.0.journal.retain(self.0.clock.now()).await;
     }
 
-    /// Writes lines nobody waits for. What cannot be written is told in the process's log.
+    /// Writes lines nobody waits for, all with one sync. What cannot be written is told in the process's log.
     async fn write_down(&self, entries: Vec<AuditEntry>) {
-        for entry in entries {
-            if let Err(error) = self.0.journal.append(&entry).await {
-                tell(&entry, &error.into());
+        let journal = &self.0.journal;
+        let appending: Vec<_> = entries.iter().map(|entry| journal.append(entry)).collect();
+        for (entry, appending) in entries.iter().zip(appending) {
+            if let Err(error) = appending.await {
+                tell(entry, &error.into());
             }
         }
     }

@@ -38,6 +38,8 @@ mod token;
 mod top;
 mod topology;
 mod trace;
+mod trigger;
+mod types;
 mod ui;
 mod unbind;
 mod update;
@@ -102,6 +104,9 @@ enum Command {
     DeadLetters(dead_letters::Command),
     #[command(subcommand)]
     Explain(explain::Command),
+    #[command(subcommand)]
+    Trigger(trigger::Command),
+    Types(types::Args),
     Health(health::Args),
     Topology(topology::Args),
     Smoke(smoke::Args),
@@ -181,6 +186,8 @@ async fn dispatch(
         Command::Tail(args) => tail::run(args, world, terminal).await,
         Command::DeadLetters(command) => command.run(world, terminal).await,
         Command::Explain(command) => command.run(world, terminal).await,
+        Command::Trigger(command) => command.run(world, terminal).await,
+        Command::Types(args) => types::run(args, terminal).await,
         Command::Health(args) => health::run(args, world, terminal).await,
         Command::Smoke(args) => smoke::run(args, world, terminal).await,
         Command::Export(command) => command.run(terminal),

@@ -54,11 +54,16 @@ async fn what_nobody_waits_for_any_more_is_passed_over() {
 #[tokio::test]
 async fn closing_waits_for_one_slice_and_no_more() {
     let (aside, tasks) = on_a_thread();
+    let (begun, begins) = oneshot::channel::<()>();
     let (go, wait) = oneshot::channel::<()>();
-    let first = aside.slice(move || drop(wait.blocking_recv()));
+    let first = aside.slice(move || {
+        begun.send(()).unwrap();
+        drop(wait.blocking_recv());
+    });
     let (mut first, mut second) = (Box::pin(first), Box::pin(aside.slice(|| ())));
     assert!(futures::poll!(&mut first).is_pending());
     assert!(futures::poll!(&mut second).is_pending());
+    begins.await.unwrap();
     aside.close();
     go.send(()).unwrap();
     assert_eq!(first.await, Ok(()));

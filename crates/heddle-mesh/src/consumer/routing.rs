@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use heddle_api::pause::DeliveryPause;
 use jiff::Timestamp;
 
 use crate::envelope;
@@ -19,6 +20,8 @@ pub(crate) struct Routing {
     pub(crate) plan: Arc<DeliveryPlan>,
     /// In order of their offsets.
     pub(crate) revisions: Vec<CompiledRevision>,
+    /// The pause that its time has ended.
+    pub(crate) pause_over: Option<DeliveryPause>,
     /// Since when it takes no part.
     pub(crate) unrouted: Option<(Offset, Timestamp)>,
 }
@@ -41,6 +44,7 @@ impl Default for Routing {
             spec: None,
             plan: Arc::new(DeliveryPlan::nowhere()),
             revisions: Vec::new(),
+            pause_over: None,
             unrouted: None,
         }
     }
@@ -49,7 +53,8 @@ impl Default for Routing {
 impl Routing {
     /// Whether it has somewhere to send to, and is not kept from it.
     pub(super) fn may_send(&self) -> bool {
-        self.spec.as_ref().is_some_and(|spec| !spec.settings.paused)
+        self.spec.is_some()
+            && self.plan.pause.is_none()
             && self.plan.has_target()
             && self.plan.has_consent()
     }

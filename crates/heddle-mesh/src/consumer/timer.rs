@@ -31,6 +31,8 @@ pub(crate) enum TimerTask {
     Sink(u64, u32),
     /// Its turn at a destination that takes only so many.
     Throttle,
+    /// A pause that may be over.
+    Resume,
 }
 
 /// Everything that waits for its time.

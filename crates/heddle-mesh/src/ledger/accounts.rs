@@ -159,14 +159,16 @@ impl Mesh {
         self.accounts_of(self.consumers_by_key(), depth)
     }
 
-    /// The accounts of consumers that somebody may know of; and of the log, if they may know of all. Ends with whoever waits.
+    /// The accounts of consumers that somebody may know of, or of one of them; and of the log, if they may know of all. Ends with whoever waits.
     pub(crate) async fn accounts_for(
         &self,
         access: &Access,
+        consumer: Option<&str>,
         depth: Depth,
     ) -> Result<Accounts, Error> {
         let mut all = self.consumers_by_key();
-        all.retain(|consumer| access.sees(&consumer.key));
+        let is_meant = |key: &str| consumer.is_none_or(|meant| meant == key);
+        all.retain(|consumer| access.sees(&consumer.key) && is_meant(&consumer.key));
         let mut accounting = Accounting::new(self, all, depth);
         loop {
             let slice = self.aside(move |mesh| {
@@ -298,6 +300,9 @@ impl Mesh {
             oldest_pending_at: None,
             held: held(&state).or_else(|| self.journal_stalled()),
             schedule: state.routing.plan.policy.in_words(),
+            pauses_s: state.routing.plan.policy.pauses_s(),
+            filter_from: state.routing.revisions.last().map(|revision| revision.from),
+            generation: (state.routing.revisions.last()).map(|revision| revision.generation),
             destination: state.routing.plan.destination.clone(),
             kept_bytes: match pending.max(tally.pending()) {
                 0 => 0,

@@ -111,7 +111,7 @@ struct GatheredGroups {
 
 impl GatheredGroups {
     fn add(&mut self, by: GroupBy, met: &MetLetter<'_>) {
-        let text = match by {
+        let text: &str = match by {
             GroupBy::Cause => {
                 let cause = (met.rest.consumer, cause_of(met.rest));
                 let group = self.by_cause.entry(cause);
@@ -240,10 +240,10 @@ impl Mesh {
 }
 
 fn now(state: &State) -> SubscriberNow {
-    let Some(spec) = &state.routing.spec else {
+    if state.routing.spec.is_none() {
         return SubscriberNow::Gone;
-    };
-    if spec.settings.paused {
+    }
+    if state.routing.plan.pause.is_some() {
         return SubscriberNow::Paused;
     }
     if state.window.held.is_some() {

@@ -518,13 +518,13 @@ fn whereabouts(verdict: &mut ConsumerTrace, state: &State, offset: Offset) {
 
 /// Why a consumer sends nothing at the moment.
 pub(crate) fn held(state: &State) -> Option<String> {
-    let Some(spec) = &state.routing.spec else {
+    if state.routing.spec.is_none() {
         return Some(
             "it was deleted; its backlog is kept for a new one of the same name".to_owned(),
         );
-    };
-    if spec.settings.paused {
-        return Some("it is paused".to_owned());
+    }
+    if let Some(pause) = &state.routing.plan.pause {
+        return Some(pause.in_words());
     }
     let window = &state.window;
     if let Some(reason) = window.held.as_ref().or(window.dead_full.as_ref()) {

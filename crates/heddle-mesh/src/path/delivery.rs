@@ -17,6 +17,7 @@ pub mod retry_after;
 pub mod retry_policy;
 pub(crate) mod sending;
 pub(crate) mod subscriber_probe;
+pub(crate) mod subscriber_trial;
 
 pub(crate) use consent::fuzzing as consent_fuzzing;
 pub use pool::Limits as ConnectionLimits;

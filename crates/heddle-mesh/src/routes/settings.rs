@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use heddle_api::pause::DeliveryPause;
 use heddle_api::well_known::annotation;
 use jiff::Timestamp;
 
@@ -14,8 +15,8 @@ use crate::path::delivery::retry_policy;
 /// How events are handed over, beyond what `spec.delivery` can say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Events are kept and not sent.
-    pub paused: bool,
+    /// Events are kept and not sent, for as long as this holds.
+    pub pause: Option<DeliveryPause>,
     /// An event is sent only after the one before it has ended.
     pub ordered: bool,
     /// How many deliveries may be under way at once.
@@ -137,6 +138,7 @@ impl Settings {
         annotations: Option<&BTreeMap<String, String>>,
         mut fault: impl FnMut(String),
     ) -> Self {
+        let pause = DeliveryPause::read(annotations, &mut fault);
         let mut read = Reader {
             annotations,
             fault: &mut fault,
@@ -151,11 +153,7 @@ impl Settings {
         let kafka_order = read.one(annotation::KAFKA_DELIVERY_ORDER, order_wanted, order);
         let own_order = read.one(annotation::DELIVERY_ORDER, order_wanted, order);
         Self {
-            paused: read
-                .one(annotation::PAUSED, "true or false", |value| {
-                    value.parse().ok()
-                })
-                .unwrap_or_default(),
+            pause,
             ordered: own_order.or(kafka_order).unwrap_or_default(),
             in_flight_max: read.number(annotation::MAX_IN_FLIGHT, IN_FLIGHT),
             start: read
@@ -255,7 +253,7 @@ impl Reader<'_> {
     }
 }
 
-fn is_dns_name(text: &str) -> bool {
+pub(crate) fn is_dns_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         (1..=63).contains(&label.len())

@@ -6,6 +6,7 @@ mod matching;
 
 use heddle_api::dataplane::Resources;
 use heddle_api::filter::FilterSource;
+use heddle_api::pause::DeliveryPause;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -498,7 +499,7 @@ fn annotations_are_settings_and_their_faults_are_told() {
             "heddle.dev/auto-redrive": "0",
         }),
         Settings {
-            paused: true,
+            pause: Some(DeliveryPause::default()),
             ordered: true,
             in_flight_max: Some(1000),
             start: Start::Earliest,

@@ -502,10 +502,13 @@ async fn searches_end_with_those_who_asked_and_hold_up_no_delivery() {
 /// the log once for all names.
 #[tokio::test(start_paused = true)]
 async fn a_bare_word_is_a_question_like_any_other() {
-    let world = World::on_disk_with_broker();
+    let mut world = World::on_disk_with_broker();
     world.route().await;
     world.publish("wanted", &[]).await;
     world.publish_many((0..300).map(|n| format!("n{n}"))).await;
+    // A new process has nothing of it in memory.
+    world.restart().await;
+    world.route().await;
     let disk = world.disk.clone().unwrap();
     let looks = async |path: &str| {
         let before = disk.looks();

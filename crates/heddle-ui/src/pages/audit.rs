@@ -1,6 +1,6 @@
 //! Who changed what, the newest first. For administrators; the filter is in the address.
 
-use heddle_api::audit::{AuditLine, AuditOutcome, AuditPage, AuditQuery};
+use heddle_api::audit::{AuditEntry, AuditLine, AuditOutcome, AuditPage, AuditQuery};
 use http::StatusCode;
 use maud::{Markup, html};
 
@@ -9,6 +9,7 @@ use super::{PageLook, PageResult};
 use crate::ask::AnswerFault;
 use crate::frame::RenderedPage;
 use crate::links::part;
+use crate::objects;
 use crate::parts::verdict;
 use crate::words;
 
@@ -142,22 +143,38 @@ fn table(items: &[AuditLine], look: &PageLook) -> Markup {
 
 fn row(line: &AuditLine, look: &PageLook) -> Markup {
     let entry = &line.entry;
-    let object = entry.object();
     html! {
         tr data-row data-line=(line.number) {
-            th scope="row" data-label="When" { (words::since(line.at, look.now)) }
+            th scope="row" data-label="When" { (words::since(line.at, look.now)) br; span.quiet { (line.at.strftime("%F %T").to_string()) } }
             td data-label="Who" { (who(line)) }
             td data-label="What" { (entry.verb) }
-            td data-label="Object" {
-                @if object.is_empty() { span.quiet { (entry.request) } }
-                @else if entry.name.is_some() { (verdict::object(&object, &look.links)) }
-                @else { span.object { (object) } }
-            }
+            td data-label="Object" { (object(entry, look)) }
             td data-label="Outcome" { (outcome(line)) }
             td data-label="From" {
                 (entry.address.as_deref().unwrap_or("–"))
                 @if let Some(agent) = &entry.user_agent { br; span.quiet { (agent) } }
             }
+        }
+    }
+}
+
+/// What it is about, with the way there if there is a page of it.
+fn object(entry: &AuditEntry, look: &PageLook) -> Markup {
+    let object = entry.object();
+    let (kind, name) = (entry.kind.as_deref(), entry.name.as_deref());
+    let is_whole = |kind: &str| {
+        objects::kind(kind).is_some_and(|path| path.namespaced == entry.namespace.is_some())
+    };
+    let link = match (kind, name) {
+        (Some("deadletter"), Some(name)) => Some(look.links.dead_letter(name)),
+        (Some(kind), Some(_)) if is_whole(kind) => look.links.object(&object),
+        _ => None,
+    };
+    html! {
+        @match link {
+            Some(link) => a.object href=(link) { (object) },
+            None if object.is_empty() => span.quiet { (entry.request) },
+            None => span.object { (object) },
         }
     }
 }

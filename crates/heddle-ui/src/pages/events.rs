@@ -35,7 +35,7 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     };
     let asked = query.as_deref().unwrap_or_default();
     let body = html! {
-        h1 { "Events" }
+        div.bar { h1 { "Events" } a href=(look.links.page("types")) { "Types" } a href=(look.links.page("publish")) { "Test event" } a href=(look.links.page("subscribe")) { "New subscriber" } }
         section.card {
             form.ask action=(look.links.page("events")) method="get" {
                 label for="query" { "Find" }
@@ -120,7 +120,7 @@ fn blank_row() -> Markup {
                 td data-label="Source" data-slot="source" {}
                 td data-label="What became of it" data-states {}
                 td.number data-label="Data" { span data-slot="dataBytes" {} " B" }
-                td data-label="Accepted" data-slot="acceptedAt" {}
+                td data-label="Accepted" { time data-ago data-slot="acceptedAt" {} }
             }
             @for state in EventState::ALL { span data-mark=(state.name()) { (verdict::state_mark(state.name())) } }
         }

@@ -1,7 +1,6 @@
-//! One object: whether it is ready, its conditions, and for a Trigger what became of the events that it matched.
+//! One object: whether it is ready, and its conditions.
 
 use heddle_api::ResourceKind;
-use heddle_api::ledger::Accounts;
 use http::StatusCode;
 use maud::{Markup, html};
 use serde_json::Value;
@@ -40,6 +39,7 @@ fn known(word: &str) -> Result<&'static KindPath, AnswerFault> {
         status: StatusCode::NOT_FOUND,
         path: format!("/apis (kind {word:?})"),
         message: format!("there is no kind {word:?} here"),
+        position: None,
     })
 }
 
@@ -52,7 +52,7 @@ async fn any(look: &PageLook, kind: &KindPath, namespace: Option<&str>, name: &s
     Ok(RenderedPage::new("object", "none", &id, body).behind(&command, &path))
 }
 
-fn head(id: &str, object: &Value) -> Markup {
+pub(super) fn head(id: &str, object: &Value) -> Markup {
     let ready = conditions::readiness(object);
     let word = ready.as_ref().map_or("unknown", |(word, _)| word);
     html! {
@@ -65,7 +65,7 @@ fn head(id: &str, object: &Value) -> Markup {
     }
 }
 
-fn facts(kind: &KindPath, object: &Value, look: &PageLook) -> Markup {
+pub(super) fn facts(kind: &KindPath, object: &Value, look: &PageLook) -> Markup {
     let all = conditions::of(object);
     html! {
         section.card { h2 { "Conditions" } (conditions::list(&all, kind.conditions, look.now)) }
@@ -75,43 +75,4 @@ fn facts(kind: &KindPath, object: &Value, look: &PageLook) -> Markup {
             @if let Some(status) = object.get("status") { (content::json(status, "status")) }
         }
     }
-}
-
-pub(crate) async fn trigger(look: &PageLook, namespace: &str, name: &str) -> PageResult {
-    let kind = objects::of(ResourceKind::Trigger);
-    let path = kind.one(Some(namespace), name);
-    let object: Value = look.ask.get(&path).await?;
-    let accounts: Accounts = look.ask.get("/heddle/v1/accounts?depth=tallied").await?;
-    let id = id(kind.kind, &object);
-    let account = accounts
-        .consumers
-        .iter()
-        .find(|account| account.consumer == id);
-    let destination = account.and_then(|account| account.destination.as_deref());
-    let body = html! {
-        (head(&id, &object))
-        ul.figures {
-            li { span data-number=(id) data-of="trigger" { "–" } }
-            @if let Some(destination) = destination { li { "to " code { (destination) } } }
-            @if let Some(account) = account {
-                @if let Some(held) = &account.held { li data-verdict="degraded" { (verdict::mark("degraded")) " held: " (held) } }
-                @if !account.schedule.is_empty() { li { (account.schedule) } }
-                @if account.dead_letters > 0 {
-                    li { a href=(look.links.page(&format!("dead-letters?consumer={}", crate::links::part(&id)))) { strong { (account.dead_letters) } " dead letters" } }
-                }
-            }
-        }
-        section.card {
-            h2 { "Filter" }
-            @let filters = [&object["spec"]["filters"], &object["spec"]["filter"]];
-            @if filters.iter().all(|filter| filter.is_null()) { p { "None: every event of the broker is wanted." } }
-            @for filter in filters { @if !filter.is_null() { (content::json(filter, "filter")) } }
-        }
-        @if let Some(account) = account {
-            section.card { h2 { "Account" } (super::mesh::consumers(std::slice::from_ref(account), look)) }
-        }
-        (facts(kind, &object, look))
-    };
-    let command = format!("heddle explain trigger {namespace}/{name}");
-    Ok(RenderedPage::new("trigger", "none", &id, body).behind(&command, &path))
 }

@@ -20,6 +20,7 @@ pub(crate) async fn page(look: &PageLook, namespace: &str, name: &str) -> PageRe
         status: StatusCode::NOT_FOUND,
         message: format!("{name} is not offered in {namespace}"),
         path: path.clone(),
+        position: None,
     })?;
     let asked = look.visit.text("plan");
     let plan = catalog::plans(offering)

@@ -4,6 +4,13 @@ use maud::{Markup, html};
 
 use crate::links::PageLinks;
 
+/// A command that does what a button does, or what no button does.
+pub(crate) fn line(command: &str) -> Markup {
+    html! {
+        p.copyable { code { span.prompt aria-hidden="true" { "$ " } (command) } button.plain.copy type="button" hidden data-copy=(command) { "Copy" } }
+    }
+}
+
 /// Both, at the bottom of a page.
 pub(crate) fn behind(command: Option<&str>, request: Option<&str>, links: &PageLinks) -> Markup {
     html! {

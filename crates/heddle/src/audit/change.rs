@@ -115,6 +115,9 @@ fn question(method: &Method, path: &str) -> ChangeNote {
     if let Some((_, verb, kind)) = NAMED.iter().find(|(known, ..)| *known == path) {
         return named(verb, kind);
     }
+    if path.starts_with("/osb/") {
+        return as_platform(method, path);
+    }
     let Some(row) = rights::row(method, path) else {
         return ChangeNote::default();
     };
@@ -136,6 +139,31 @@ fn question(method: &Method, path: &str) -> ChangeNote {
         note.kind = Some("operation".into());
     }
     note
+}
+
+/// What people ask in the protocol of platforms, called as platforms' requests are.
+fn as_platform(method: &Method, path: &str) -> ChangeNote {
+    let parts: Vec<&str> = path.split('/').skip(2).collect();
+    let (kind, name) = match parts[..] {
+        [_, _, _, instance] => ("serviceinstance", instance),
+        [_, _, _, _, _, binding] => ("servicebinding", binding),
+        _ => return ChangeNote::default(),
+    };
+    let verb = match (method.as_str(), kind) {
+        ("PUT", "serviceinstance") => "provision",
+        ("PATCH", _) => "update",
+        ("DELETE", "serviceinstance") => "deprovision",
+        ("PUT", _) => "bind",
+        ("DELETE", _) => "unbind",
+        _ => return ChangeNote::default(),
+    };
+    ChangeNote {
+        verb: Some(verb),
+        kind: Some(kind.into()),
+        namespace: Some(parts[0].to_owned()),
+        name: Some(name.to_owned()),
+        ..ChangeNote::default()
+    }
 }
 
 /// As everywhere else: `dead-letters` are of kind `deadletter`.

@@ -108,6 +108,7 @@ impl CheckReader {
                 status: StatusCode::INTERNAL_SERVER_ERROR,
                 message: format!("cannot read one of {}: {error}", K::plural(&())),
                 path: path.clone(),
+                position: None,
             })
         };
         self.list(&path).await?.into_iter().map(read).collect()

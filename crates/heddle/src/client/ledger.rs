@@ -18,6 +18,7 @@ use heddle_api::ledger::{
     Accounts, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken, ErrorBody,
     ExplainRequest, Explanation, Trace,
 };
+use heddle_api::types::SeenTypes;
 use heddle_api::what_if::{WhatIf, WhatIfRequest};
 use heddle_rt::net::percent_encoded;
 use http::{Request, StatusCode};
@@ -227,6 +228,16 @@ impl<'a> Ledger<'a> {
 
     pub(crate) async fn explain(&self, asked: &ExplainRequest) -> anyhow::Result<Explanation> {
         self.post("/heddle/v1/explain", asked, &asked.entry).await
+    }
+
+    pub(crate) async fn types(
+        &self,
+        last: u64,
+        namespace: Option<&str>,
+    ) -> anyhow::Result<SeenTypes> {
+        let last = last.to_string();
+        let query = query(&[("last", Some(&last)), ("namespace", namespace)]);
+        self.get(&format!("/heddle/v1/types{query}"), "types").await
     }
 
     pub(crate) async fn accounts(&self) -> anyhow::Result<Accounts> {

@@ -73,16 +73,29 @@ pub(crate) async fn annotate<K>(
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
-    let request = kube::core::Request::new(K::url_path(&(), None));
     let patch = json!({"metadata": {"annotations": {key: value}}});
+    let found = merge::<K>(remote, None, name, &patch).await?;
+    let object = shown::<K>(name);
+    serde_json::from_value(found).with_context(|| format!("cannot read {object}"))
+}
+
+/// Changes an object, and answers with what it is then.
+pub(crate) async fn merge<K>(
+    remote: &Remote,
+    namespace: Option<&str>,
+    name: &str,
+    patch: &Value,
+) -> anyhow::Result<Value>
+where
+    K: Resource<DynamicType = ()>,
+{
+    let request = kube::core::Request::new(K::url_path(&(), namespace));
     let params = PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let request = request.patch(name, &params, &Patch::Merge(&patch))?;
-    let object = shown::<K>(name);
-    let found = remote.send(request).await?.ok(&object)?;
-    serde_json::from_value(found).with_context(|| format!("cannot read {object}"))
+    let request = request.patch(name, &params, &Patch::Merge(patch))?;
+    remote.send(request).await?.ok(&shown::<K>(name))
 }
 
 /// `registry/dh`.

@@ -30,7 +30,7 @@ Examples:
   heddle events type:order.* -o cloudevents > orders.json
                                              to be published again
 
-Fields: id type source subject entry place request trace consumer state since until ext.NAME data.PATH text cesql.
+Fields: id type source subject entry place request trace cause consumer state since until ext.NAME data.PATH text cesql.
 `*` stands for anything, quotes keep a text together, and -- before the query lets a term begin with `-`, which turns it round.";
 
 /// How long a search may be silent.

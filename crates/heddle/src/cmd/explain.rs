@@ -31,7 +31,7 @@ const EXAMPLES: &str = "\
 Examples:
   heddle explain trigger team-a/orders       what it matches, why it misses, how it is doing
   heddle explain trigger team-a/orders --filter type=order.paid
-                                             what it would match with another filter
+                                             what it would match with another filter, gain and lose
   heddle explain trigger --file orders.yaml  before it is applied
   heddle explain trigger --broker team-a/default --prefix type=order. --last 500
   heddle explain trigger --broker team-a/default --cesql \"type LIKE 'order.%' AND amount > 100\"
@@ -128,10 +128,11 @@ async fn explain(
         entry: proposal.entry(),
         filters: proposal.filters.clone(),
         last: args.last,
+        against: against(&proposal, args),
         ..ExplainRequest::default()
     };
     let ledger = Ledger::of(remote);
-    let explanation = ledger.explain(&request).await?;
+    let explanation = judge(&ledger, request).await?;
     let account = match &proposal.existing {
         Some(name) => {
             let consumer = format!("trigger/{name}");
@@ -150,6 +151,30 @@ async fn explain(
     Ok(terminal.print(&text)?)
 }
 
+/// A trigger that is not part of the routes has no filter in force; everything else can be told.
+async fn judge(ledger: &Ledger<'_>, request: ExplainRequest) -> anyhow::Result<Explanation> {
+    let judged = ledger.explain(&request).await;
+    let is_missing =
+        |error: &anyhow::Error| matches!(error.downcast_ref(), Some(Failure::NotFound(_)));
+    match judged {
+        Err(error) if request.against.is_some() && is_missing(&error) => {
+            let alone = ExplainRequest {
+                against: None,
+                ..request
+            };
+            ledger.explain(&alone).await
+        }
+        judged => judged,
+    }
+}
+
+/// What another filter of an existing trigger would change for it.
+fn against(proposal: &Proposal, args: &TriggerArgs) -> Option<String> {
+    let existing = proposal.existing.as_ref()?;
+    let asks = !args.filters.is_empty() && args.broker.is_none();
+    asks.then(|| format!("trigger/{existing}"))
+}
+
 /// What is to be tried, from wherever it was given.
 async fn propose(args: &TriggerArgs, remote: &Remote) -> anyhow::Result<Proposal> {
     if let Some(namespace) = &args.namespace {
@@ -163,8 +188,7 @@ async fn propose(args: &TriggerArgs, remote: &Remote) -> anyhow::Result<Proposal
     } else if let Some(file) = &args.file {
         Proposal::declared(&in_file(file)?, namespace)?
     } else if args.filters.is_empty() {
-        let text =
-            "name a trigger, or propose one with --file, --filter, --prefix, --suffix or --cesql";
+        let text = "name a trigger, or propose one with --file, --filter, --prefix, --suffix, --cesql or --filters";
         return Err(Failure::Usage(text.to_owned()).into());
     } else {
         Proposal::on_default_broker(namespace)

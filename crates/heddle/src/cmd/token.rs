@@ -196,7 +196,7 @@ fn place(scope: &Scope) -> String {
 }
 
 /// `90d`, `12h`, `30m`.
-fn time_to_live(text: &str) -> Result<Duration, String> {
+pub(super) fn time_to_live(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text} is no time: write 90d, 12h or 30m");
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {

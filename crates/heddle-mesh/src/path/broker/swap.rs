@@ -182,8 +182,10 @@ fn update(
     }
     state.routing.unrouted = None;
     state.forget_limit();
-    state.routing.plan = Arc::new(DeliveryPlan::new(spec, shared));
+    let over = state.routing.pause_over.as_ref();
+    state.routing.plan = Arc::new(DeliveryPlan::new(spec, shared, over));
     state.routing.spec = Some(Arc::clone(spec));
+    consumer.await_resume(shared, &state);
     if state.routing.plan.ordered {
         state.hold_keys_on_record(shared);
     } else {

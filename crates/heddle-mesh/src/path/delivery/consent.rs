@@ -34,6 +34,14 @@ use pace::Pace;
 pub(crate) use said::BadRate;
 use said::Said;
 
+/// Whether an answer consents; what it lacks if it does not.
+pub(super) fn consents(status: u16, headers: &HeaderMap, webhook: &Webhook) -> Result<(), String> {
+    match said::read(status, headers, webhook) {
+        Said::Yes { .. } => Ok(()),
+        Said::No(why) | Said::Nothing(why) => Err(why),
+    }
+}
+
 pub(super) static REQUEST_ORIGIN: HeaderName = HeaderName::from_static("webhook-request-origin");
 static REQUEST_RATE: HeaderName = HeaderName::from_static("webhook-request-rate");
 static REQUEST_CALLBACK: HeaderName = HeaderName::from_static("webhook-request-callback");

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use heddle_api::duck::DeliveryFormat;
+use heddle_api::pause::DeliveryPause;
 
 use super::consent::{Consent, Consents};
 use super::courier::Address;
@@ -43,6 +44,8 @@ pub(crate) struct DeliveryPlan {
     pub(crate) consent: Option<Arc<Consent>>,
     /// The target's, when it is to be tried between events.
     pub(crate) probe: Option<Arc<SubscriberProbe>>,
+    /// Nothing is sent for now.
+    pub(crate) pause: Option<DeliveryPause>,
     pub(crate) policy: RetryPolicy,
     pub(crate) format: Option<DeliveryFormat>,
     pub(crate) window: u32,
@@ -63,6 +66,7 @@ impl DeliveryPlan {
             sink: Target::None,
             consent: None,
             probe: None,
+            pause: None,
             policy: RetryPolicy::default(),
             format: None,
             window: WINDOW,
@@ -72,7 +76,15 @@ impl DeliveryPlan {
         }
     }
 
-    pub(crate) fn new(spec: &routes::ConsumerSpec, shared: &Arc<Shared>) -> Self {
+    /// The plan of a consumer. A pause that was over once is not begun again by a clock that was set back.
+    pub(crate) fn new(
+        spec: &routes::ConsumerSpec,
+        shared: &Arc<Shared>,
+        over: Option<&DeliveryPause>,
+    ) -> Self {
+        let pause = spec.settings.pause.as_ref();
+        let pause =
+            pause.filter(|pause| over != Some(*pause) && pause.holds_at(shared.clock.now()));
         let url = |url: &str, ca: Option<&str>| match shared.courier.address(url, ca) {
             Ok(address) => Target::Url(address),
             Err(error) => Target::Unresolved(error.to_string()),
@@ -111,7 +123,7 @@ impl DeliveryPlan {
         }
         if let (Target::Url(address), routes::Target::Url(url)) = (&goal, &spec.destination)
             // Whoever wants nothing sent for now wants nothing tried.
-            && let Some(kind) = spec.settings.subscriber_probe.filter(|_| !spec.settings.paused)
+            && let Some(kind) = spec.settings.subscriber_probe.filter(|_| pause.is_none())
         {
             let to = ProbedDestination {
                 url,
@@ -137,6 +149,7 @@ impl DeliveryPlan {
             sink: sink.map_or(Target::None, |sink| {
                 target(sink, spec.dead_letter_ca_certs.as_deref())
             }),
+            pause: pause.cloned(),
             // What cannot be read is reported by the table; the defaults harm nobody.
             policy: RetryPolicy::from_spec(&spec.delivery).unwrap_or_default(),
             format: spec.delivery.format,

@@ -24,6 +24,8 @@ pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// The longest `Retry-After` that is honoured when nothing is said.
 pub const RETRY_AFTER_MAX_DEFAULT: Duration = Duration::from_secs(3600);
 
+/// Pauses that are told one by one.
+const PAUSES_TOLD_MAX: u32 = 32;
 /// A pause becomes longer by up to one part in this many.
 const JITTER_PART: u32 = 10;
 
@@ -156,6 +158,15 @@ impl RetryPolicy {
             }
         };
         of_nanos(nanos.saturating_add((steps - growing).saturating_mul(cap)))
+    }
+
+    /// The pauses in seconds, without jitter; the first of them if they are many.
+    #[must_use]
+    pub fn pauses_s(&self) -> Vec<f64> {
+        let steps = 1..=self.retry_max.min(PAUSES_TOLD_MAX);
+        steps
+            .map(|step| self.scheduled(step).as_secs_f64())
+            .collect()
     }
 
     /// The schedule as a sentence for people.

@@ -19,7 +19,7 @@ use heddle_api::dataplane::SubscriberReading;
 use heddle_rt::OnError;
 use http::HeaderValue;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::consent::{Consent, REQUEST_ORIGIN};
 use super::courier::{Address, ProbeOutcome, ProbeRequest};
@@ -40,7 +40,7 @@ const AT_ONCE_MAX: usize = 16;
 const SOURCE: &str = "_subscriber";
 
 /// In whose name a destination is asked, unless its consumer says.
-static ORIGIN: HeaderValue = HeaderValue::from_static("heddle");
+pub(super) static ORIGIN: HeaderValue = HeaderValue::from_static("heddle");
 
 /// All destinations that somebody wants tried.
 #[derive(Debug)]
@@ -132,6 +132,13 @@ impl SubscriberProbes {
             .asking
             .spawn("subscriber probe", OnError::Report, trying);
         probe
+    }
+}
+
+impl SubscriberProbes {
+    /// Waits until there is room for one more destination that is tried.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.at_once.acquire().await.ok()
     }
 }
 

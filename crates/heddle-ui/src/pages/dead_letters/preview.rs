@@ -94,8 +94,8 @@ fn effect(act: BulkAct, preview: &DeadLetterPreview, look: &PageLook) -> Markup 
         p.lead data-count=(preview.count) data-bytes=(preview.bytes) {
             @match (preview.count, act) {
                 (0, _) => "There is nothing to take: what was meant no longer rests, or cannot be sent again.",
-                (_, BulkAct::Redrive) => { (events) ", " (words::bytes(preview.bytes)) ", go on their way again." }
-                (_, BulkAct::Discard) => { (events) ", " (words::bytes(preview.bytes)) ", are thrown away for good. Your name is kept with it." }
+                (_, BulkAct::Redrive) => { "To go on their way again: " (events) ", " (words::bytes(preview.bytes)) "." }
+                (_, BulkAct::Discard) => { "To be thrown away for good: " (events) ", " (words::bytes(preview.bytes)) ". Your name is kept with it." }
             }
         }
         @if !preview.consumers.is_empty() { (consumers(act, &preview.consumers, look)) }
@@ -103,7 +103,7 @@ fn effect(act: BulkAct, preview: &DeadLetterPreview, look: &PageLook) -> Markup 
             p.notice data-hint=(NOT_CURED_BY_REPEATING) { "Some were refused with a status that repeating does not cure, such as 400, 401, 403 or 413. The same answer is likely until the subscriber has changed." }
         }
         @if preview.replies > 0 {
-            p.notice { (heddle_api::counted(preview.replies, "letter")) (if preview.replies == 1 { " is a reply and stays" } else { " are replies and stay" }) " where it is: a reply cannot be sent again." }
+            p.notice { (heddle_api::counted(preview.replies, "letter")) (if preview.replies == 1 { " is a reply and stays where it is" } else { " are replies and stay where they are" }) ": a reply cannot be sent again." }
         }
         @if preview.count > 0 {
             p.quiet { "Takes " (estimate(preview.estimate_s)) ". What comes to rest from now on is not taken."
@@ -292,7 +292,7 @@ mod tests {
     fn how_long_it_takes_is_said_as_a_span() {
         assert_eq!(estimate([0, 0]), "about a second");
         assert_eq!(estimate([1, 1]), "about a second");
-        assert_eq!(estimate([1, 4]), "1 s to 4 s");
+        assert_eq!(estimate([1, 4]), "1.0 s to 4.0 s");
         assert!(estimate([90, 360]).contains(" to "));
     }
 

@@ -125,7 +125,7 @@ async fn a_preview_asks_for_what_it_shows_and_for_nothing_that_comes_later() {
     );
     assert!(shown.contains("heddle dead-letters discard 17"), "{shown}");
     assert!(
-        shown.contains("1 s to 4 s") && !shown.contains("overtakes"),
+        shown.contains("1.0 s to 4.0 s") && !shown.contains("overtakes"),
         "{shown}"
     );
 }

@@ -28,6 +28,7 @@ impl ExactEvent {
             status: http::StatusCode::INTERNAL_SERVER_ERROR,
             path,
             message: "the answer is not what was expected".to_owned(),
+            position: None,
         })
     }
 

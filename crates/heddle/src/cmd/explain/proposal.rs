@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use heddle_api::Condition;
 use heddle_api::broker;
 use heddle_api::conditions::READY;
-use heddle_api::filter::Filter;
+use heddle_api::filter::{Filter, FilterSource};
 use heddle_api::trigger::TriggerFilter;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -33,6 +33,10 @@ pub(super) struct FilterArgs {
     /// An expression in CloudEvents SQL; may be repeated
     #[arg(long, value_name = "EXPRESSION", allow_hyphen_values = true)]
     cesql: Vec<String>,
+
+    /// Any filters as text, one on a line, such as `exact type = order.created`; nothing is every event
+    #[arg(long, value_name = "TEXT", value_parser = filters_text)]
+    filters: Option<FilterList>,
 }
 
 impl FilterArgs {
@@ -41,6 +45,7 @@ impl FilterArgs {
             && self.prefix.is_empty()
             && self.suffix.is_empty()
             && self.cesql.is_empty()
+            && self.filters.is_none()
     }
 
     /// One filter per argument: an attribute may be asked for twice, and then both must hold.
@@ -60,8 +65,20 @@ impl FilterArgs {
             ..Filter::default()
         });
         let cesql = self.cesql.iter().map(|text| cesql(text.clone()));
-        exact.chain(prefix).chain(suffix).chain(cesql).collect()
+        let texts = self.filters.iter().flat_map(|list| list.0.clone());
+        let typed = exact.chain(prefix).chain(suffix).chain(cesql);
+        typed.chain(texts).collect()
     }
+}
+
+/// Filters that were written as text.
+#[derive(Clone, Debug)]
+struct FilterList(Vec<Filter>);
+
+fn filters_text(text: &str) -> Result<FilterList, String> {
+    let read = heddle_api::filter::text::parse(text);
+    read.map(FilterList)
+        .map_err(|fault| format!("at character {}: {}", fault.position + 1, fault.message))
 }
 
 fn cesql(expression: String) -> Filter {
@@ -141,14 +158,5 @@ fn filters_of(spec: &Value) -> Result<Vec<Filter>, serde_json::Error> {
         return Ok(filters);
     }
     let older = Option::<TriggerFilter>::deserialize(&spec["filter"])?.unwrap_or_default();
-    let (present, exact): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        (older.attributes.into_iter()).partition(|(_, value)| value.is_empty());
-    let exact = (!exact.is_empty()).then(|| Filter {
-        exact,
-        ..Filter::default()
-    });
-    let present = present
-        .into_keys()
-        .map(|name| cesql(format!("EXISTS {name}")));
-    Ok(exact.into_iter().chain(present).collect())
+    Ok(FilterSource::Attributes(older.attributes).filters())
 }

@@ -44,6 +44,12 @@ pub(super) fn text(report: &Report, colour: bool) -> String {
         "would have matched {matched} of the newest {}{so_far}",
         count(explanation.examined, "event")
     ));
+    if let Some(difference) = &explanation.difference {
+        line(&format!(
+            "against the filter in force: {} gained, {} lost",
+            difference.gained, difference.lost
+        ));
+    }
     for (title, events) in [
         ("newest matches", &explanation.matches),
         ("newest misses", &explanation.misses),

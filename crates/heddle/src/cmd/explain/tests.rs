@@ -114,7 +114,7 @@ async fn the_filter_comes_from_the_trigger_unless_another_is_proposed() {
         )
         .await,
         json!({
-            "entry": "broker/team-a/main", "last": 5,
+            "entry": "broker/team-a/main", "last": 5, "against": "trigger/team-a/orders",
             "filters": [{"exact": {"type": "a=b"}}, {"prefix": {"source": "/s"}}, {"suffix": {"id": "9"}}, {"cesql": "EXISTS x"}],
         })
     );
