@@ -1,6 +1,8 @@
 //! Script, style and picture, as they lie in the binary: below an address that changes with their content, so that a browser
 //! may keep them for ever.
 
+mod lean;
+
 use std::io::Write as _;
 use std::sync::OnceLock;
 
@@ -16,6 +18,15 @@ struct Asset {
     name: &'static str,
     kind: &'static str,
     content: &'static [u8],
+}
+
+impl Asset {
+    fn served(&self) -> Vec<u8> {
+        match std::str::from_utf8(self.content) {
+            Ok(text) if self.name.ends_with(".js") => lean::lean(text).into_bytes(),
+            _ => self.content.to_vec(),
+        }
+    }
 }
 
 macro_rules! asset {
@@ -74,7 +85,7 @@ pub(crate) fn serve(asked_version: &str, name: &str, gzip: bool) -> Response {
     let file = &FILES[index];
     let content = match gzip {
         true => compressed()[index].as_slice(),
-        false => file.content,
+        false => served()[index].as_slice(),
     };
     let mut response = content.into_response();
     let headers = response.headers_mut();
@@ -87,10 +98,16 @@ pub(crate) fn serve(asked_version: &str, name: &str, gzip: bool) -> Response {
     response
 }
 
-/// All files, made small once.
+/// All files as browsers get them.
+fn served() -> &'static [Vec<u8>] {
+    static SERVED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    SERVED.get_or_init(|| FILES.iter().map(Asset::served).collect())
+}
+
+/// The same, made small once.
 fn compressed() -> &'static [Vec<u8>] {
     static COMPRESSED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    COMPRESSED.get_or_init(|| FILES.iter().map(|file| compress(file.content)).collect())
+    COMPRESSED.get_or_init(|| served().iter().map(|content| compress(content)).collect())
 }
 
 /// Text made small.
@@ -106,7 +123,7 @@ mod tests {
 
     fn size(ending: &str) -> usize {
         let files = FILES.iter().filter(|file| file.name.ends_with(ending));
-        files.map(|file| file.content.len()).sum()
+        files.map(|file| file.served().len()).sum()
     }
 
     /// What a first visit loads besides the page itself stays small enough for a bad line.
@@ -118,6 +135,30 @@ mod tests {
         assert!(script <= 40_000, "the script has {script} bytes");
         assert!(style <= 30_000, "the style has {style} bytes");
         assert!(small <= 25_000, "all files have {small} bytes compressed");
+    }
+
+    /// What leaving out comments relies on.
+    #[test]
+    fn no_text_of_the_script_looks_like_a_comment_or_goes_over_a_line() {
+        for file in FILES.iter().filter(|file| file.name.ends_with(".js")) {
+            let text = std::str::from_utf8(file.content).unwrap();
+            let served = String::from_utf8(file.served()).unwrap();
+            assert!(
+                !served.contains("/**") && !served.contains("\n//"),
+                "{}",
+                file.name
+            );
+            for line in text.lines() {
+                assert_eq!(line.matches('`').count() % 2, 0, "{}: {line}", file.name);
+                let comments = line.matches("/**").count();
+                let begins = line.trim_start().starts_with("/**");
+                assert!(
+                    comments == 0 || begins || line.contains("*/"),
+                    "{}: {line}",
+                    file.name
+                );
+            }
+        }
     }
 
     #[test]
