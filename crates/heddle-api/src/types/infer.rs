@@ -39,7 +39,7 @@ struct PlaceShape {
     objects: u64,
     members: BTreeMap<String, MemberShape>,
     array: bool,
-    items: Option<Box<PlaceShape>>,
+    items: Option<Box<Self>>,
     /// It was not looked into all that was there.
     anything: bool,
 }

@@ -209,8 +209,8 @@ impl Look for Comparison {
             return;
         }
         self.chunk.push(Compared {
-            before: self.before.wanting(&entry, &event),
-            after: self.after.wanting(&entry, &event),
+            before: self.before.wanting(entry, &event),
+            after: self.after.wanting(entry, &event),
             event: ExplainedEvent {
                 offset: record.offset,
                 source: event.source().to_owned(),

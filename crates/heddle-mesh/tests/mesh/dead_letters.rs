@@ -476,7 +476,9 @@ async fn a_question_about_all_letters_gives_way_to_deliveries() {
         let mut asking = Box::pin(ask(&world, own(), path, body.clone()));
         assert!(futures::poll!(&mut asking).is_pending(), "{path}");
         let (status, answer) = asking.await;
-        let count = answer["total"].as_u64().or(answer["count"].as_u64());
+        let count = answer["total"]
+            .as_u64()
+            .or_else(|| answer["count"].as_u64());
         assert_eq!((status, count), (200, Some(2400)), "{path}");
         let stranger = Some(ada(Role::Operator, &["other"], false));
         let mut asking = Box::pin(ask(&world, stranger, path, body));

@@ -10,7 +10,8 @@ pub(super) fn lean(script: &str) -> String {
     while let Some((before, after)) = rest.split_once("/**") {
         code.push_str(before);
         let end = after.find("*/").map_or(after.len(), |end| end + 2);
-        rest = after[end..].strip_prefix(' ').unwrap_or(&after[end..]);
+        let behind = &after[end..];
+        rest = behind.strip_prefix(' ').unwrap_or(behind);
     }
     code.push_str(rest);
     let lines = code.lines().map(str::trim);

@@ -74,7 +74,8 @@ impl AuditedChange {
     /// What a request is about, if it is a change.
     pub(crate) fn of(server: &ApiServer, method: &Method, uri: &Uri) -> Option<Self> {
         let path = uri.path();
-        if !origin::is_unsafe(method) && !(*method == Method::GET && path == BACKUP) {
+        let is_backup = *method == Method::GET && path == BACKUP;
+        if !origin::is_unsafe(method) && !is_backup {
             return None;
         }
         let (door, note) = match door_of(path) {
@@ -130,7 +131,7 @@ fn question(method: &Method, path: &str) -> ChangeNote {
             "{namespace}" => note.namespace = Some(found.to_owned()),
             wanted if wanted.starts_with('{') => note.name = Some(found.to_owned()),
             wanted => {
-                note.kind.get_or_insert(kind_of(wanted).into());
+                note.kind.get_or_insert_with(|| kind_of(wanted).into());
                 note.verb = Some(wanted);
             }
         }

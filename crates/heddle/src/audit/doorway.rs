@@ -110,7 +110,7 @@ impl UnwrittenLine {
         if note.is_question {
             return response;
         }
-        let status = note.status.unwrap_or(response.status().as_u16());
+        let status = note.status.unwrap_or_else(|| response.status().as_u16());
         change::add(&mut entry, note);
         entry.status = Some(status);
         entry.outcome = AuditOutcome::of(status);

@@ -185,7 +185,7 @@ async fn every_question_that_changes_something_leaves_one_line_and_no_other_does
     let mut changes = 0;
     for row in ROUTES {
         let path = row.path.replace("{namespace}", "team-a");
-        let path = path.replace('{', "").replace('}', "");
+        let path = path.replace(['{', '}'], "");
         let path = format!("/heddle/v1{path}");
         let asks_only = row.right == Right::Look || row.path == "/what-if";
         let is_change = row.method != "GET" && !asks_only || row.path == "/backup";

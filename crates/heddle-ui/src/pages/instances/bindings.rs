@@ -51,7 +51,7 @@ async fn plan_of(look: &PageLook, namespace: &str, instance: &Value) -> Option<V
     let plan = catalog::plans(offering).find(|plan| plan["id"] == instance["spec"]["planID"])?;
     let bindable = plan["bindable"]
         .as_bool()
-        .or(offering["bindable"].as_bool());
+        .or_else(|| offering["bindable"].as_bool());
     (bindable == Some(true)).then(|| plan.clone())
 }
 

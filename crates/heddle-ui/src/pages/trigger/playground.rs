@@ -112,7 +112,7 @@ pub(crate) fn pieces(
 ) -> impl Stream<Item = Markup> + Send + 'static {
     stream::unfold(
         PieceState::New {
-            look,
+            look: Box::new(look),
             namespace,
             name,
         },
@@ -123,7 +123,7 @@ pub(crate) fn pieces(
 /// How far it is.
 enum PieceState {
     New {
-        look: PageLook,
+        look: Box<PageLook>,
         namespace: String,
         name: String,
     },
@@ -147,7 +147,7 @@ async fn next_piece(state: PieceState) -> Option<(Markup, PieceState)> {
             look,
             namespace,
             name,
-        } => Some(first_piece(look, &namespace, &name).await),
+        } => Some(first_piece(*look, &namespace, &name).await),
         PieceState::Going(log) => Some(log.next().await),
     }
 }

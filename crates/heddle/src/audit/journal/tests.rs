@@ -92,11 +92,11 @@ async fn whatever_bit_is_flipped_the_server_starts_and_the_neighbours_stay() {
     for name in whole.list(&dir).unwrap() {
         let path = dir.join(&name);
         let bytes = whole.read(&path).unwrap();
-        for at in 0..bytes.len() {
+        for (at, byte) in bytes.iter().enumerate() {
             let vfs = whole.kill();
             let file = vfs.open(&path, Open::existing()).unwrap();
             let bit = 1 << (at % 8);
-            file.write_at(at as u64, &[bytes[at] ^ bit]).unwrap();
+            file.write_at(at as u64, &[byte ^ bit]).unwrap();
             file.sync().unwrap();
             let journal = open(&vfs).unwrap();
             let found = entries(&journal);
