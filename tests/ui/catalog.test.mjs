@@ -61,7 +61,7 @@ for (const width of [1440, 360]) {
     assert.deepEqual(made.spec.originatingIdentity, { platform: "heddle", value: { username: "operator" } });
     await page.screenshot({ path: join(artefacts, `instance-${width}.png`), fullPage: true });
 
-    const removal = page.locator('form[data-send="DELETE"]');
+    const removal = page.locator('form[data-change="DELETE"]');
     await removal.locator("input").fill("something else");
     await removal.locator("button").click();
     assert.equal((await instances()).length, 1, "its id must be typed");
@@ -91,7 +91,7 @@ test("a viewer sees the same without a form, and no other namespace", async () =
   const { page, faults, close } = await tab("viewer");
   await page.goto(`${heddle.control}/ui/catalog/team-a/order-events-4ad9b`);
   assert.match(await page.innerText("main"), /operators of team-a/);
-  assert.equal(await page.locator("form[data-send]").count(), 0);
+  assert.equal(await page.locator("form[data-change]").count(), 0);
   for (const path of ["instances", "catalog", "applications", "checks", ""]) {
     await page.goto(`${heddle.control}/ui/${path}`);
     await page.waitForSelector('main:not([data-page="refused"])');

@@ -72,6 +72,7 @@ test("an event is published again as a new one, as it is and edited, and what it
   await page.click('dialog button:has-text("Publish a copy for 1")');
   await page.waitForSelector('dialog [data-outcome="begun"]:not([hidden])');
   await page.click('dialog [data-outcome="begun"]:not([hidden]) a:has-text("See its way")');
+  await page.waitForSelector(`[data-offset]:not([data-offset="${place}"])`);
   await page.waitForSelector('main[data-page="event"] [data-consumer="trigger/team-a/all"][data-state="delivered"]');
   assert.match(await page.innerText("main"), new RegExp(`heddlecause\\s+${place}`));
   assert.match(await page.innerText("main"), /12345678901234567890\.10/);

@@ -77,7 +77,7 @@ export async function send(form) {
   tell(form, "Asking…", true);
   try {
     const kind = form.dataset.kind ?? "application/json";
-    const method = form.dataset.send ?? "POST";
+    const method = form.dataset.change ?? "POST";
     const options = method === "DELETE" ? { method } : { method, headers: { "Content-Type": kind }, body: text };
     const response = await ask(base + filled(form, form.dataset.to ?? ""), options);
     if (response.status === 401) return logIn();

@@ -127,7 +127,7 @@ async function submit(event) {
     keep(null);
     return location.assign(`${base}/ui/login`);
   }
-  if (form.hasAttribute("data-send")) {
+  if (form.hasAttribute("data-change")) {
     event.preventDefault();
     return forms.send(form);
   }
@@ -152,7 +152,7 @@ function theme() {
 
 /** What needs a script is shown when there is one. */
 function reveal() {
-  for (const element of document.querySelectorAll("#theme, [data-copy], form[data-send]")) element.removeAttribute("hidden");
+  for (const element of document.querySelectorAll("#theme, [data-copy], form[data-change]")) element.removeAttribute("hidden");
   const half = session();
   const user = byId("user");
   if (half?.user && user?.textContent === "…") {

@@ -67,7 +67,7 @@ fn deprovision(instance: &Value, namespace: &str, id: &str) -> Markup {
     let (service, plan) = (text(&spec["serviceID"]), text(&spec["planID"]));
     html! {
         @if let Some(front) = front_of(instance, namespace) {
-            form.card.change hidden data-send="DELETE" data-done="Asked for. It goes when what it made is gone." data-then=(format!("/ui/instances/{}?id={}", part(namespace), part(id)))
+            form.card.change hidden data-change="DELETE" data-done="Asked for. It goes when what it made is gone." data-then=(format!("/ui/instances/{}?id={}", part(namespace), part(id)))
                 data-to=(format!("{front}/{}?service_id={service}&plan_id={plan}&accepts_incomplete=true", part(id))) {
                 h2 { "Deprovision" }
                 p { "Removes the instance and what was made for it. Type its id to go on." }

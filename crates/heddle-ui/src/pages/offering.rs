@@ -79,7 +79,7 @@ fn form(offering: &Value, plan: &Value, namespace: &str, name: &str) -> Markup {
     let instances = format!("/heddle/v1/osb/{}/v2/service_instances", part(namespace));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     html! {
-        form.card.change hidden data-send="PUT" data-to=(format!("{instances}/{{id}}?accepts_incomplete=true"))
+        form.card.change hidden data-change="PUT" data-to=(format!("{instances}/{{id}}?accepts_incomplete=true"))
             data-then=(format!("/ui/instances/{}?id={{id}}", part(namespace))) data-done="Asked for." {
             h2 { "Provision " (name) " in " (namespace) }
             label.field { span { "Id of the instance " span.quiet { "(required)" } } input name="id" type="text" required maxlength="200" value=(name) autocomplete="off"; }

@@ -86,7 +86,7 @@ fn suspicion(registry: &str, suspicion: &Value, bundles: &[&Value], look: &PageL
             p { (verdict::mark("degraded")) " " (counted(count, "bundle")) " disappeared at once. What was there stays in the catalog until somebody says that it is really gone." }
             ul.plain { @for bundle in bundles.iter().filter(is_absent) { li { (verdict::object(&format!("bundle/{}", name_of(bundle)), &look.links)) " " span.quiet { (bundle["spec"]["repository"].as_str().unwrap_or_default()) } } } }
             @if may {
-                form hidden data-send="PATCH" data-kind="application/merge-patch+json" data-to=(to) data-done="Approved: they are withdrawn at the next reading." {
+                form hidden data-change="PATCH" data-kind="application/merge-patch+json" data-to=(to) data-done="Approved: they are withdrawn at the next reading." {
                     (fixed(&pointer, suspicion["id"].as_str().unwrap_or_default()))
                     div.bar { button type="submit" { "They are gone: withdraw " (counted(count, "bundle")) } output role="status" {} }
                 }

@@ -308,7 +308,7 @@ async fn streams_are_counted_and_a_closed_one_makes_room() {
     let (api, board, _) = api();
     board.publish(report(0, HealthStatus::Healthy, 0));
     let mut open = Vec::new();
-    for _ in 0..16 {
+    for _ in 0..32 {
         let response = ask(&api, "/stream", &[]).await;
         assert_eq!(response.status(), StatusCode::OK);
         open.push(response);

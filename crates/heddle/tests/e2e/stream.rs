@@ -119,7 +119,7 @@ async fn whoever_may_not_ask_hears_nothing_and_too_many_are_refused() {
     let refused = server.get("/heddle/v1/stream").await;
     assert_eq!(refused.code, 401, "{refused:?}");
     let mut open = Vec::new();
-    for _ in 0..64 {
+    for _ in 0..32 {
         let mut stream = Listening::open(&server, "stream", "").await;
         stream.until("\"scope\":\"mesh\"").await;
         open.push(stream);

@@ -86,7 +86,7 @@ fn one(binding: &Value, instance: &Value, front: Option<&str>, look: &PageLook) 
             @if let Some(secret) = binding["status"]["secretRef"]["name"].as_str() { "credentials in Secret " code { (namespace) "/" (secret) } }
             @else if let Some((_, condition)) = &ready { (condition.message.as_deref().unwrap_or_default()) }
             @if let Some(front) = front {
-                form.inline hidden data-send="DELETE" data-to=(format!("{}/{}?{ids}&accepts_incomplete=true", path(front, instance), part(id))) data-done="Asked for." {
+                form.inline hidden data-change="DELETE" data-to=(format!("{}/{}?{ids}&accepts_incomplete=true", path(front, instance), part(id))) data-done="Asked for." {
                     button.plain type="submit" { "Unbind" } output role="status" {}
                 }
             }
@@ -101,7 +101,7 @@ fn form(front: &str, instance: &Value, plan: &Value, namespace: &str) -> Markup 
         "/parameters",
     );
     html! {
-        form.card.change hidden data-send="PUT" data-to=(format!("{}/{{id}}?accepts_incomplete=true", path(front, instance)))
+        form.card.change hidden data-change="PUT" data-to=(format!("{}/{{id}}?accepts_incomplete=true", path(front, instance)))
             data-then=(format!("/ui/instances/{}?id={}", part(namespace), part(text(&spec["instanceID"])))) data-done="Asked for." {
             h2 { "Bind" }
             p.quiet { "Makes credentials and puts them into a Secret of " (namespace) "." }

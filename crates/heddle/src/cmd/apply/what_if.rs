@@ -27,6 +27,8 @@ pub(super) async fn tell(
     let output = manner.output;
     let manner = Manner {
         dry_run: true,
+        // Whose fields they are matters when something is stored.
+        force_conflicts: true,
         ..manner
     };
     let mut run = Run::begin(remote, manner, world).await?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 /// Streams that are open at once. A page needs one for all of its tabs; beyond that, polling with a tag is cheaper for everybody.
-pub(super) const STREAMS_MAX: usize = 64;
+pub(super) const STREAMS_MAX: usize = 128;
 /// And of one user, so that it takes many to keep others out.
-pub(super) const STREAMS_EACH_MAX: usize = 16;
+pub(super) const STREAMS_EACH_MAX: usize = 32;
 
 /// Who has how many.
 #[derive(Clone, Debug, Default)]
