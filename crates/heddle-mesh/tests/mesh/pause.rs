@@ -32,7 +32,12 @@ fn delivered(world: &World) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_is_told_with_who_and_why_and_ends_at_its_time() {
-    for world in World::each() {
+    for on_disk in [false, true] {
+        // One after the other: the clock of a world begins with it.
+        let world = match on_disk {
+            false => World::in_memory().await,
+            true => World::on_disk(),
+        };
         let world = paused(world, "01:00:00").await;
         let held = world.account("t").held.unwrap();
         assert_eq!(

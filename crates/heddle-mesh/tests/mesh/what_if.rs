@@ -44,7 +44,7 @@ async fn publish(world: &World) {
     for number in 0..EVENTS {
         let type_ = TYPES[number % TYPES.len()];
         world
-            .publish(&number.to_string(), &[("ce-type", type_)])
+            .publish(&number.to_string(), &[("type", type_)])
             .await;
     }
     world.mesh.settled().await;
