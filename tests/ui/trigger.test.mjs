@@ -101,7 +101,7 @@ test("each term is told of one event, and a click on an attribute asks for it", 
   const holds = await page.$$eval("#terms li", (terms) => terms.map((term) => /** @type {any} */ (term).dataset.holds));
   assert.deepEqual(holds, ["true", "true"]);
   await type(page, "");
-  await page.click('#sample dl.attributes a:text-is("shop")');
+  await page.click('#sample dl.attributes a:text-is("/heddle/publish")');
   await page.waitForFunction(() => /** @type {any} */ (document.querySelector("#filters")).value.includes("source"));
   await page.waitForSelector("#tried:not([aria-busy]) #terms li");
   const [examined, matched] = await tried(page);
@@ -186,16 +186,17 @@ test("a pause keeps events, says who and why, and lets all of them go", async ()
 
 test("a pause with a time ends by itself", async () => {
   heddle.run("trigger", "pause", "team-a/orders", "--until", new Date(Date.now() + 3000).toISOString());
+  const held = async () => (await heddle.get("/heddle/v1/accounts?consumer=trigger/team-a/orders")).consumers[0].held;
+  await until(held, "it is paused");
   heddle.run("publish", "shop", "--id", "kept-2", "--type", "order.created");
   await until(() => subscribers.arrived.some((event) => event.id === "kept-2"), "it goes on by itself");
-  const account = (await heddle.get("/heddle/v1/accounts?consumer=trigger/team-a/orders")).consumers[0];
-  assert.equal(account.held, undefined);
+  await until(async () => (await held()) === undefined, "it says so");
 });
 
 test("a test event goes through the door, says who sent it, and leads to its trace", async () => {
   const { page, faults, close } = await tab();
-  const types = await heddle.get("/heddle/v1/types");
-  const sample = types.items.find((/** @type {any} */ seen) => seen.type === "order.created").sample;
+  heddle.run("publish", "shop", "--id", "sampled", "--type", "order.created", "--data", '{"exact":9007199254740993}');
+  const sample = (await heddle.get("/heddle/v1/trace?id=sampled")).events[0].offset;
   await page.goto(`${heddle.control}/ui/publish?sample=${sample}`);
   await page.waitForSelector("form.send:not([hidden])");
   assert.match(await page.inputValue('textarea[name="data"]'), /9007199254740993/);
@@ -243,25 +244,23 @@ test("nobody is reached whom deliveries may not reach", async () => {
   const config = join(heddle.dir, "closed.yaml");
   writeFileSync(config, 'egressDeny: ["127.0.0.0/8"]\n');
   const closed = await Heddle.start(["--config", config]);
-  const before = subscribers.arrived.length;
   const response = await fetch(`${closed.control}/heddle/v1/subscribers/try`, {
     method: "POST", headers: { Authorization: `Bearer ${closed.token}`, "Content-Type": "application/json" },
     body: JSON.stringify({ namespace: "team-a", url: `${subscribers.url}/forbidden` }),
   });
   const trial = await response.json();
   assert.equal(trial.reachable, false, JSON.stringify(trial));
-  assert.equal(subscribers.arrived.length, before);
+  assert.ok(!subscribers.arrived.some((event) => event.path.startsWith("/forbidden")));
   await closed.close();
 });
 
 test("no link makes this server connect to somewhere", async () => {
-  const before = subscribers.arrived.length;
   const url = encodeURIComponent(`${subscribers.url}/probed`);
   const { page, close } = await tab({ javaScriptEnabled: false });
   await page.goto(`${heddle.control}/ui/subscribe/try?broker=team-a/default&name=x&url=${url}`);
   await page.goto(`${heddle.control}/ui/subscribe?broker=team-a/default&name=x&url=${url}`);
   assert.match(await page.innerText("#trial"), /was not tried/);
-  assert.equal(subscribers.arrived.length, before);
+  assert.ok(!subscribers.arrived.some((event) => event.path.startsWith("/probed")));
   await close();
 });
 
@@ -287,7 +286,7 @@ test("whoever may only look finds no button that does not work", async () => {
     if (path.startsWith(TRIGGER)) await page.waitForSelector("#tried[data-settled]");
     assert.equal(await page.locator("form.send").count(), 0, path);
     assert.equal(await page.locator("#pausing").count(), 0, path);
-    assert.doesNotMatch(await page.innerText("main"), /"exact"/, `${path} shows data`);
+    assert.doesNotMatch(await page.innerText("main"), /9007199254740993/, `${path} shows data`);
   }
   assert.deepEqual(faults, []);
   await close();
