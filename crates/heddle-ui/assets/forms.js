@@ -55,6 +55,8 @@ function tell(form, text, good) {
   const place = form.querySelector("output");
   if (!place) return;
   place.textContent = text;
+  // A page that looks again leaves it as it is.
+  place.dataset.filled = "";
   place.dataset.verdict = good ? "healthy" : "unhealthy";
 }
 

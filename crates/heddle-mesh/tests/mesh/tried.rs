@@ -164,7 +164,9 @@ async fn an_event_by_hand_goes_through_the_door_and_says_who_sent_it() {
     assert_eq!(answer["sentBy"], "ada");
     world.until_delivered("t", 1).await;
     let (id, source) = (&answer["id"], &answer["source"]);
-    let trace = world.mesh.trace(id.as_str().unwrap(), source.as_str().unwrap());
+    let trace = world
+        .mesh
+        .trace(id.as_str().unwrap(), source.as_str().unwrap());
     let trace = trace.unwrap();
     let path = format!("GET /events/{}", trace.events[0].offset);
     let (_, whole) = asked(&world, &Access::administrator("ada"), &path, &json!({})).await;

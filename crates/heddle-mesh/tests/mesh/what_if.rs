@@ -43,9 +43,7 @@ async fn publish(world: &World) {
     world.route().await;
     for number in 0..EVENTS {
         let type_ = TYPES[number % TYPES.len()];
-        world
-            .publish(&number.to_string(), &[("type", type_)])
-            .await;
+        world.publish(&number.to_string(), &[("type", type_)]).await;
     }
     world.mesh.settled().await;
 }

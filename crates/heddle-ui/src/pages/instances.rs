@@ -15,6 +15,10 @@ use crate::links::part;
 use crate::objects;
 use crate::parts::{conditions, content, verdict};
 
+/// After how many milliseconds the page looks again.
+const FRESH_WAITING: u32 = 1_000;
+const FRESH_READY: u32 = 10_000;
+
 pub(crate) async fn list(look: &PageLook) -> PageResult {
     let kind = objects::of(ResourceKind::ServiceInstance);
     let items = look.objects(kind).await?;
@@ -111,7 +115,8 @@ pub(crate) async fn one(look: &PageLook, namespace: &str, name: &str) -> PageRes
     let operation = &instance["status"]["operation"];
     let body = html! {
         p.crumbs { a href=(look.links.page("instances")) { "Instances" } " › " (namespace) " › " (id) }
-        section #verdict.headline data-verdict=(word) {
+        // Whoever waits for it sees it come; what is ready says when it no longer is.
+        section #verdict.headline data-verdict=(word) data-fresh=(if word == "healthy" { FRESH_READY } else { FRESH_WAITING }) {
             h1 { (verdict::mark(word)) " " (id) " " span.word { (instance["status"]["phase"].as_str().unwrap_or("has not been looked at yet")) } }
             @if let Some((_, condition)) = &ready { @if let Some(message) = &condition.message { p.lead { (message) } } }
         }
