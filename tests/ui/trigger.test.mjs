@@ -208,7 +208,8 @@ test("a test event goes through the door, says who sent it, and leads to its tra
   const whole = await heddle.get(`/heddle/v1/events/${trace.events[0].offset}`);
   assert.equal(whole.event.subject, "by hand");
   assert.notEqual(whole.event.heddlesentby ?? "", "");
-  await until(() => subscribers.arrived.some((event) => event.id === id), "it is delivered");
+  const delivered = (/** @type {any} */ verdict) => verdict.consumer === "trigger/team-a/orders" && verdict.state === "delivered";
+  await until(async () => (await heddle.get(`/heddle/v1/trace?id=${id}&source=${source}`)).events[0].verdicts.some(delivered), "it is delivered");
   assert.deepEqual(faults, []);
   await close();
 });

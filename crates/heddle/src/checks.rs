@@ -28,14 +28,14 @@ use crate::bundles::axum_json;
 use crate::control::refuse;
 
 /// Tells why the server is not ready.
-type Readiness = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+type UnreadyReasons = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// What is asked.
 #[derive(Clone)]
 pub(crate) struct ChecksApi {
     /// The resource API and the questions, as this process answers them.
     ask: Router,
-    unready: Readiness,
+    unready: UnreadyReasons,
     clock: Clock,
     /// One look at a time: each reads all objects.
     looking: Arc<Mutex<()>>,

@@ -142,7 +142,7 @@ enum Outcome {
 }
 
 /// An object that the server took.
-struct Applied {
+struct AppliedObject {
     object: String,
     outcome: Outcome,
     after: Value,
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
         &mut self,
         document: &Document,
         terminal: &mut Terminal,
-    ) -> anyhow::Result<Applied> {
+    ) -> anyhow::Result<AppliedObject> {
         let resource = self.resource(document).await?;
         target::check_name(document.name())?;
         let namespace = self.namespace(document, &resource)?;
@@ -213,7 +213,7 @@ impl<'a> Run<'a> {
         let after = answer.ok(&object)?;
         self.definitions_applied |=
             document.kind() == "CustomResourceDefinition" && !self.manner.dry_run;
-        Ok(Applied {
+        Ok(AppliedObject {
             object,
             outcome: outcome(created, before.as_ref(), &after),
             after,
@@ -270,8 +270,8 @@ impl<'a> Run<'a> {
         Ok(Some(chosen.to_owned()))
     }
 
-    fn report(&self, applied: Applied, terminal: &mut Terminal) -> anyhow::Result<()> {
-        let Applied {
+    fn report(&self, applied: AppliedObject, terminal: &mut Terminal) -> anyhow::Result<()> {
+        let AppliedObject {
             object,
             outcome,
             mut after,
