@@ -237,6 +237,9 @@ class Prometheus:
             with urllib.request.urlopen(url, timeout=30) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as refusal:
+            # It listens before it can answer.
+            if refusal.code == 503:
+                return None
             sys.exit(f"dashboards: {parameters.get('query')}: {refusal.read().decode()}")
         except OSError:
             return None
