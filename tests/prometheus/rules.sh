@@ -37,9 +37,10 @@ for _ in $(seq 100); do
 done
 [ -n "$accepted" ] || { cat refused >&2; exit 1; }
 control=$(sed -n 's/.*"control": "\([^"]*\)".*/\1/p' data/endpoints.json)
-for _ in $(seq 300); do
+# A heartbeat arrives before the judge has looked at it.
+for _ in $(seq 600); do
     curl -fsS -H "Authorization: Bearer $(cat data/metrics-token)" "$control/metrics" >metrics
-    grep -q '^heddle_heartbeat_age_seconds{app=""' metrics && break
+    grep -q '^heddle_heartbeat_age_seconds{app=""' metrics && grep -q '^heddle_health{app="",ns="",plane="all"} 3$' metrics && break
     sleep 0.1
 done
 grep -q '^heddle_health{app="",ns="",plane="all"} 3$' metrics || { grep '^heddle_health' metrics; exit 1; }
