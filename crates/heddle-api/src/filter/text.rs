@@ -7,7 +7,7 @@
 //!   {"any": [{"exact": {"type": "a"}}, {"exact": {"type": "b"}}]}      any filter of a Trigger, as JSON on one line
 //!   # a remark
 //! ```
-//! What [`print`] writes, [`parse`] reads as the same filters. What `parse` takes, admission takes too; what it refuses, it
+//! What [`print()`] writes, [`parse`] reads as the same filters. What `parse` takes, admission takes too; what it refuses, it
 //! refuses with the character that is wrong. Both are pure.
 
 #[cfg(test)]
