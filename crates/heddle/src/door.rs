@@ -215,3 +215,24 @@ fn asks_for_watch(request: &Request) -> bool {
     *request.method() == Method::GET
         && pairs.any(|(key, value)| key == "watch" && !matches!(&*value, "false" | "0"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_is_one_however_it_is_spelled() {
+        let asks = |method: Method, query: &str| {
+            let uri = format!("/heddle/v1/events?{query}");
+            let request = Request::builder().method(method).uri(uri);
+            asks_for_watch(&request.body(Body::empty()).unwrap())
+        };
+        for query in ["watch=1", "w%61tch=1", "watch", "q=a&watch=true", "watch="] {
+            assert!(asks(Method::GET, query), "{query}");
+        }
+        for query in ["", "watch=0", "watch=false", "watched=1", "q=watch"] {
+            assert!(!asks(Method::GET, query), "{query}");
+        }
+        assert!(!asks(Method::POST, "watch=1"));
+    }
+}

@@ -222,6 +222,19 @@ mod tests {
     use heddle_rt::MemoryVfs;
     use http::HeaderMap;
 
+    #[tokio::test]
+    async fn of_a_binding_that_is_there_everything_but_its_credentials_is_told() {
+        let body = r#"{"credentials": {"password": "secret"}, "endpoints": []}"#;
+        let response = http::Response::builder()
+            .header(header::CONTENT_LENGTH, body.len())
+            .body(Full::from(body))
+            .unwrap();
+        let told = without_credentials(response).await;
+        assert_eq!(told.headers().get(header::CONTENT_LENGTH), None);
+        let told = axum::body::to_bytes(told.into_body(), 1 << 10).await;
+        assert_eq!(told.unwrap(), r#"{"endpoints":[]}"#.as_bytes());
+    }
+
     #[test]
     fn a_file_holds_one_credential_or_several_and_nothing_else() {
         let count = |text: &str| parse(text.as_bytes()).map(|known| known.len());
