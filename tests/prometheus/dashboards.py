@@ -112,6 +112,8 @@ def scenes(subscribers):
         }], ours, {}),
         "waiting": (WAITING, None, {}),
         "beating": (SHOP, None, {}),
+        "smoking": ([], None, {}),
+        "choking": ([], None, {}),
     }
 
 
@@ -153,8 +155,8 @@ class Heddle:
         self.data.parent.mkdir()
         config = self.data.parent / "config.yaml"
         # No disk has as much free as is asked to stay so.
-        config.write_text("eventsReserveMebibytes: 2000000000\n" if name == "full" else "{}\n")
-        heartbeats = [] if name == "beating" else ["--no-heartbeats"]
+        config.write_text("eventsReserveMebibytes: 2000000000\n" if name in ("full", "choking") else "{}\n")
+        heartbeats = [] if name in ("beating", "smoking", "choking") else ["--no-heartbeats"]
         self.log = self.data.parent / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -174,12 +176,19 @@ class Heddle:
         found = until(f"{self.name} to serve", served)
         self.control, self.events = found["control"], found["events"]
 
-    def run(self, *arguments, text=None):
+    def command(self, *arguments, text=None):
         environment = {**os.environ, "HEDDLE_DATA_DIR": str(self.data), "KUBECONFIG": str(self.data / "admin.kubeconfig")}
-        done = subprocess.run([self.program, *arguments], input=text, env=environment, text=True, capture_output=True)
+        return subprocess.run([self.program, *arguments], input=text, env=environment, text=True, capture_output=True)
+
+    def run(self, *arguments, text=None):
+        done = self.command(*arguments, text=text)
         if done.returncode:
             sys.exit(f"{self.name}: heddle {' '.join(arguments)}: {done.stderr}")
         return done.stdout
+
+    def smoke(self):
+        """Whether a smoke test passes."""
+        return self.command("smoke").returncode == 0
 
     def apply(self, objects):
         if objects:
@@ -305,6 +314,10 @@ def main(heddle_program, prometheus_program, queries_file, exported):
         prometheus = Prometheus(prometheus_program, folder, heddles)
         stack.callback(ended, prometheus.process)
         prometheus.until_scraping(set(staged))
+        by_name = {heddle.name: heddle for heddle in heddles}
+        until("a smoke test that passes", by_name["smoking"].smoke)
+        if by_name["choking"].smoke():
+            sys.exit("dashboards: a smoke test passes where there is no room for events")
         publishing = [heddle for heddle in heddles if staged[heddle.name][1]]
         answers = {heddle.name: {"refused": 400, "full": 507}.get(heddle.name, 202) for heddle in publishing}
         for heddle in publishing:

@@ -15,7 +15,7 @@ cd "$work"
 
 echo "==> alert rules"
 "$xtask" alerts "$work"
-diff <("$heddle" export alerts) rules.yml
+diff <("$heddle" export alerts --url https://heddle.example) rules.yml
 "$promtool" check rules rules.yml
 "$promtool" test rules tests.yml
 

@@ -13,6 +13,9 @@ type Sample = (&'static str, &'static [Series], &'static [Series]);
 /// A series and its values.
 type Series = (&'static str, &'static str);
 
+/// Where the server is said to be.
+const BASE: &str = "https://heddle.example";
+
 /// When everything is long decided, whatever a rule waits for.
 const AT: &str = "70m";
 
@@ -151,7 +154,7 @@ const SAMPLES: &[Sample] = &[
 )]
 pub(crate) fn write(out: &Path) -> Result<()> {
     std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    for (name, text) in [("rules.yml", rules()), ("tests.yml", tests()?)] {
+    for (name, text) in [("rules.yml", rules(Some(BASE))), ("tests.yml", tests()?)] {
         let file = out.join(name);
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }

@@ -1,10 +1,10 @@
 //! The change log: notes that were written with their changes (`changelog.d`), gathered into `CHANGELOG.md`.
 //!
 //! ```text
-//!   cargo xtask changelog                 renews the section of what is not released yet
+//!   cargo xtask changelog                 renews the section of what is not released yet, as `codegen` does
 //!   cargo xtask changelog 1.2.0 DATE      makes it the section of a release, and empties changelog.d
 //! ```
-//! A note is never shortened or reworded here.
+//! A note is never shortened or reworded here. Without notes there is no section, so that a release leaves a fresh file.
 
 use std::path::Path;
 
@@ -43,10 +43,21 @@ pub(crate) fn run(root: &Path, release: Option<(&str, &str)>) -> Result<()> {
     Ok(())
 }
 
+/// Fails when a note was written, changed or removed since the change log was renewed.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    ensure!(
+        read(&root.join(FILE))? == text(root, None)?,
+        "stale: {FILE}; run `cargo xtask codegen`"
+    );
+    Ok(())
+}
+
 /// What `CHANGELOG.md` would say with the notes of now.
 pub(crate) fn text(root: &Path, release: Option<(&str, &str)>) -> Result<String> {
     let released = read(&root.join(FILE)).unwrap_or_default();
+    let notes = notes(root)?;
     let title = match release {
+        None if notes.is_empty() => return Ok(format!("{HEAD}{}", older(&released))),
         None => UNRELEASED.to_owned(),
         Some((version, date)) => {
             check_title(version, date)?;
@@ -59,7 +70,7 @@ pub(crate) fn text(root: &Path, release: Option<(&str, &str)>) -> Result<String>
     };
     Ok(format!(
         "{HEAD}{}{}",
-        section(&title, &notes(root)?)?,
+        section(&title, &notes)?,
         older(&released)
     ))
 }

@@ -7,7 +7,8 @@
 //!   bodies about health;
 //! - `docs/flows/provisioning-diagram.md`: how an instance comes and goes.
 //!
-//! From the command line of the binary, by `command_line`: `docs/cli.md`, `docs/configuration.md` and `packaging/man`.
+//! From the command line of the binary, by `command_line`: `docs/cli.md`, `docs/configuration.md` and `packaging/man`. From the
+//! notes of `changelog.d`, by `changelog`: what `CHANGELOG.md` says is not released yet.
 //!
 //! What a file should contain depends on the code alone: no clock, no network, no order of a hash map. The embedded API server
 //! builds its OpenAPI documents from the same definitions while it runs, so they are not written here.
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use heddle_api::health::catalogue::RUNBOOKS;
+
+use crate::changelog;
 
 const CRDS: &str = "docs/reference/crds";
 const NOTE: &str =
@@ -84,12 +87,14 @@ fn generated() -> Result<BTreeMap<String, String>> {
 /// Writes everything that is generated.
 pub(crate) fn write_all(root: &Path) -> Result<()> {
     write(root)?;
+    changelog::run(root, None)?;
     command_line::write(root)
 }
 
 /// Fails when anything that is generated is stale.
 pub(crate) fn check_all(root: &Path) -> Result<()> {
     check(root)?;
+    changelog::check(root)?;
     command_line::check(root)
 }
 

@@ -26,10 +26,12 @@ const SCENES: &[&str] = &[
     "passing",   // a Trigger leads to another Broker
     "waiting",   // an instance and a flow of an Application that does not exist
     "beating",   // heartbeats, and an Application for them
+    "smoking",   // a smoke test passes
+    "choking",   // smoke tests fail, for there is no room for events
 ];
 
 /// Every scene in which heddle runs.
-const RUNNING: &str = "idle delivered refused full rejecting failing hanging filtered unmatched expired replying passing waiting beating";
+const RUNNING: &str = "idle delivered refused full rejecting failing hanging filtered unmatched expired replying passing waiting beating smoking choking";
 /// Those in which events are accepted from the shop, or at a Broker.
 const ACCEPTED: &str =
     "delivered rejecting failing hanging filtered unmatched expired replying passing";
@@ -39,11 +41,9 @@ const WANTED: &str = "delivered rejecting failing hanging filtered expired reply
 const DELIVERED: &str = "delivered filtered replying passing";
 
 /// Those in which something is in the log.
-const KEPT: &str =
-    "delivered rejecting failing hanging filtered unmatched expired replying passing beating";
+const KEPT: &str = "delivered rejecting failing hanging filtered unmatched expired replying passing beating smoking";
 /// And the one in which there is no room for anything.
-const USED: &str =
-    "full delivered rejecting failing hanging filtered unmatched expired replying passing beating";
+const USED: &str = "full delivered rejecting failing hanging filtered unmatched expired replying passing beating smoking choking";
 
 /// Dashboard, panel, and the scenes of its queries, in their order.
 type Expected = (&'static str, &'static str, &'static [&'static str]);
@@ -97,7 +97,7 @@ const EXPECTED: &[Expected] = &[
         "From accepted to delivered",
         &[DELIVERED, DELIVERED],
     ),
-    ("latency", "Synthetic events", &["beating"]),
+    ("latency", "Synthetic events", &["beating smoking"]),
     ("latency", "Requests to the resource API", &[RUNNING]),
     ("process", "Processor", &[RUNNING]),
     ("process", "Memory", &[RUNNING]),
@@ -129,8 +129,23 @@ const EXPECTED: &[Expected] = &[
         &["waiting beating"],
     ),
     ("heartbeats", "Since the last arrival", &["beating"]),
-    ("heartbeats", "Canary: since the last arrival", &["beating"]),
+    (
+        "heartbeats",
+        "Canary: since the last arrival",
+        &["beating smoking"],
+    ),
     ("heartbeats", "How long they took", &["beating"]),
+    (
+        "heartbeats",
+        "Smoke tests that failed in a row",
+        &["choking"],
+    ),
+    (
+        "heartbeats",
+        "How long the last smoke test took",
+        &["smoking choking"],
+    ),
+    ("heartbeats", "Smoke tests", &["smoking choking"]),
 ];
 
 /// Writes `queries.json` into a folder.

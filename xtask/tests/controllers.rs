@@ -181,7 +181,10 @@ fn watching(
     found
 }
 
-/// The same as the table in ARCHITECTURE.md says it.
+/// Where what each controller watches is written down for people.
+const TABLE: &str = "docs/reference/controllers.md";
+
+/// The same as that table says it.
 fn tabled(map: &str) -> BTreeMap<String, Vec<String>> {
     let (_, table) = map.split_once("| controller | reconciles |").unwrap();
     let rows = table
@@ -214,7 +217,7 @@ fn misdrawn(map: &str, code: &BTreeMap<String, Vec<String>>) -> Vec<String> {
         .filter(|name| sorted(table.get(*name)) != sorted(code.get(*name)))
         .map(|name| {
             format!(
-                "{name}: ARCHITECTURE.md has {:?}, the code {:?}",
+                "{name}: {TABLE} has {:?}, the code {:?}",
                 table.get(name),
                 code.get(name)
             )
@@ -228,7 +231,7 @@ fn the_table_of_controllers_is_what_they_watch() {
     let lib = sources.iter().find(|(path, _)| path == "lib.rs").unwrap();
     let code = watching(&sources, &watches(&lib.1));
     assert!(code.len() > 10, "only {code:?} were found");
-    let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let map = std::fs::read_to_string(root().join(TABLE)).unwrap();
     let findings = misdrawn(&map, &code);
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
     let planted = map.replace(

@@ -3,6 +3,7 @@
 //! Plain data and nothing else. The controllers have the port ([`Resources`] are handed over, the rest is asked for), the
 //! mesh answers in the same types, and neither knows the other.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub struct MeshReading {
     pub consumers: Vec<ConsumerReading>,
     /// In the order of their names.
     pub doors: Vec<DoorReading>,
+    /// Links that no policy allows, `subscription/NAMESPACE/NAME`, and what would let them lead events.
+    pub denied_links: BTreeMap<String, String>,
 }
 
 /// What is known of the synthetic events of one application in one namespace. Ages are measured with a monotonic clock.
@@ -68,6 +71,8 @@ pub struct HeartbeatReading {
     pub age: Option<Duration>,
     /// How long that one took from the source to the sink.
     pub end_to_end: Option<Duration>,
+    /// Where that one spent most of this time.
+    pub slowest: Option<SlowHop>,
     /// How many in a row did not arrive in time, counted up to the newest whose time is over.
     pub misses: u32,
     /// How many in a row arrived in time, likewise.
@@ -114,6 +119,17 @@ pub struct StuckHop {
     pub object: String,
     /// What was seen: the refusal, the error, or how long nothing has happened.
     pub why: String,
+}
+
+/// The hop at which an event that arrived was kept up longest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlowHop {
+    /// One of the names of the hops: `channel`, `broker`, `trigger` or `delivery`.
+    pub hop: String,
+    /// What an event waits for there, such as `broker/NAMESPACE/NAME`.
+    pub object: String,
+    /// From the hop before until this one was passed.
+    pub took: Duration,
 }
 
 /// What one consumer's account says about its subscriber, without reading the log.
@@ -163,6 +179,8 @@ pub struct SubscriberReading {
 /// How the disk and the tasks stand that all events depend on.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LogReading {
+    /// Where the next event goes; `None` where nobody may know or where there is no log.
+    pub end: Option<u64>,
     /// Why nothing is appended until a restart, if so.
     pub broken: Option<String>,
     /// Why nothing is appended for now, if so.

@@ -2,7 +2,7 @@
 //! and what is under way with many.
 //!
 //! ```text
-//!   GET  groups?by=cause|type|application       what they have in common
+//!   GET  groups?by=cause|type|application       what they have in common, and what was said of it (`marks`)
 //!   POST redrive, discard with dryRun           what would happen
 //!   POST redrive, discard of many               202 and an operation
 //!   GET  operations[/{id}]   POST operations/{id}/stop
@@ -10,10 +10,12 @@
 //! ```
 //! All JSON is camelCase. Fields may be added; none change their meaning.
 
+pub mod marks;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// `GET /heddle/v1/dead-letters/groups`: those with the most first.
+/// `GET /heddle/v1/dead-letters/groups`: those with the most first, and behind them those that are marked.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetterGroups {
@@ -23,6 +25,11 @@ pub struct DeadLetterGroups {
     /// How many groups are not shown, because there are too many.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden: u64,
+    /// How many of them are of groups that are marked as known, and as to be ignored; marks that hold no more do not count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub known: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ignored: u64,
 }
 
 /// Dead letters that have something in common. What is not the same for all of them is left out.
@@ -55,6 +62,9 @@ pub struct DeadLetterGroup {
     pub sample: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscriber_now: Option<SubscriberNow>,
+    /// What somebody said about it, of groups by cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<marks::GroupMark>,
 }
 
 /// What kept an event from being delivered.

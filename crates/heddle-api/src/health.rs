@@ -288,6 +288,9 @@ pub struct MeshHealth {
     /// What the canary says, which crosses a path that belongs to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<HeartbeatHealth>,
+    /// Where `?applications` asks for them: all, without their namespaces, the worst first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application_list: Option<Vec<ApplicationHealth>>,
 }
 
 /// All applications of one namespace in a word.
@@ -337,6 +340,22 @@ impl HealthCounts {
     #[must_use]
     pub const fn all(&self) -> u32 {
         self.healthy + self.degraded + self.unknown + self.unhealthy
+    }
+
+    /// Those that are counted, in words: `3 unhealthy, 1 degraded`.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let worst_first = [
+            HealthStatus::Unhealthy,
+            HealthStatus::Degraded,
+            HealthStatus::Unknown,
+            HealthStatus::Healthy,
+        ];
+        let counted = worst_first.into_iter().filter(|one| self.of(*one) > 0);
+        let words: Vec<String> = counted
+            .map(|one| format!("{} {}", self.of(one), one.word()))
+            .collect();
+        words.join(", ")
     }
 
     fn of_mut(&mut self, health: HealthStatus) -> &mut u32 {

@@ -12,6 +12,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
+use crate::raw_json::RawJson;
+use crate::refused_events::RefusedEvent;
 
 /// `GET /heddle/v1/trace?id=…&source=…`: every retained event of this source with this id, oldest first.
 ///
@@ -30,6 +32,10 @@ pub struct Trace {
     /// What is known to be lost, and is or may be what was asked for, or something that would be told here; a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,
+    /// Publishes of an event of that name that were refused lately, the newest first; where a source is asked for, those that
+    /// named it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedEvent>,
 }
 
 /// One accepted event. Publishing the same source and id twice gives two of them.
@@ -233,8 +239,8 @@ pub struct DeadReply {
 pub struct DeadLetterDetail {
     #[serde(flatten)]
     pub summary: DeadLetter,
-    /// The event in the JSON format of CloudEvents.
-    pub event: serde_json::Value,
+    /// The event in the JSON format of CloudEvents, byte for byte.
+    pub event: RawJson,
     /// The start of the last answer's body, or of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -474,6 +480,12 @@ pub struct Account {
     /// Why nothing is sent at the moment, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// No more than so many are sent, such as `100/s`, because its annotation says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    /// What that costs: how long the pending events take at that rate, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_delay_s: Option<f64>,
     /// The schedule of attempts, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schedule: String,

@@ -21,6 +21,7 @@
 //! | Revision | one immutable state of a bundle ([`BundleRevision`]) | generation: of a spec; resource version: of an object |
 
 pub mod access;
+pub mod account_terms;
 pub mod action;
 pub mod application;
 pub mod application_mapping;
@@ -49,18 +50,23 @@ pub mod health;
 pub mod http_source;
 mod knative;
 pub mod ledger;
+pub mod manifest;
 pub mod names;
 pub mod offer;
 pub mod operation;
 pub mod pause;
+pub mod rate;
+pub mod raw_json;
 pub mod record;
 pub mod refusals;
+pub mod refused_events;
 pub mod registry;
 pub mod republish;
 mod schema;
 pub mod search;
 pub mod service_binding;
 pub mod service_instance;
+pub mod silence;
 pub mod smoke;
 pub mod subscriber_trial;
 pub mod subscription;

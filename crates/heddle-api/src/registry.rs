@@ -418,7 +418,14 @@ pub struct Suspicion {
     pub count: i32,
     /// In how many successive readings exactly these were absent.
     pub readings: i32,
+    /// Names of those bundles; at most two hundred of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200))]
+    pub bundles: Vec<String>,
 }
+
+/// Bundles that a suspicion names.
+pub const SUSPECTS_MAX: usize = 200;
 
 /// What a Registry promises.
 pub mod condition {

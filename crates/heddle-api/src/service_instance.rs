@@ -3,6 +3,8 @@
 //! The OSB front writes the spec and answers; controllers do the work and the front reads the status back. An instance is
 //! pinned to the revision it was provisioned with, so it can be updated, bound and removed after its offering is gone.
 
+pub mod waits;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;

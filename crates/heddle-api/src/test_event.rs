@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::raw_json::RawJson;
+
 /// The attribute that says who published an event by hand. Everybody who gets the event sees it.
 pub const SENT_BY: &str = "heddlesentby";
 
@@ -24,9 +26,9 @@ pub struct TestEventRequest {
     pub subject: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datacontenttype: Option<String>,
-    /// JSON as it is. Text that is sent as another type is a JSON string here.
+    /// JSON as it is, byte for byte. Text that is sent as another type is a JSON string here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Value>,
+    pub data: Option<RawJson>,
     /// Further attributes.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub extensions: serde_json::Map<String, Value>,

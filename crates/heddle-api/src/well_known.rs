@@ -46,6 +46,13 @@ pub const WITHDRAWN_ANNOTATION: &str = "heddle.dev/withdrawn";
 /// that would have removed.
 pub const ABANDON_ANNOTATION: &str = "heddle.dev/abandon";
 
+/// Annotation of an Application: since when the publish API of old Kyma is deprecated for its publishers, in RFC 3339.
+pub const LEGACY_DEPRECATION: &str = "heddle.dev/legacy-deprecation";
+/// Annotation of an Application: when that API may end for them, in RFC 3339.
+pub const LEGACY_SUNSET: &str = "heddle.dev/legacy-sunset";
+/// Annotation of an Application: where they read what to do about it.
+pub const LEGACY_LINK: &str = "heddle.dev/legacy-link";
+
 /// Type of the Secrets with which Applications prove who they are when they publish.
 pub const PUBLISHER_TOKEN_TYPE: &str = "heddle.dev/publisher-token";
 /// Key of the token in such a Secret.
@@ -109,6 +116,8 @@ pub mod annotation {
     pub const PAUSED_BY: &str = "heddle.dev/paused-by";
     /// Why, for people.
     pub const PAUSED_REASON: &str = "heddle.dev/paused-reason";
+    /// How many events may be sent in a span of time, such as `100/s`, `0.5/s` or `30/min`; the others wait.
+    pub const RATE: &str = "heddle.dev/rate";
     /// `ordered` or `unordered`.
     pub const DELIVERY_ORDER: &str = "heddle.dev/delivery-order";
     /// The same by another name, which existing manifests use.

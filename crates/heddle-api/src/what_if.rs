@@ -11,10 +11,10 @@ use crate::ledger::ExplainedEvent;
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WhatIfRequest {
-    /// Objects as they would be applied, whole: Triggers, Subscriptions of channels, EventPolicies.
+    /// Objects as they would be applied, whole, of [`Self::KINDS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apply: Vec<Value>,
-    /// Objects that would be gone: these, Brokers and Channels.
+    /// Objects that would be gone, of the same kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delete: Vec<ChangedObject>,
     /// How many of the newest events are looked at.
@@ -23,6 +23,25 @@ pub struct WhatIfRequest {
 }
 
 impl WhatIfRequest {
+    /// Kinds of which it is known what they do to events, from the objects alone.
+    pub const KINDS: [&str; 5] = [
+        "Trigger",
+        "Subscription",
+        "EventPolicy",
+        "Broker",
+        "Channel",
+    ];
+    /// Kinds from which heddle makes, changes and removes objects of those: what they come to for events is not told.
+    pub const INDIRECT: [&str; 8] = [
+        "Application",
+        "ApplicationMapping",
+        "EventActivation",
+        "EventFlow",
+        "HTTPSource",
+        "Namespace",
+        "ServiceBinding",
+        "ServiceInstance",
+    ];
     /// Who asks for more asks too much.
     pub const LAST_MAX: u64 = 1_000_000;
     /// Objects of one question.

@@ -334,7 +334,7 @@ pub(crate) async fn run(
     };
     let state = go(ctx, command).await;
     if let Err(error) = &state {
-        *trouble = StepFailure::new("run", error);
+        *trouble = StepFailure::new("run", error, 1);
     }
     let state = state?;
     if let Some(deps) = deps {

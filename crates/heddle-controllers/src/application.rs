@@ -85,8 +85,8 @@ impl Reconciler for Applications {
         world.absorb(step_name, answer);
     }
 
-    fn on_step_error(&self, world: &mut World, step_name: StepName, error: &Error) {
-        world.trouble = Some((step_name, error.to_string()));
+    fn on_step_error(&self, world: &mut World, name: StepName, error: &Error, _: u32) {
+        world.trouble = Some((name, error.to_string()));
     }
 
     fn status(&self, world: &World, now: Timestamp) -> Option<Value> {

@@ -18,6 +18,9 @@ use heddle_api::delivery::reason::{
     SUBSCRIBER_GONE,
 };
 
+/// How many events were given up, or why they could not be.
+pub type GivingUp = BoxFuture<'static, Result<GivenUp, String>>;
+
 /// A mesh, as the controllers know it. Every answer is about the routing table in force, and none of them waits.
 pub trait DataPlane: Send + Sync + Debug {
     /// Where publishers reach the mesh, such as `http://127.0.0.1:4334`; `None` while the listener is closed.
@@ -50,13 +53,7 @@ pub trait DataPlane: Send + Sync + Debug {
 
     /// Ends what came in at a channel and is pending for consumers of a broker, and answers how much that was once it is
     /// written down. Nothing is left to end when it is asked again, so asking twice does no harm.
-    fn give_up(
-        &self,
-        channel: &str,
-        broker: &str,
-        fate: Fate,
-        why: &str,
-    ) -> BoxFuture<'static, Result<GivenUp, String>>;
+    fn give_up(&self, channel: &str, broker: &str, fate: Fate, why: &str) -> GivingUp;
 
     /// What the evidence for health is made of, read in one go and without reading the log. It changes all the time and
     /// counts for nothing in [`DataPlane::changed`].

@@ -21,6 +21,7 @@ mod subscriber_probe;
 #[cfg(test)]
 mod tests;
 mod topology;
+mod way;
 mod within;
 
 use std::collections::{BTreeMap, HashMap};
@@ -42,11 +43,12 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
 pub use board::{HealthBoard, Report};
-use evidence::{ApplicationEvidence, DoorWindow, SharedEvidence};
+use evidence::{ApplicationEvidence, BrokerEvidence, DoorWindow, SharedEvidence};
 pub(crate) use gather::{PathStores, target, targets};
 pub(crate) use inventory::KindTallies;
 pub use metrics::text as metrics_text;
-pub use topology::draw as draw_topology;
+pub use topology::{TopologyQuestion, draw as draw_topology};
+pub use way::draw as draw_way;
 
 use crate::{DataPlane, Options};
 
@@ -126,7 +128,7 @@ impl HealthLoop {
         let reading = self.plane.reading();
         self.turn_doors(&reading, clock);
         let shared = self.shared(&reading, clock);
-        let evidence = {
+        let (evidence, brokers) = {
             let doors = self.door_windows(&reading);
             self.stores.gather(&reading, |name| {
                 doors.get(name).copied().unwrap_or_default()
@@ -136,7 +138,8 @@ impl HealthLoop {
         for application in &evidence {
             changed |= self.judge(application, &shared, now, clock);
         }
-        self.publish(reading, &shared, evidence, changed, now, clock);
+        let gathered = (evidence, brokers);
+        self.publish(reading, &shared, gathered, changed, now, clock);
         let took = self.options.clock.monotonic().saturating_sub(clock);
         self.write(clock).await;
         took
@@ -239,7 +242,7 @@ impl HealthLoop {
         &self,
         reading: MeshReading,
         shared: &SharedEvidence,
-        evidence: Vec<ApplicationEvidence>,
+        (evidence, brokers): (Vec<ApplicationEvidence>, Vec<BrokerEvidence>),
         changed: bool,
         now: Timestamp,
         clock: Duration,
@@ -286,6 +289,7 @@ impl HealthLoop {
             applications: counts,
             namespaces: roll_up::namespaces(healths),
             heartbeat: Some(board::heartbeat_of(&reading.canary, now)),
+            application_list: None,
         };
         let revision = before.as_ref().map_or(0, |before| before.revision);
         let revision = revision + u64::from(changed || turned);
@@ -302,6 +306,7 @@ impl HealthLoop {
             silent: false,
             admission: self.admission.clone().err(),
             evidence: Arc::new(evidence),
+            brokers: Arc::new(brokers),
         });
     }
 

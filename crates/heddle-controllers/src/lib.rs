@@ -76,8 +76,10 @@ use kube::Client;
 use tokio::sync::watch::Receiver;
 
 pub use bundles::Bundles;
-pub use dataplane::DataPlane;
-pub use health::{HealthBoard, Report, draw_topology, metrics_text as health_metrics};
+pub use dataplane::{DataPlane, GivingUp};
+pub use health::{
+    HealthBoard, Report, TopologyQuestion, draw_topology, draw_way, metrics_text as health_metrics,
+};
 pub use leader::{Leadership, lead};
 pub use metrics::Metrics;
 pub use pulse::{FailingObject, PulseReading, Pulses};
@@ -264,7 +266,9 @@ pub async fn run(client: Client, options: Options) {
     bundle_revision::start(&start, &mut watches, &mut parts);
     parts.push(records::expire(start.client.clone(), options.clone()).boxed());
     let judged = health::PathStores::of(&watches);
-    options.health.count_by(health::KindTallies::of(&watches));
+    options
+        .health
+        .count_by(health::KindTallies::of(&watches, start.client.clone()));
     let gate = start.gate.clone();
     let judging = health::run(start.client.clone(), options.clone(), judged).boxed();
     parts.push(gate.pass().then(|()| judging).boxed());

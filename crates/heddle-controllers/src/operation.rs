@@ -252,17 +252,13 @@ pub(crate) struct StepFailure {
 
 impl StepFailure {
     /// What there is to tell of an error. That somebody else wrote first is everyday life.
-    pub(crate) fn new(step_name: StepName, error: &Error) -> Option<Self> {
+    pub(crate) fn new(step_name: StepName, error: &Error, attempts: u32) -> Option<Self> {
         let told = !matches!(error, Error::Moved(_));
         told.then(|| Self {
             step_name,
             error: error.to_string(),
-            attempts: 1,
+            attempts: 1 << attempts.max(1).ilog2(),
         })
-    }
-
-    pub(crate) fn tried(&mut self, attempts: u32) {
-        self.attempts = 1 << attempts.max(1).ilog2();
     }
 }
 

@@ -386,12 +386,11 @@ async fn execute<B: Reconciler>(
         match step.execute(&ctx.client, B::NAME).await {
             Ok(answer) => reconciler.on_applied(world, step_name, answer),
             Err(error) => {
-                reconciler.on_step_error(world, step_name, &error);
                 let failures = reconcile_loop
                     .backoff
                     .lock()
                     .failures(&ObjectRef::from_obj(wake));
-                reconciler.on_retry(world, failures.saturating_add(1));
+                reconciler.on_step_error(world, step_name, &error, failures.saturating_add(1));
                 return Err(error);
             }
         }

@@ -100,14 +100,8 @@ impl Reconciler for Bindings {
         bundle::run(ctx, world).await
     }
 
-    fn on_step_error(&self, world: &mut World, step_name: StepName, error: &Error) {
-        world.trouble = StepFailure::new(step_name, error);
-    }
-
-    fn on_retry(&self, world: &mut World, attempts: u32) {
-        if let Some(trouble) = &mut world.trouble {
-            trouble.tried(attempts);
-        }
+    fn on_step_error(&self, world: &mut World, name: StepName, error: &Error, attempts: u32) {
+        world.trouble = StepFailure::new(name, error, attempts);
     }
 
     fn status(&self, world: &World, now: Timestamp) -> Option<Value> {

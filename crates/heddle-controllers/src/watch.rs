@@ -1,10 +1,10 @@
 //! One watch per kind, shared by every controller and by the routes.
 //!
-//! A [`Hub`] keeps the newest known state of a kind and tells its listeners about each change, in order. Every resync
+//! A [`SharedWatch`] keeps the newest known state of a kind and tells its listeners about each change, in order. Every resync
 //! period it starts anew from a fresh list, so that not even a change that a watch failed to deliver is missed for longer
 //! than that. Listeners run inside the watch and therefore only take notes.
 //!
-//! Of kinds that there may be many thousands of, a shared watch keeps no more than its listeners look at ([`Hub::keeping`]).
+//! Of kinds that there may be many thousands of, a shared watch keeps no more than its listeners look at ([`SharedWatch::trimmed`]).
 
 use std::collections::HashMap;
 use std::fmt::Debug;

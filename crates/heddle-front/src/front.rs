@@ -34,13 +34,12 @@ use crate::parameters::Validators;
 use crate::route::{OsbVerb, Route, Target};
 use crate::settings::Settings;
 use crate::verbs::{
-    Call, Deps, bind, catalog, deprovision, fetch_binding, fetch_instance, last_operation,
-    provision, unbind, update,
+    Call, Deps, OsbAnswer, bind, catalog, deprovision, fetch_binding, fetch_instance,
+    last_operation, provision, unbind, update,
 };
 use crate::version::Version;
 use crate::wire::body;
 use crate::wire::query::OsbQuery;
-use crate::wire::response::OsbResponse;
 
 /// What a front is made of.
 pub struct Options {
@@ -165,7 +164,7 @@ impl Front {
         &self,
         parts: &Parts,
         body: B,
-    ) -> (&'static str, Version, Result<OsbResponse, OsbError>) {
+    ) -> (&'static str, Version, OsbAnswer) {
         const NOTHING: &str = "none";
         let is_admitted = parts.extensions.get::<AdmittedPerson>().is_some();
         if !is_admitted && !self.credentials.admits(&parts.headers) {
@@ -214,7 +213,7 @@ impl Front {
         route: Route,
         verb: OsbVerb,
         version: Version,
-    ) -> Result<OsbResponse, OsbError> {
+    ) -> OsbAnswer {
         let call = Call {
             scope: route.scope,
             version,

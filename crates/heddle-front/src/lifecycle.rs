@@ -1,7 +1,7 @@
 //! Where an instance or a binding stands, read from its object.
 //!
 //! The spec says what was asked last, the status how far that has come, and an id says whether both speak of the same. All
-//! that verbs decide by is the [`Standing`] that follows; platforms are told the [`Report`].
+//! that verbs decide by is the [`Lifecycle`] that follows; platforms are told the [`Report`].
 
 use std::fmt::Debug;
 

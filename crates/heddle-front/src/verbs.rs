@@ -70,6 +70,9 @@ pub(crate) struct Deps {
     pub(crate) tasks: Tasks,
 }
 
+/// What a verb comes to.
+pub(crate) type OsbAnswer = Result<OsbResponse, OsbError>;
+
 /// One request, without its body.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -395,7 +398,7 @@ impl<K> Settled<K> {
     /// The request has been written, so it is never refused with a 4xx: that says that nothing was done, and platforms then
     /// leave behind what is still being made. Whoever asks again later is told what to ask about; whoever does not is told
     /// what makes it remove the thing or repeat the request.
-    pub(crate) fn unfinished(self, what: &str) -> Result<OsbResponse, OsbError> {
+    pub(crate) fn unfinished(self, what: &str) -> OsbAnswer {
         if self.asynchronous {
             return Ok(OsbResponse::accepted(self.operation.as_deref()));
         }

@@ -15,7 +15,7 @@
 //! [`crate::path::delivery::attempt`], where dead letters rest to [`crate::path::dead_letter`]; neither knows of consumers.
 //!
 //! Backpressure: what does not fit into memory is read from the log later (`reading`), an event that this mesh has no room for
-//! waits (`backpressure`), a destination that allows so many a minute is throttled (`throttle`), and a failing one is tried by
+//! waits (`backpressure`), a destination that allows so many a minute, or is to be sent no more, is throttled (`throttle`), and a failing one is tried by
 //! one lane (`breaker`).
 
 mod backpressure;
@@ -153,6 +153,7 @@ impl Consumer {
         let mut job = job?;
         job.backpressured = job.attempts > 0 && state.retries.backpressure.contains(job.offset);
         state.window.begin(&job);
+        self.turn_taken(shared, &mut state, &job);
         self.ask(shared, &mut state);
         Some((job, Arc::clone(&state.routing.plan)))
     }

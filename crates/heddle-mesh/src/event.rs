@@ -273,6 +273,16 @@ pub fn key_of(source: &str, id: &str) -> u64 {
     hash.max(1)
 }
 
+/// Whether a content type says that the data is JSON.
+pub(crate) fn is_json(content_type: &str) -> bool {
+    rules::media::is_json(content_type)
+}
+
+/// Whether a text is a time as RFC 3339 writes it.
+pub(crate) fn is_time(text: &str) -> bool {
+    rules::is_time(text)
+}
+
 struct AttributeField<'a> {
     kind: u8,
     name: &'a str,

@@ -9,6 +9,7 @@
 
 pub mod bulk;
 pub(crate) mod cause;
+pub mod mark;
 pub mod positions;
 pub mod record;
 mod reply;

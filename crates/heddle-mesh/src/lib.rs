@@ -19,7 +19,7 @@
 //! event is a line in the journal, and the journal is all that a restart needs (`recovery`).
 //!
 //! Arrows go one way: a consumer knows how to attempt (hop 6) and where dead letters rest (hop 7), delivery reads dead letters,
-//! and neither knows of consumers. `draining` and `quota` end events that nobody waits for any longer, `bulk` takes many dead letters one by one, `ledger` and
+//! and neither knows of consumers. `draining` and `quota` end events that nobody waits for any longer, `bulk` takes many dead letters one by one, `marks` has what was said of groups of them, `ledger` and
 //! `questions` tell about all of them, `housekeeping` removes what nobody needs.
 //!
 //! The mesh never asks the API server while an event waits: it reads an immutable table that was compiled beforehand.
@@ -40,6 +40,7 @@ mod housekeeping;
 pub mod journal;
 pub mod ledger;
 pub mod log;
+mod marks;
 mod mesh;
 mod metrics;
 pub mod observer;

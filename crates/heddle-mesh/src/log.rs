@@ -165,6 +165,13 @@ pub trait Log: Debug + Send + Sync + 'static {
     /// The offsets of records with this key, oldest first.
     fn find(&self, key: u64, limit: usize) -> Result<Vec<Offset>, Unavailable>;
 
+    /// The same from an offset on, all of them.
+    fn find_from(&self, key: u64, from: Offset) -> Result<Vec<Offset>, Unavailable> {
+        let mut found = self.find(key, usize::MAX)?;
+        found.retain(|offset| *offset >= from);
+        Ok(found)
+    }
+
     /// The first offset that was appended at or after a time.
     fn at_time(&self, at: Timestamp) -> Offset;
 

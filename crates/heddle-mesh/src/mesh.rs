@@ -18,6 +18,7 @@ use crate::housekeeping::{self, Keeper, Retention};
 use crate::journal::JournalRecord;
 use crate::ledger::hints;
 use crate::log::Log;
+use crate::marks::MarkedGroups;
 use crate::observer::Observer;
 use crate::path::broker::{Request, Scanner};
 use crate::path::delivery::courier::Courier;
@@ -102,6 +103,7 @@ impl Mesh {
         let bulks = Bulks::restored(&positions.bulks, options.clock.monotonic());
         let shared = Arc::new(Shared::new(Parts {
             bulks,
+            marks: MarkedGroups::restored(&positions.marks),
             clock: options.clock,
             chance: options.chance,
             log: options.log,

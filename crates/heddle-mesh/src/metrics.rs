@@ -8,6 +8,7 @@ mod answers;
 mod by_application;
 mod doors;
 mod hops;
+mod legacy;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,8 @@ use by_application::ByApplication;
 pub(crate) use doors::DoorKind;
 use doors::Doors;
 use hops::Hops;
+pub(crate) use legacy::LegacyApi;
+use legacy::LegacyUse;
 
 /// Consumers shown one by one.
 const CONSUMERS_MAX: usize = 1000;
@@ -40,6 +43,7 @@ pub(crate) struct Metrics {
     filtered: ByApplication,
     passed_on: AtomicU64,
     unencoded: AtomicU64,
+    legacy: LegacyUse,
     hops: Hops,
 }
 
@@ -105,6 +109,21 @@ impl Metrics {
         }
     }
 
+    /// A request to the publish API of old Kyma was answered. `place` is the Application's, if that exists.
+    pub(crate) fn legacy(&self, place: Option<&str>, api: LegacyApi, status: u16) {
+        self.legacy.count(place, api, status);
+    }
+
+    /// One of them was taken that not every old server would have taken.
+    pub(crate) fn legacy_lenient(&self, place: Option<&str>) {
+        self.legacy.lenient(place);
+    }
+
+    /// One of them published what was published already.
+    pub(crate) fn legacy_repeated(&self, place: Option<&str>) {
+        self.legacy.repeated(place);
+    }
+
     /// The first attempt at an event begins.
     pub(crate) fn first_attempt(&self, safe_at: Timestamp, now: Timestamp) {
         self.hops.begun(safe_at, now);
@@ -160,6 +179,7 @@ impl Metrics {
             let count = count.load(Ordering::Relaxed);
             sample(&mut out, &format!("{name}_total"), "", count);
         }
+        self.legacy.write(&mut out);
         attempts(&mut out, &accounts.consumers, reading.answers);
         bad_replies(&mut out, &accounts.consumers, reading.answers);
         self.hops.write(&mut out);

@@ -5,6 +5,7 @@
 //!   …    dead-letters…                         what rests, and what becomes of it (`dead_letters`)
 //!   POST explain                               what would this filter have done
 //!   POST what-if                               what would this change have done
+//!   GET  silence?consumer=[&since=][&until=]   why did nothing arrive (`questions/silence.rs`)
 //!   GET  accounts[?depth=][&consumer=]         is every event accounted for; `tallied` reads nothing, `verified` everything
 //!   POST publish                               an event by hand (`questions/publish.rs`)
 //!   POST subscribers/try                       would this subscriber be reached (`questions/subscribers.rs`)
@@ -20,6 +21,7 @@ mod dead_letters;
 mod events;
 mod publish;
 mod republish;
+mod silence;
 mod subscribers;
 mod types;
 
@@ -65,6 +67,7 @@ pub fn router(mesh: Mesh) -> Router {
             "/what-if",
             post(what_if).layer(DefaultBodyLimit::max(MANIFEST_BYTES_MAX)),
         )
+        .route("/silence", get(silence::explain))
         .route("/accounts", get(accounts))
         .route("/publish", post(publish::publish))
         .route("/subscribers/try", post(subscribers::try_one))
@@ -134,9 +137,11 @@ async fn what_if(
         }
         Ok(request)
     });
-    let sees = |consumer: &str| access.sees(consumer);
     answer(match request {
-        Ok(request) => asked(&mesh, &access, &query, mesh.what_if(request, sees)).await,
+        Ok(request) => {
+            let visible = mesh.visible_to(&access);
+            asked(&mesh, &access, &query, mesh.what_if(request, &visible)).await
+        }
         Err(error) => Err(error),
     })
 }
@@ -272,6 +277,17 @@ fn refuse(error: &Error) -> Response {
     response.extensions_mut().insert(ChangeNote {
         reason: Some(code.into()),
         ..ChangeNote::default()
+    });
+    response
+}
+
+/// Tells the log of changes what a request was about. Why it was refused, if it was, stays.
+fn noted(mut response: Response, note: ChangeNote) -> Response {
+    let extensions = response.extensions_mut();
+    let refused = extensions.remove::<ChangeNote>();
+    extensions.insert(ChangeNote {
+        reason: refused.and_then(|refused| refused.reason),
+        ..note
     });
     response
 }

@@ -17,14 +17,16 @@ mod doors;
 mod fingerprint;
 mod grants;
 mod index;
+mod legacy;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod topology;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use heddle_api::access::namespace_of;
 use heddle_api::attributes::Attributes;
 use heddle_api::dataplane::HeartbeatTarget;
 use heddle_api::duck::DeliverySpec;
@@ -63,6 +65,10 @@ pub struct Table {
     denied: BTreeMap<String, DeniedLink>,
     rejected: Vec<Rejected>,
     faults: Vec<Rejected>,
+    /// What publishers of the old API are told about its end, by Application.
+    notices: HashMap<String, legacy::EndNotice>,
+    /// What Triggers ask for, once somebody wanted to know.
+    asked_for: OnceLock<legacy::AskedFor>,
 }
 
 /// A Trigger, or a Subscription with a subscriber of its own.
@@ -264,6 +270,24 @@ impl Table {
         let mut denied = self.denied.iter();
         let found = denied.find(|(_, link)| link.from == from && link.to == to);
         found.map(|(key, link)| (key.as_str(), link.remedy.as_str()))
+    }
+
+    /// All of those, with their remedies.
+    pub(crate) fn denied_links(&self) -> BTreeMap<String, String> {
+        let denied = self.denied.iter();
+        denied
+            .map(|(key, link)| (key.clone(), link.remedy.clone()))
+            .collect()
+    }
+
+    /// The Subscriptions that would lead into a namespace if somebody allowed it, each with the remedy.
+    pub(crate) fn denied_into(&self, namespace: &str) -> impl Iterator<Item = (&str, &str)> {
+        let leads_there = move |link: &DeniedLink| namespace_of(&link.to) == Some(namespace);
+        let denied = self
+            .denied
+            .iter()
+            .filter(move |(_, link)| leads_there(link));
+        denied.map(|(key, link)| (key.as_str(), link.remedy.as_str()))
     }
 
     /// Puts the numbers of the consumers that want an event into `out`, which is emptied first, in ascending order.

@@ -26,6 +26,7 @@ use crate::journal::record::ConsumerId;
 use crate::ledger::hints::Hints;
 use crate::ledger::samples::LogSamples;
 use crate::log::{Log, Offset};
+use crate::marks::MarkedGroups;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::path::broker::refills::Refills;
@@ -34,6 +35,8 @@ use crate::path::dead_letter::tries::Tries;
 use crate::path::delivery::consent::{Consent, Consents};
 use crate::path::delivery::courier::Courier;
 use crate::path::delivery::subscriber_probe::SubscriberProbes;
+use crate::path::source::legacy::Repeats;
+use crate::path::source::refused_log::RefusedLog;
 use crate::routes::Table;
 
 /// Bytes of events that waiting deliveries may hold in memory; beyond that they are read again when their turn comes.
@@ -124,8 +127,14 @@ pub(crate) struct Shared {
     pub(crate) faults: InjectedFaults,
     /// Locked before consumers by whoever takes letters, and not while one is locked.
     pub(crate) bulks: Bulks,
+    /// Locked before consumers and letters.
+    pub(crate) marks: MarkedGroups,
     /// Locked last.
     pub(crate) tries: Tries,
+    /// Locked by whoever is refused, and alone.
+    pub(crate) refused: RefusedLog,
+    /// Locked last; while it is, events may be handed to the log.
+    pub(crate) repeats: Repeats,
 }
 
 /// What a [`Shared`] is made from.
@@ -142,6 +151,7 @@ pub(crate) struct Parts {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) heartbeat_sink: Option<String>,
     pub(crate) bulks: Bulks,
+    pub(crate) marks: MarkedGroups,
 }
 
 impl Shared {
@@ -153,7 +163,10 @@ impl Shared {
             aside: Aside::new(&parts.clock, &parts.asking),
             hints: Arc::new(Hints::of(&*parts.log)),
             bulks: parts.bulks,
+            marks: parts.marks,
             tries: Tries::default(),
+            refused: RefusedLog::default(),
+            repeats: Repeats::new(parts.clock.monotonic(), parts.log.bounds().end),
             clock: parts.clock,
             chance: parts.chance,
             log: parts.log,

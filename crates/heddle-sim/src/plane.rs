@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_api::dataplane::{Fate, GivenUp, Held, MeshReading, Resources, RoutedConsumer};
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
-use heddle_controllers::DataPlane;
+use heddle_controllers::{DataPlane, GivingUp};
 use heddle_rt::Clock;
 use kube::{Resource, ResourceExt as _};
 use parking_lot::Mutex;
@@ -262,13 +262,7 @@ impl DataPlane for TestPlane {
             .look(|state| state.pending.get(&key).copied().unwrap_or_default())
     }
 
-    fn give_up(
-        &self,
-        channel: &str,
-        broker: &str,
-        fate: Fate,
-        _: &str,
-    ) -> BoxFuture<'static, Result<GivenUp, String>> {
+    fn give_up(&self, channel: &str, broker: &str, fate: Fate, _: &str) -> GivingUp {
         let inner = Arc::clone(&self.0);
         let (channel, broker) = (channel.to_owned(), broker.to_owned());
         async move {

@@ -52,6 +52,7 @@ pub use export::Export;
 pub use limits::Limits;
 pub use stats::EventStats;
 
+use crate::mode::WriterDoor;
 use crate::{Health, Mode, OpenError, lock_dir, open_error};
 use appending::Promise;
 use cache::Cache;
@@ -59,7 +60,7 @@ use format::{Head, PAYLOAD_BYTES_MAX};
 use keeper::{CHORES_MAX, Chore, Helper, Keeper};
 use pending::Pending;
 use shared::{Segments, Shared};
-use stats::Counters;
+use stats::AppendCounters;
 use writer::Writer;
 
 const SEGMENT_SUFFIX: &str = ".log";
@@ -198,15 +199,9 @@ pub struct EventLog {
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
-    door: Door,
+    /// To the keeper, where there is one; the writer is woken by what is pending.
+    door: WriterDoor<Chore, Writer>,
     tasks: Tasks,
-}
-
-#[derive(Debug)]
-enum Door {
-    /// To the keeper. Taken away when the log is closed, which lets the keeper end.
-    Thread(Mutex<Option<mpsc::Sender<Chore>>>),
-    Inline(Mutex<Option<Box<Writer>>>),
 }
 
 impl EventLog {
@@ -244,7 +239,7 @@ impl EventLog {
             }),
             cache: RwLock::new(Cache::new(limits.cache_bytes_max)),
             committed: watch::Sender::new(found.next),
-            counters: Mutex::new(Counters::new(found.torn_bytes)),
+            counters: Mutex::new(AppendCounters::new(found.torn_bytes)),
             damage: Mutex::default(),
             manifest: Mutex::new(found.manifest),
             spare: Mutex::new(None),
@@ -271,10 +266,7 @@ impl EventLog {
         };
         let tasks = tasks.child("events");
         let door = match mode {
-            Mode::Inline => {
-                let writer = writer(Helper::Inline(keeper));
-                Door::Inline(Mutex::new(Some(Box::new(writer))))
-            }
+            Mode::Inline => WriterDoor::inline(writer(Helper::Inline(keeper))),
             Mode::Thread => {
                 let (chores, queue) = mpsc::channel(CHORES_MAX);
                 let writer = writer(Helper::Thread(chores.clone()));
@@ -284,7 +276,7 @@ impl EventLog {
                         tasks.spawn_thread("log-writer", OnError::EndProcess, || writer.run())
                     })
                     .map_err(open_error(&shared.dir))?;
-                Door::Thread(Mutex::new(Some(chores)))
+                WriterDoor::thread(chores)
             }
         };
         Ok(Self {
@@ -339,8 +331,8 @@ impl EventLog {
         let shared = &self.inner.shared;
         // Held first where nobody else writes, so that appends are written in the order they come.
         let mut writer = match &self.inner.door {
-            Door::Inline(writer) => Some(writer.lock()),
-            Door::Thread(_) => None,
+            WriterDoor::Inline(writer) => Some(writer.lock()),
+            WriterDoor::Thread(_) => None,
         };
         let at = time::nanoseconds(shared.clock.now());
         let mut pending = shared.pending.lock();
@@ -411,6 +403,11 @@ impl EventLog {
         self.inner.shared.find(key, limit)
     }
 
+    /// The same from an offset on, all of them. Segments that end before it are not looked at.
+    pub fn find_from(&self, key: u64, from: u64) -> Result<Vec<u64>, ReadError> {
+        self.inner.shared.find_from(key, from)
+    }
+
     /// The first offset that was accepted at or after a time.
     #[must_use]
     pub fn at_time(&self, at: Timestamp) -> u64 {
@@ -450,12 +447,12 @@ impl EventLog {
     /// Ends the active segment behind what is pending now, so that it can be removed soon.
     pub fn seal(&self) {
         match &self.inner.door {
-            Door::Thread(_) => {
+            WriterDoor::Thread(_) => {
                 let shared = &self.inner.shared;
                 shared.pending.lock().seal = true;
                 shared.work.notify_one();
             }
-            Door::Inline(writer) => {
+            WriterDoor::Inline(writer) => {
                 if let Some(writer) = writer.lock().as_mut() {
                     writer.seal();
                 }
@@ -466,7 +463,7 @@ impl EventLog {
     /// Removes the sealed segment that begins at `first`, for good when this returns.
     pub async fn remove_segment(&self, first: u64) -> Result<(), RemoveError> {
         match &self.inner.door {
-            Door::Inline(writer) => {
+            WriterDoor::Inline(writer) => {
                 let _alone = writer.lock();
                 let shared = self.inner.shared.clone();
                 if shared.is_closing() {
@@ -474,7 +471,7 @@ impl EventLog {
                 }
                 Keeper { shared }.remove(first)
             }
-            Door::Thread(chores) => {
+            WriterDoor::Thread(chores) => {
                 let chores = chores.lock().clone().ok_or(RemoveError::Closed)?;
                 let (reply, answer) = oneshot::channel();
                 let asked = chores.send(Chore::Remove { first, reply }).await;
@@ -518,7 +515,7 @@ impl EventLog {
         } = &*self.inner;
         shared.close();
         match door {
-            Door::Inline(writer) => {
+            WriterDoor::Inline(writer) => {
                 if let Some(mut writer) = writer.lock().take() {
                     writer.seal();
                     Keeper {
@@ -527,7 +524,7 @@ impl EventLog {
                     .finish();
                 }
             }
-            Door::Thread(chores) => {
+            WriterDoor::Thread(chores) => {
                 drop(chores.lock().take());
                 tasks.join().await;
             }
@@ -539,7 +536,7 @@ impl EventLog {
 impl Drop for Inner {
     fn drop(&mut self) {
         // The threads notice, finish what is pending and let go of the files.
-        if let Door::Thread(_) = self.door {
+        if let WriterDoor::Thread(_) = self.door {
             self.shared.close();
         }
     }

@@ -23,6 +23,7 @@ pub mod fuzzing;
 mod group;
 mod history;
 mod key;
+mod mode;
 mod object;
 mod recovery;
 pub mod repair;
@@ -44,6 +45,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use engine::Check;
 pub use error::{BackupError, CommitError, Expired, OpenError};
 pub use key::{Key, ResourceVersion};
+pub use mode::Mode;
 pub use object::{Change, ChangeKind, Draft, Expect, Facts, Listing, Object, Op, Write};
 pub use stats::{Health, Stats};
 pub use watch::Watch;
@@ -51,9 +53,10 @@ pub use watch::Watch;
 use engine::{Batch, Engine, LoadError, RedbEngine};
 use format::Meta;
 use group::Prepared;
+use mode::WriterDoor;
 use sample::Samples;
 use state::State;
-use stats::Counters;
+use stats::CommitCounters;
 use writer::{Request, Shared, Writer};
 
 /// The database inside the store's directory.
@@ -76,17 +79,6 @@ pub struct Options {
     pub limits: Limits,
     pub mode: Mode,
     pub check: Check,
-}
-
-/// Where the writer runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// On a thread of its own, which commits in groups.
-    #[default]
-    Thread,
-    /// Inside each call, one batch at a time: for simulated worlds, where threads would make two
-    /// runs differ and paused time would run past a commit that is under way.
-    Inline,
 }
 
 /// Every bound of the store.
@@ -149,18 +141,11 @@ pub struct Store {
 struct Inner {
     shared: Shared,
     samples: Samples,
-    queue: Queue,
+    door: WriterDoor<Request, Writer>,
     limits: Limits,
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     tasks: Tasks,
-}
-
-#[derive(Debug)]
-enum Queue {
-    /// Taken away when the store is closed, which lets the writer end.
-    Thread(Mutex<Option<mpsc::Sender<Request>>>),
-    Inline(Mutex<Option<Box<Writer>>>),
 }
 
 impl Store {
@@ -217,7 +202,7 @@ impl Store {
             .map_err(repair::unreadable(&path))?;
         let shared = Shared {
             state: Arc::new(RwLock::new(state)),
-            counters: Arc::new(Mutex::new(Counters::default())),
+            counters: Arc::new(Mutex::new(CommitCounters::default())),
         };
         let writer = Writer {
             engine,
@@ -227,21 +212,21 @@ impl Store {
             full_at: None,
             _lock: lock,
         };
-        let queue = match mode {
-            Mode::Inline => Queue::Inline(Mutex::new(Some(Box::new(writer)))),
+        let door = match mode {
+            Mode::Inline => WriterDoor::inline(writer),
             Mode::Thread => {
                 let (tx, rx) = mpsc::channel(limits.queue_max);
                 tasks
                     .spawn_thread("writer", OnError::EndProcess, move || writer.run(rx))
                     .map_err(|source| OpenError::Io { path, source })?;
-                Queue::Thread(Mutex::new(Some(tx)))
+                WriterDoor::thread(tx)
             }
         };
         Ok(Self {
             inner: Arc::new(Inner {
                 shared,
                 samples,
-                queue,
+                door,
                 limits,
                 vfs,
                 dir,
@@ -264,12 +249,12 @@ impl Store {
             .map(|write| Prepared::new(write, samples))
             .collect();
         let request = Request { batch, reply };
-        match &self.inner.queue {
-            Queue::Thread(tx) => {
+        match &self.inner.door {
+            WriterDoor::Thread(tx) => {
                 let tx = tx.lock().clone().ok_or(CommitError::Closed)?;
                 tx.send(request).await.map_err(|_| self.gone())?;
             }
-            Queue::Inline(writer) => match writer.lock().as_mut() {
+            WriterDoor::Inline(writer) => match writer.lock().as_mut() {
                 Some(writer) => writer.commit(vec![request]),
                 None => return Err(CommitError::Closed),
             },
@@ -393,7 +378,7 @@ impl Store {
         stats.history_count = state.history.len();
         stats.history_bytes = state.history.bytes();
         stats.watchers_count = state.history.watchers();
-        if let Queue::Thread(tx) = &self.inner.queue
+        if let WriterDoor::Thread(tx) = &self.inner.door
             && let Some(tx) = tx.lock().as_ref()
         {
             stats.queue_count = tx.max_capacity() - tx.capacity();
@@ -409,12 +394,12 @@ impl Store {
     /// Finishes what is queued, refuses what comes later, and returns when the files are let go.
     /// Reads go on; watches end.
     pub async fn close(&self) {
-        match &self.inner.queue {
-            Queue::Inline(writer) => {
+        match &self.inner.door {
+            WriterDoor::Inline(writer) => {
                 drop(writer.lock().take());
                 self.inner.shared.close();
             }
-            Queue::Thread(tx) => {
+            WriterDoor::Thread(tx) => {
                 drop(tx.lock().take());
                 self.inner.tasks.join().await;
             }
@@ -458,7 +443,7 @@ impl Store {
         name: &'static str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> std::io::Result<T> {
-        if matches!(self.inner.queue, Queue::Inline(_)) {
+        if matches!(self.inner.door, WriterDoor::Inline(_)) {
             return Ok(work());
         }
         self.inner.tasks.blocking(name, work).await

@@ -42,43 +42,56 @@ pub struct Stats {
     pub queue_count: usize,
 }
 
-pub(crate) const WRITES: &[f64] = &[
+const WRITES: &[f64] = &[
     1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0,
 ];
-pub(crate) const SECONDS: &[f64] = &[
+const SECONDS: &[f64] = &[
     0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0,
 ];
 
-/// What the writer counts.
+/// How much was made safe with one sync, and how long that took.
 #[derive(Debug)]
-pub(crate) struct Counters {
-    commits: u64,
-    batches: u64,
-    pub(crate) conflicts: u64,
-    pub(crate) refusals: u64,
-    group_writes: Histogram,
-    commit_seconds: Histogram,
+pub(crate) struct SyncHistograms {
+    writes: Histogram,
+    seconds: Histogram,
 }
 
-impl Default for Counters {
+impl Default for SyncHistograms {
     fn default() -> Self {
         Self {
-            commits: 0,
-            batches: 0,
-            conflicts: 0,
-            refusals: 0,
-            group_writes: Histogram::of_counts(WRITES),
-            commit_seconds: Histogram::of_seconds(SECONDS),
+            writes: Histogram::of_counts(WRITES),
+            seconds: Histogram::of_seconds(SECONDS),
         }
     }
 }
 
-impl Counters {
+impl SyncHistograms {
+    pub(crate) fn record(&self, writes: usize, took: Duration) {
+        self.writes.record(writes as u64);
+        self.seconds.observe(took);
+    }
+
+    /// The writes of each sync, and its time.
+    pub(crate) fn snapshots(&self) -> (HistogramSnapshot, HistogramSnapshot) {
+        (self.writes.snapshot(), self.seconds.snapshot())
+    }
+}
+
+/// What the writer counts.
+#[derive(Debug, Default)]
+pub(crate) struct CommitCounters {
+    pub(crate) conflicts: u64,
+    pub(crate) refusals: u64,
+    commits: u64,
+    batches: u64,
+    groups: SyncHistograms,
+}
+
+impl CommitCounters {
     pub(crate) fn committed(&mut self, batches: usize, writes: usize, took: Duration) {
         self.commits += 1;
         self.batches += batches as u64;
-        self.group_writes.record(writes as u64);
-        self.commit_seconds.observe(took);
+        self.groups.record(writes, took);
     }
 
     pub(crate) fn fill(&self, stats: &mut Stats) {
@@ -86,7 +99,6 @@ impl Counters {
         stats.batches_count = self.batches;
         stats.conflicts_count = self.conflicts;
         stats.refusals_count = self.refusals;
-        stats.group_writes = self.group_writes.snapshot();
-        stats.commit_seconds = self.commit_seconds.snapshot();
+        (stats.group_writes, stats.commit_seconds) = self.groups.snapshots();
     }
 }

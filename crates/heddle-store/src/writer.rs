@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::engine::{Engine, EngineError};
 use crate::group::{CommitResult, Group, Planned, Prepared};
 use crate::state::State;
-use crate::stats::Counters;
+use crate::stats::CommitCounters;
 use crate::{CommitError, Health, Limits};
 
 /// A batch and where its answer goes. Nobody has to be there to receive it.
@@ -33,7 +33,7 @@ pub(crate) struct Request {
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) state: Arc<RwLock<State>>,
-    pub(crate) counters: Arc<Mutex<Counters>>,
+    pub(crate) counters: Arc<Mutex<CommitCounters>>,
 }
 
 pub(crate) struct Writer {

@@ -9,6 +9,7 @@ export function start() {
   document.addEventListener("submit", submit);
   document.addEventListener("change", choose);
   document.addEventListener("heddle:placed", prepare);
+  document.addEventListener("heddle:moved", () => { looks = 0; });
   setInterval(freshen, 250);
   prepare();
 }
@@ -96,6 +97,7 @@ function bodyOf(form) {
 
 /** @param {HTMLFormElement} form @param {boolean} dry whether only to ask what would happen */
 async function act(form, dry) {
+  looks = 0;
   for (const old of /** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll("[data-fault], [data-fault-of]"))) old.hidden = true;
   let response;
   let body;
@@ -180,12 +182,22 @@ function count() {
   }
 }
 
+/** A page that is left open asks no more often than this. */
+const FRESH_MS_MAX = 60_000;
 let looked = Date.now();
+/** How often since something happened: the more, the longer until the next. */
+let looks = 0;
+/** @type {HTMLElement | undefined} */
+let fresh;
 
 /** Looks again at a page that says how often, while somebody sees it and asks nothing else. */
 function freshen() {
-  const every = Number(/** @type {HTMLElement | null} */ (main()?.querySelector("[data-fresh]"))?.dataset.fresh);
-  if (!every || document.hidden || document.querySelector("dialog[open]") || Date.now() - looked < every) return;
+  if (fresh !== main()) [fresh, looked, looks] = [main(), Date.now(), 0];
+  const place = /** @type {HTMLElement | null} */ (main()?.querySelector("[data-fresh]"));
+  const every = Number(place?.dataset.fresh);
+  const pause = Math.min(every * 1.5 ** looks, Number(place?.dataset.freshMost ?? FRESH_MS_MAX));
+  if (!every || document.hidden || document.querySelector("dialog[open]") || Date.now() - looked < pause) return;
   looked = Date.now();
-  load(location.pathname + location.search, "again");
+  looks += 1;
+  load(location.pathname + location.search, "auto");
 }

@@ -3,12 +3,14 @@
  * What changes while somebody looks: one stream for all tabs of a browser. The tab that holds the lock reads it and tells the
  * others; a hidden tab reads nothing.
  */
-import { ask, base, load, main, say } from "./swap.js";
+import { UNATTENDED, ask, base, load, main, say, session } from "./swap.js";
 
 /** @typedef {{numbers: Record<string, number[]>, verdicts: Record<string, string>, state: string, until: number, at: number}} Known */
 
 const SILENCE_MS = 25_000;
 const PAUSE_MS_MAX = 15_000;
+/** Between two looks at a page because something changed. */
+const AGAIN_MS = 5_000;
 const channel = new BroadcastChannel(`heddle${base}`);
 const me = Math.random().toString(36).slice(2);
 
@@ -23,6 +25,8 @@ export function start() {
   channel.onmessage = ({ data }) => hear(data);
   document.addEventListener("visibilitychange", attend);
   document.addEventListener("heddle:placed", () => show());
+  // Somebody logged in again in another tab.
+  window.addEventListener("storage", () => { if (known.state === "off" && session()) attend(); });
   setInterval(tick, 1000);
   attend();
 }
@@ -38,6 +42,7 @@ function attend() {
   const here = new AbortController();
   attending = here;
   become("connecting");
+  if (stale) again();
   channel.postMessage({ kind: "hello", from: me });
   const lead = async () => {
     leads = true;
@@ -76,7 +81,7 @@ async function read(signal, alive) {
   let quiet = setTimeout(() => stop.abort(), SILENCE_MS);
   try {
     /** @type {Record<string, string>} */
-    const headers = { Accept: "text/event-stream" };
+    const headers = { ...UNATTENDED, Accept: "text/event-stream" };
     if (lastId) headers["Last-Event-ID"] = lastId;
     const response = await ask(`${base}/heddle/v1/stream?topics=verdict,pulse`, { headers, signal: stop.signal });
     if (response.status === 401 || response.status === 403) throw "refused";
@@ -123,8 +128,10 @@ function tell(message) {
 function hear(message) {
   if (message.kind === "hello" && leads) channel.postMessage({ kind: "known", to: message.from, known, lastId });
   if (message.kind === "known" && message.to === me) {
+    const before = JSON.stringify(known.verdicts);
     Object.assign(known, message.known);
     lastId = message.lastId;
+    if (hasVerdicts && before !== JSON.stringify(known.verdicts)) again();
     hasVerdicts = true;
     show();
   }
@@ -149,6 +156,9 @@ function become(state, until = 0) {
 function take(batch) {
   known.at = Date.now();
   let changed = false;
+  let moved = false;
+  const letters = main().dataset.page === "dead-letters";
+  const shown = [...document.querySelectorAll("[data-consumer]")].map((place) => place.getAttribute("data-consumer"));
   for (const { name, data } of batch) {
     if (name === "verdict") {
       const says = `${data.verdict} ${data.code} ${data.object ?? ""} ${Object.keys(data.planes ?? {})}`;
@@ -160,6 +170,8 @@ function take(batch) {
     } else if (name === "pulse") {
       if (data.full) known.numbers = {};
       for (const [who, numbers] of Object.entries({ ...data.n, ...data.sources })) {
+        if (letters && numbers?.[2] > 0) moved = true;
+        moved ||= shown.includes(who) && String(known.numbers[who]?.slice(0, 4)) !== String(numbers?.slice(0, 4));
         if (numbers) known.numbers[who] = numbers;
         else delete known.numbers[who];
       }
@@ -167,6 +179,7 @@ function take(batch) {
   }
   hasVerdicts ||= batch.some(({ name }) => name === "verdict");
   if (changed) again();
+  if (moved) document.dispatchEvent(new Event("heddle:moved"));
   show();
 }
 
@@ -178,26 +191,34 @@ function isNews(verdict) {
 
 /** @type {number | undefined} */
 let soon;
+let looked = 0;
+/** Whether something changed while nobody saw it. */
+let stale = false;
 
-/** Fetches what is shown once more, a little later, however many changes there are. */
+/** Fetches what is shown once more, a little later, however many changes there are; what nobody sees, when they do. */
 function again() {
+  stale ||= document.hidden;
+  if (document.hidden) return;
   soon ??= window.setTimeout(() => {
     soon = undefined;
-    if (!document.hidden) load(location.pathname + location.search, "again");
-  }, 250);
+    if (document.hidden) return again();
+    stale = false;
+    looked = Date.now();
+    load(location.pathname + location.search, "auto");
+  }, Math.max(250, looked + AGAIN_MS - Date.now()));
 }
 
 const WORDS = { live: "live", paused: "paused", connecting: "connecting", off: "not live: log in again" };
 
 function show() {
   const live = document.getElementById("live");
-  const stale = known.state !== "live";
-  document.documentElement.toggleAttribute("data-stale", stale);
+  const old = known.state !== "live";
+  document.documentElement.toggleAttribute("data-stale", old);
   if (live) {
     live.dataset.state = known.state;
     const left = Math.max(1, Math.ceil((known.until - Date.now()) / 1000));
     let text = known.state === "reconnecting" ? `reconnecting ${left} s` : WORDS[/** @type {keyof WORDS} */ (known.state)] ?? "";
-    if (stale && known.at) text += `, numbers ${span((Date.now() - known.at) / 1000)} old`;
+    if (old && known.at) text += `, numbers ${span((Date.now() - known.at) / 1000)} old`;
     const said = live.querySelector(".said");
     if (said && said.textContent !== text) said.textContent = text;
   }

@@ -5,6 +5,7 @@ import * as acts from "./acts.js";
 import * as forms from "./forms.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
+import * as stay from "./stay.js";
 import * as tail from "./tail.js";
 import * as trying from "./try.js";
 
@@ -72,7 +73,7 @@ async function click(event) {
   const target = /** @type {Element} */ (event.target);
   const copy = /** @type {HTMLElement | null} */ (target.closest("[data-copy]"));
   if (copy) {
-    await navigator.clipboard.writeText(copy.dataset.copy ?? "");
+    await copyText(copy, copy.dataset.copy ?? "");
     copy.textContent = "Copied";
     setTimeout(() => { copy.textContent = "Copy"; }, 1500);
     return;
@@ -93,11 +94,23 @@ async function click(event) {
   load(url.pathname + url.search, "go");
 }
 
+/** Without TLS, and not on this machine, a browser has no clipboard to write to. @param {Element} beside @param {string} text */
+async function copyText(beside, text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const field = document.createElement("textarea");
+  field.value = text;
+  beside.after(field);
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+}
+
 /** What only both halves of a session get: as a file, or as text. @param {URL} url @param {string | null} name */
 async function handOver(url, name) {
-  const response = await ask(url.pathname + url.search);
+  const response = await ask(url.pathname + url.search).catch(() => undefined);
+  if (!response) return say("The server does not answer.");
   if (response.status === 401) return logIn();
-  if (name) {
+  if (name && response.ok) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(await response.blob());
     link.download = name;
@@ -182,6 +195,7 @@ async function begin() {
     await load(location.pathname + location.search, "back");
   }
   live.start();
+  stay.start();
 }
 
 begin();

@@ -39,6 +39,9 @@ export function ask(path, options = {}) {
   return fetch(path, { ...options, headers, credentials: "same-origin", cache: "no-store" });
 }
 
+/** On what nobody asked for: the server does not take it for a use of the session. */
+export const UNATTENDED = { "X-Heddle-Unattended": "1" };
+
 export const main = () => /** @type {HTMLElement} */ (document.getElementById("main"));
 
 /** The newest wish wins. */
@@ -49,18 +52,21 @@ let underWay;
 /**
  * Shows the page at an address of this server.
  * @param {string} address
- * @param {"go" | "back" | "again"} how a new page, one of the history, or the same once more
+ * @param {"go" | "back" | "again" | "auto"} how a new page, one of the history, the same once more, or that without being asked
  */
 export async function load(address, how) {
   // What somebody watches come in is not in the page.
-  if (how === "again" && (underWay || main().querySelector("[data-kept]"))) return;
+  const same = how === "again" || how === "auto";
+  if (same && (underWay || main().querySelector("[data-kept]"))) return;
   underWay?.abort();
   const mine = ++wish;
   const leaving = new AbortController();
   underWay = leaving;
-  if (how !== "again") main().setAttribute("aria-busy", "true");
+  if (!same) main().setAttribute("aria-busy", "true");
   try {
+    /** @type {Record<string, string>} */
     const headers = { "X-Heddle-Piece": "1", Accept: "text/html" };
+    if (how === "auto") Object.assign(headers, UNATTENDED);
     const response = await ask(address, { headers, signal: leaving.signal });
     const text = await response.text();
     if (mine !== wish) return;
@@ -68,9 +74,9 @@ export async function load(address, how) {
     if (!response.headers.get("Content-Type")?.startsWith("text/html")) return void location.assign(address);
     const to = new URL(response.url);
     if (how === "go") history.pushState(null, "", to.pathname + to.search);
-    place(text, how === "again");
+    place(text, same);
   } catch (error) {
-    if (leaving.signal.aborted || how === "again") return;
+    if (leaving.signal.aborted || same) return;
     say("The server does not answer. What is shown may be old.");
   } finally {
     if (mine === wish) {

@@ -22,7 +22,7 @@ export function start() {
   document.addEventListener("visibilitychange", () => {
     if (mode !== "live" || !bar()) return;
     if (document.hidden) reading?.abort();
-    else read("live");
+    else read("live", paused);
   });
 }
 
@@ -61,8 +61,8 @@ function buttons() {
   }
 }
 
-/** @param {"live" | "search"} wanted */
-async function read(wanted) {
+/** @param {"live" | "search"} wanted @param {boolean} [rests] whether what comes in is only counted, as before */
+async function read(wanted, rests = false) {
   const place = bar();
   if (!place) return;
   reading?.abort();
@@ -70,7 +70,7 @@ async function read(wanted) {
   reading = here;
   mode = wanted;
   place.setAttribute("data-kept", "");
-  pause(false);
+  pause(rests);
   buttons();
   const query = new URLSearchParams(wanted === "live" ? { watch: "1" } : { before: place.dataset.before ?? "" });
   query.set("q", place.dataset.q ?? "");

@@ -63,8 +63,10 @@ async function run(form, typed, by) {
   if (typed) history.replaceState(null, "", `${location.pathname}?${new URLSearchParams(values)}`);
   into(form)?.setAttribute("aria-busy", "true");
   try {
-    const query = new URLSearchParams({ ...values, ask: `try-${me}` });
-    const response = await ask(`${form.dataset.try}?${query}`, { headers: { "X-Heddle-Piece": "1" }, signal: mine.signal });
+    values.ask = `try-${me}`;
+    // What is too long for an address goes as a body.
+    const body = form.method === "post" ? JSON.stringify(values) : undefined;
+    const response = await ask(`${form.dataset.try}${body ? "" : "?" + new URLSearchParams(values)}`, { method: form.method, body, headers: { "X-Heddle-Piece": "1", "Content-Type": "application/json" }, signal: mine.signal });
     if (response.status === 401) return logIn();
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";

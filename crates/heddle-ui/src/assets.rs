@@ -1,6 +1,7 @@
 //! Script, style and picture, as they lie in the binary: below an address that changes with their content, so that a browser
-//! may keep them for ever.
+//! may keep them for ever. The script is kept in parts and served as one file.
 
+mod bundle;
 mod lean;
 
 use std::io::Write as _;
@@ -12,45 +13,62 @@ use flate2::write::GzEncoder;
 use http::{HeaderValue, StatusCode, header};
 use sha2::{Digest as _, Sha256};
 
+use self::bundle::ScriptPart;
+
 /// One file.
 #[derive(Debug)]
 struct Asset {
     name: &'static str,
     kind: &'static str,
-    content: &'static [u8],
+    content: Vec<u8>,
 }
 
-impl Asset {
-    fn served(&self) -> Vec<u8> {
-        match std::str::from_utf8(self.content) {
-            Ok(text) if self.name.ends_with(".js") => lean::lean(text).into_bytes(),
-            _ => self.content.to_vec(),
-        }
-    }
-}
-
-macro_rules! asset {
-    ($name:literal, $kind:literal) => {
-        Asset {
-            name: $name,
-            kind: $kind,
-            content: include_bytes!(concat!("../assets/", $name)),
-        }
+macro_rules! part {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../assets/", $name, ".js")))
     };
 }
 
-const FILES: [Asset; 10] = [
-    asset!("main.js", "text/javascript; charset=utf-8"),
-    asset!("acts.js", "text/javascript; charset=utf-8"),
-    asset!("forms.js", "text/javascript; charset=utf-8"),
-    asset!("live.js", "text/javascript; charset=utf-8"),
-    asset!("swap.js", "text/javascript; charset=utf-8"),
-    asset!("keys.js", "text/javascript; charset=utf-8"),
-    asset!("tail.js", "text/javascript; charset=utf-8"),
-    asset!("try.js", "text/javascript; charset=utf-8"),
-    asset!("style.css", "text/css; charset=utf-8"),
-    asset!("icon.svg", "image/svg+xml"),
+/// The script, in the order in which its parts need each other.
+const PARTS: [ScriptPart; 9] = [
+    part!("swap"),
+    part!("acts"),
+    part!("forms"),
+    part!("live"),
+    part!("keys"),
+    part!("tail"),
+    part!("try"),
+    part!("stay"),
+    part!("main"),
 ];
+
+pub(crate) const SCRIPT: &str = "main.js";
+pub(crate) const STYLE: &str = "style.css";
+pub(crate) const ICON: &str = "icon.svg";
+
+/// All files as browsers get them.
+fn files() -> &'static [Asset; 3] {
+    static FILES: OnceLock<[Asset; 3]> = OnceLock::new();
+    FILES.get_or_init(|| {
+        [
+            Asset {
+                name: SCRIPT,
+                kind: "text/javascript; charset=utf-8",
+                content: bundle::bundle(&PARTS).into_bytes(),
+            },
+            Asset {
+                name: STYLE,
+                kind: "text/css; charset=utf-8",
+                content: include_bytes!("../assets/style.css").to_vec(),
+            },
+            Asset {
+                name: ICON,
+                kind: "image/svg+xml",
+                content: include_bytes!("../assets/icon.svg").to_vec(),
+            },
+        ]
+    })
+}
 
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
@@ -59,9 +77,9 @@ pub(crate) fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         let mut hasher = Sha256::new();
-        for file in &FILES {
+        for file in files() {
             hasher.update(file.name);
-            hasher.update(file.content);
+            hasher.update(&file.content);
         }
         let digest = hasher.finalize();
         digest[..6]
@@ -78,14 +96,14 @@ pub(crate) fn path(name: &str) -> String {
 
 /// A file, if there is one of that name and of this content.
 pub(crate) fn serve(asked_version: &str, name: &str, gzip: bool) -> Response {
-    let found = FILES.iter().position(|file| file.name == name);
+    let found = files().iter().position(|file| file.name == name);
     let Some(index) = found.filter(|_| asked_version == version()) else {
         return (StatusCode::NOT_FOUND, "there is no such file").into_response();
     };
-    let file = &FILES[index];
+    let file = &files()[index];
     let content = match gzip {
         true => compressed()[index].as_slice(),
-        false => served()[index].as_slice(),
+        false => file.content.as_slice(),
     };
     let mut response = content.into_response();
     let headers = response.headers_mut();
@@ -98,16 +116,10 @@ pub(crate) fn serve(asked_version: &str, name: &str, gzip: bool) -> Response {
     response
 }
 
-/// All files as browsers get them.
-fn served() -> &'static [Vec<u8>] {
-    static SERVED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    SERVED.get_or_init(|| FILES.iter().map(Asset::served).collect())
-}
-
-/// The same, made small once.
+/// All files, made small once.
 fn compressed() -> &'static [Vec<u8>] {
     static COMPRESSED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    COMPRESSED.get_or_init(|| served().iter().map(|content| compress(content)).collect())
+    COMPRESSED.get_or_init(|| files().iter().map(|file| compress(&file.content)).collect())
 }
 
 /// Text made small.
@@ -121,15 +133,15 @@ pub(crate) fn compress(content: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn size(ending: &str) -> usize {
-        let files = FILES.iter().filter(|file| file.name.ends_with(ending));
-        files.map(|file| file.served().len()).sum()
+    fn size(name: &str) -> usize {
+        let file = files().iter().find(|file| file.name == name);
+        file.unwrap().content.len()
     }
 
     /// What a first visit loads besides the page itself stays small enough for a bad line.
     #[test]
     fn script_and_style_stay_within_their_budgets() {
-        let (script, style) = (size(".js"), size(".css"));
+        let (script, style) = (size(SCRIPT), size(STYLE));
         let small: usize = compressed().iter().map(Vec::len).sum();
         println!("script {script} B, style {style} B, all files {small} B compressed");
         assert!(script <= 40_000, "the script has {script} bytes");
@@ -140,31 +152,50 @@ mod tests {
     /// What leaving out comments relies on.
     #[test]
     fn no_text_of_the_script_looks_like_a_comment_or_goes_over_a_line() {
-        for file in FILES.iter().filter(|file| file.name.ends_with(".js")) {
-            let text = std::str::from_utf8(file.content).unwrap();
-            let served = String::from_utf8(file.served()).unwrap();
-            assert!(
-                !served.contains("/**") && !served.contains("\n//"),
-                "{}",
-                file.name
-            );
+        let served = bundle::bundle(&PARTS);
+        assert!(!served.contains("/**") && !served.contains("\n//"));
+        for (name, text) in PARTS {
             for line in text.lines() {
-                assert_eq!(line.matches('`').count() % 2, 0, "{}: {line}", file.name);
+                assert_eq!(line.matches('`').count() % 2, 0, "{name}: {line}");
                 let comments = line.matches("/**").count();
                 let begins = line.trim_start().starts_with("/**");
                 assert!(
                     comments == 0 || begins || line.contains("*/"),
-                    "{}: {line}",
-                    file.name
+                    "{name}: {line}"
                 );
             }
         }
     }
 
+    /// What putting the parts together relies on.
+    #[test]
+    fn a_part_of_the_script_takes_only_from_those_before_it_and_says_so_in_one_line() {
+        for (at, (name, text)) in PARTS.iter().enumerate() {
+            for line in text.lines().filter(|line| line.starts_with("import")) {
+                let known = PARTS[..at].iter().map(|(before, _)| *before);
+                let mut known = known.map(|before| format!(" from \"./{before}.js\";"));
+                assert!(known.any(|from| line.ends_with(&from)), "{name}: {line}");
+            }
+            for line in text.lines().filter(|line| line.starts_with("export")) {
+                let kinds = [
+                    "export const ",
+                    "export function ",
+                    "export async function ",
+                ];
+                assert!(
+                    kinds.iter().any(|kind| line.starts_with(kind)),
+                    "{name}: {line}"
+                );
+            }
+        }
+        let served = bundle::bundle(&PARTS);
+        assert!(!served.contains("import ") && !served.contains("export "));
+    }
+
     #[test]
     fn nothing_is_fetched_from_elsewhere() {
-        for file in &FILES {
-            let text = String::from_utf8_lossy(file.content);
+        for file in files() {
+            let text = String::from_utf8_lossy(&file.content);
             let text = text.replace("http://www.w3.org/2000/svg", "");
             for scheme in ["http://", "https://", "//cdn"] {
                 assert!(!text.contains(scheme), "{} has {scheme}", file.name);

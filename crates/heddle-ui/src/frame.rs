@@ -23,7 +23,7 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
      require-trusted-types-for 'script'; trusted-types heddle";
 
 /// On everything below `/ui/`.
-pub(crate) const SAFETY: [(HeaderName, &str); 5] = [
+const SAFETY: [(HeaderName, &str); 5] = [
     (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -47,6 +47,15 @@ const NAVIGATION: [(&str, &str, &str); 7] = [
     ("Changes", AUDIT, "u"),
     ("Help", "help", "h"),
 ];
+
+/// An answer with the headers that all below `/ui/` have, whoever gives it.
+pub async fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in SAFETY {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
 
 /// What only administrators have; the script shows it to those of whom the frame does not know yet.
 const AUDIT: &str = "audit";
@@ -164,6 +173,7 @@ fn whole(
     let body = html! {
         a.skip href="#main" { "Skip to the content" }
         (top(section, visit, links, now))
+        (ends())
         (main)
         (announcer())
         (keys())
@@ -181,12 +191,9 @@ fn document(title: &str, class: &str, body: Markup, visit: &Visit, links: &PageL
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) @if class == "app" { " · heddle" } }
-                link rel="icon" href=(file("icon.svg")) type="image/svg+xml";
-                link rel="stylesheet" href=(file("style.css"));
-                @for module in ["swap.js", "acts.js", "live.js", "keys.js", "forms.js", "tail.js", "try.js"] {
-                    link rel="modulepreload" href=(file(module));
-                }
-                script type="module" src=(file("main.js")) {}
+                link rel="icon" href=(file(assets::ICON)) type="image/svg+xml";
+                link rel="stylesheet" href=(file(assets::STYLE));
+                script type="module" src=(file(assets::SCRIPT)) {}
             }
             body class=(class) { (body) }
         }
@@ -197,7 +204,7 @@ fn top(section: &str, visit: &Visit, links: &PageLinks, now: Timestamp) -> Marku
     html! {
         header.top {
             a.brand href=(links.page("")) {
-                img src=(links.page(&assets::path("icon.svg"))) alt="" width="22" height="22";
+                img src=(links.page(&assets::path(assets::ICON))) alt="" width="22" height="22";
                 "heddle"
             }
             nav.pages aria-label="Pages" {
@@ -230,6 +237,16 @@ fn who(access: Option<&Access>, links: &PageLinks) -> Markup {
                 p.quiet #role { @if let Some(access) = access { (access.role.name()) } }
                 form method="post" action=(links.page("logout")) data-logout { button type="submit" { "Log out" } }
             }
+        }
+    }
+}
+
+/// What the script shows before a session ends for want of use.
+fn ends() -> Markup {
+    html! {
+        p #ends.notice hidden role="status" {
+            "Your session ends in " strong {} ". "
+            button type="button" { "Stay logged in" }
         }
     }
 }
@@ -269,7 +286,8 @@ pub(crate) fn send_to_login(visit: &Visit, links: &PageLinks) -> Response {
         let text = "the session is over: log in again";
         return (StatusCode::UNAUTHORIZED, text).into_response();
     }
-    let next = part(&visit.path);
+    // A proxy took the base off before it handed this on.
+    let next = part(&links.server(&visit.path));
     redirect(&links.page(&format!("login?next={next}")))
 }
 

@@ -23,6 +23,7 @@ mod words;
 
 pub use ask::{AnswerFault, Inquirer};
 use axum::Router;
+pub use frame::guarded;
 use heddle_rt::Clock;
 
 /// What the page is made of.

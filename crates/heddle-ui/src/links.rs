@@ -66,6 +66,11 @@ impl PageLinks {
         self.page(&format!("events?q={}", part(query)))
     }
 
+    /// Where the events of a query are listed that a number counts.
+    pub(crate) fn counted_events(&self, query: &str, count: u64) -> String {
+        format!("{}&of={count}", self.events(query))
+    }
+
     /// The event at a place of the log.
     pub(crate) fn place(&self, offset: u64) -> String {
         self.page(&format!("events/{offset}"))

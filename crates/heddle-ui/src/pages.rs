@@ -8,6 +8,8 @@ pub(crate) mod dead_letters;
 pub(crate) mod event;
 pub(crate) mod events;
 pub(crate) mod find;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub(crate) mod help;
 pub(crate) mod instances;
 pub(crate) mod login;
@@ -16,10 +18,12 @@ pub(crate) mod missing;
 pub(crate) mod object;
 pub(crate) mod offering;
 pub(crate) mod publish;
+pub(crate) mod refused;
 pub(crate) mod registries;
 pub(crate) mod subscribe;
 pub(crate) mod trigger;
 pub(crate) mod types;
+pub(crate) mod what_if;
 
 use std::collections::BTreeSet;
 

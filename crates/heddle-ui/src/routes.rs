@@ -1,10 +1,11 @@
 //! What is below `/ui/`, and who gets which of page, piece, frame and way in.
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use heddle_api::names;
 use heddle_rt::Clock;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -99,6 +100,11 @@ pub(crate) fn router(options: PageOptions) -> Router {
         )
         .route("/ui/triggers/{namespace}/{name}/try", get(try_filter))
         .route("/ui/types", page!("types", pages::types::page))
+        .route("/ui/what-if", page!("what-if", pages::what_if::page))
+        .route(
+            "/ui/what-if/try",
+            post(try_change).layer(DefaultBodyLimit::max(pages::what_if::BODY_BYTES_MAX)),
+        )
         .route("/ui/publish", page!("publish", pages::publish::page))
         .route("/ui/subscribe", page!("subscribe", pages::subscribe::page))
         .route("/ui/subscribe/try", get(try_subscriber))
@@ -126,6 +132,10 @@ pub(crate) fn router(options: PageOptions) -> Router {
             page!("dead-letter-preview", pages::dead_letters::preview::page),
         )
         .route(
+            "/ui/dead-letters/mark",
+            page!("dead-letter-mark", pages::dead_letters::mark::page),
+        )
+        .route(
             "/ui/dead-letters/{name}",
             page!("dead-letter", pages::dead_letters::letter::page, name),
         )
@@ -144,23 +154,15 @@ pub(crate) fn router(options: PageOptions) -> Router {
             page!("registries", pages::registries::page),
         )
         .route("/ui/instances/{namespace}", get(instance_of_id))
+        .route("/ui/refused", page!("refused-events", pages::refused::page))
         .route("/ui/checks", page!("checks", pages::checks::page))
         .route("/ui/audit", page!("audit", pages::audit::page))
         .route("/ui/help", page!("help", pages::help::list))
         .route("/ui/help/{code}", page!("help", pages::help::one, code))
         .route("/ui/a/{version}/{name}", get(file))
         .route("/ui/{*rest}", get(missing))
-        .layer(middleware::map_response(safely))
+        .layer(middleware::map_response(frame::guarded))
         .with_state(server)
-}
-
-/// The headers that every answer below `/ui/` has.
-async fn safely(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    for (name, value) in frame::SAFETY {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    response
 }
 
 async fn to_the_page(State(server): State<PageServer>) -> Response {
@@ -266,6 +268,17 @@ async fn try_subscriber(State(server): State<PageServer>, visit: Visit) -> Respo
     }
     let look = server.look(visit, server.clock.now());
     let piece = pages::subscribe::answer(&look, true).await;
+    frame::pieces(futures::stream::iter([piece]))
+}
+
+/// Tries a manifest; it is a body because it is long, and changes nothing.
+async fn try_change(State(server): State<PageServer>, visit: Visit, body: Bytes) -> Response {
+    if visit.access().is_none() {
+        return frame::send_to_login(&visit, &server.links);
+    }
+    let look = server.look(visit, server.clock.now());
+    let wanted = pages::what_if::WantedChange::read(&body);
+    let piece = pages::what_if::answer(&look, &wanted).await;
     frame::pieces(futures::stream::iter([piece]))
 }
 

@@ -190,7 +190,7 @@ async fn dispatch(
         Command::Types(args) => types::run(args, terminal).await,
         Command::Health(args) => health::run(args, world, terminal).await,
         Command::Smoke(args) => smoke::run(args, world, terminal).await,
-        Command::Export(command) => command.run(terminal),
+        Command::Export(command) => command.run(terminal).await,
         Command::Topology(args) => topology::run(args, terminal).await,
         Command::Top(args) => top::run(args, world, terminal).await,
         Command::Token(command) => command.run(world, terminal).await,

@@ -19,6 +19,7 @@ use heddle_api::broker::Classes;
 use heddle_front::Settings;
 use heddle_front::catalog::Rules;
 use heddle_mesh::log::Reserve;
+use heddle_mesh::path::source::legacy::LegacySettings;
 use heddle_mesh::{Quota, Retention};
 use heddle_rt::net::egress::Egress;
 use serde::Deserialize;
@@ -77,6 +78,8 @@ pub(crate) struct Config {
     pub(crate) reserve: Reserve,
     /// What the backlog of one consumer may keep, unless it says otherwise.
     pub(crate) quota: Quota,
+    /// How the publish API of old Kyma is served.
+    pub(crate) legacy: LegacySettings,
     /// The OTLP collector that gets a span for each event and attempt; `None` sends none.
     pub(crate) otlp_endpoint: Option<String>,
     /// How platforms are answered.
@@ -141,6 +144,10 @@ pub(crate) struct ConfigArgs {
     /// Certificates (PEM) of the authorities that publishers' client certificates are believed from
     #[arg(long, env = "HEDDLE_EVENTS_CLIENT_CA", value_name = "FILE")]
     pub(crate) events_client_ca: Option<PathBuf>,
+
+    /// Take from publishers of old Kyma's API only what all its servers took
+    #[arg(long, env = "HEDDLE_COMPAT_STRICT", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
+    pub(crate) compat_strict: Option<bool>,
 
     /// Let other machines reach the listeners (TLS and a token are still required)
     #[arg(long, env = "HEDDLE_ALLOW_REMOTE", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
@@ -219,6 +226,7 @@ impl Default for Config {
             retention: Retention::default(),
             reserve: Reserve::default(),
             quota: Quota::default(),
+            legacy: LegacySettings::default(),
             otlp_endpoint: None,
             osb: Settings::default(),
             catalog: Rules::default(),

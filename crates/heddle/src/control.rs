@@ -159,21 +159,16 @@ impl Control {
             router = router.route_service(path, front.clone());
             router = router.route_service(&format!("{path}/{{*rest}}"), front.clone());
         }
-        let logins = Logins {
-            server: self.server.clone(),
-            sessions: self.sessions.clone(),
-            base: self.ui_base.clone().unwrap_or_default(),
-        };
-        let entrance = Entrance {
-            server: self.server.clone(),
-            sessions: self.sessions.clone(),
-            closing: self.closing.clone(),
-        };
+        let logins = Logins::new(&self.server, &self.sessions, self.ui_base.as_deref());
+        let entrance = Entrance::new(&self.server, &self.sessions, self.closing.clone());
         let doorway = AuditDoorway {
             log: self.audit.clone(),
             server: self.server.clone(),
         };
-        let page = self.page();
+        let page = match self.ui_base {
+            Some(_) => self.page().merge(logins.clone().forms()),
+            None => Router::new(),
+        };
         let recording = middleware::from_fn_with_state(doorway, doorway::record);
         let entering = middleware::from_fn_with_state(entrance, door::enter);
         let naming = middleware::from_fn_with_state(self.hosts.clone(), check_host);

@@ -27,13 +27,15 @@ use crate::audit::noted::{AuditCaller, AuditSlip};
 use crate::control::refuse;
 use crate::session::{LoggedIn, PageSessions, ShownSession, cookie, origin};
 
+/// What the page's script sends with what nobody asked for: a page that is left open looks again by itself.
+const UNATTENDED: &str = "x-heddle-unattended";
+
 /// What the door needs to know.
 #[derive(Clone, Debug)]
 pub(crate) struct Entrance {
-    pub(crate) server: ApiServer,
-    pub(crate) sessions: PageSessions,
-    /// Cancelled when the doors close.
-    pub(crate) closing: CancellationToken,
+    server: ApiServer,
+    sessions: PageSessions,
+    closing: CancellationToken,
 }
 
 /// Who came in, and by what.
@@ -49,6 +51,19 @@ enum Entered {
 }
 
 impl Entrance {
+    /// `closing` is cancelled when the doors close.
+    pub(crate) fn new(
+        server: &ApiServer,
+        sessions: &PageSessions,
+        closing: CancellationToken,
+    ) -> Self {
+        Self {
+            server: server.clone(),
+            sessions: sessions.clone(),
+            closing,
+        }
+    }
+
     fn look(&self, request: &Request) -> Entered {
         let headers = request.headers();
         if headers.contains_key(header::AUTHORIZATION) {
@@ -139,8 +154,7 @@ pub(crate) async fn enter(
                 let message = "Impersonate-* headers are for administrators with a bearer token; leave them out";
                 return refuse(StatusCode::FORBIDDEN, "forbidden", message);
             }
-            let is_about_itself = request.uri().path() == "/heddle/v1/session";
-            if !is_about_itself {
+            if is_use(&request) {
                 entrance.sessions.touch(&logged_in);
             }
             visitor = Visitor::Known;
@@ -204,6 +218,13 @@ impl EndOfAccess {
     }
 }
 
+/// Whether a session is used by this request. A question about the session is none, and neither is what a page reads by itself.
+fn is_use(request: &Request) -> bool {
+    let reads_by_itself =
+        request.headers().contains_key(UNATTENDED) && !origin::is_unsafe(request.method());
+    !reads_by_itself && request.uri().path() != "/heddle/v1/session"
+}
+
 fn is_below_ui(path: &str) -> bool {
     path == "/ui" || path.starts_with("/ui/")
 }
@@ -234,5 +255,22 @@ mod tests {
             assert!(!asks(Method::GET, query), "{query}");
         }
         assert!(!asks(Method::POST, "watch=1"));
+    }
+
+    #[test]
+    fn what_a_page_reads_by_itself_is_no_use_of_a_session_and_what_changes_something_is() {
+        let uses = |method: Method, path: &str, by_itself: bool| {
+            let mut request = Request::builder().method(method).uri(path);
+            if by_itself {
+                request = request.header(UNATTENDED, "1");
+            }
+            is_use(&request.body(Body::empty()).unwrap())
+        };
+        for path in ["/ui/", "/heddle/v1/stream", "/heddle/v1/events?watch=1"] {
+            assert!(uses(Method::GET, path, false), "{path}");
+            assert!(!uses(Method::GET, path, true), "{path}");
+        }
+        assert!(uses(Method::POST, "/heddle/v1/dead-letters/redrive", true));
+        assert!(!uses(Method::GET, "/heddle/v1/session", false));
     }
 }

@@ -8,14 +8,16 @@
 //! ```
 //! A loopback listener can only be reached by who is on this machine already, and not by a page in its browser, whose
 //! requests name another host ([`Hosts`]). Credentials that nobody knows are refused even there: whoever shows some means
-//! to be somebody. What each may publish is left to the mesh.
+//! to be somebody. What each may publish is left to the mesh. At the paths of old Kyma's publish API refusals have its form,
+//! and its probes are answered to whoever asks.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use heddle_api::ledger::ErrorBody;
 use heddle_apiserver::{ADMINS, ApiServer, Tokens, impersonates};
-use heddle_mesh::path::source::Source;
+use heddle_mesh::path::source::{Source, legacy};
 use heddle_mesh::who::Who;
 use heddle_rt::Clock;
 use heddle_rt::net::hear_out::hear_out_short;
@@ -67,6 +69,10 @@ impl EventsDoor {
         match self.admit(&request) {
             Ok(who) => self.source.handle(&who, request).await,
             Err(answer) => {
+                if let Some(refusal) = answer.extensions().get::<ErrorBody>() {
+                    let status = answer.status();
+                    self.source.turned_away(&request, status, refusal);
+                }
                 hear_out_short(request.into_body(), &Clock::system()).await;
                 *answer
             }
@@ -115,8 +121,10 @@ impl EventsDoor {
 impl EventsDoor {
     /// Who may go on to publish; all others are answered here.
     fn admit<B>(&self, request: &Request<B>) -> Result<Who, Box<Response<Full<Bytes>>>> {
+        let path = request.uri().path();
         if let Err(misdirected) = self.hosts.check(request.uri(), request.headers()) {
             return Err(Box::new(refuse(
+                path,
                 StatusCode::MISDIRECTED_REQUEST,
                 heddle_api::refusals::MISDIRECTED,
                 &misdirected.to_string(),
@@ -125,15 +133,16 @@ impl EventsDoor {
         // Nobody publishes in the name of somebody else; to ignore the wish would be to let them.
         if impersonates(request.headers()) {
             let message = "Impersonate-* headers mean nothing to publishers; leave them out";
-            let answer = refuse(StatusCode::FORBIDDEN, "forbidden", message);
+            let answer = refuse(path, StatusCode::FORBIDDEN, "forbidden", message);
             return Err(Box::new(answer));
         }
-        // Whoever knows the token in that path needs no other credentials.
-        if let Some(answer) = self.source.consent(request) {
+        // Whoever knows the token in that path needs no other credentials, and a probe none at all.
+        let answer = self.source.consent(request);
+        if let Some(answer) = answer.or_else(|| self.source.legacy_probe(request)) {
             return Err(Box::new(answer));
         }
         self.who(request)
-            .map_err(|unknown| Box::new(unauthorized(unknown)))
+            .map_err(|unknown| Box::new(unauthorized(path, unknown)))
     }
 }
 
@@ -150,7 +159,7 @@ fn query_token(query: Option<&str>) -> Option<&str> {
         .map(|(_, token)| token)
 }
 
-fn unauthorized(unknown: Unknown) -> Response<Full<Bytes>> {
+fn unauthorized(path: &str, unknown: Unknown) -> Response<Full<Bytes>> {
     let message = match unknown {
         Unknown::NoCredentials => {
             "publishing here needs a bearer token or a client certificate; an Application's token is in the Secret \
@@ -164,7 +173,7 @@ fn unauthorized(unknown: Unknown) -> Response<Full<Bytes>> {
              ids, and its organisation and unit what the Application asks for"
         }
     };
-    let mut response = refuse(StatusCode::UNAUTHORIZED, "unauthorized", message);
+    let mut response = refuse(path, StatusCode::UNAUTHORIZED, "unauthorized", message);
     let scheme = HeaderValue::from_static("Bearer");
     response
         .headers_mut()
@@ -172,10 +181,19 @@ fn unauthorized(unknown: Unknown) -> Response<Full<Bytes>> {
     response
 }
 
-fn refuse(status: StatusCode, code: &str, message: &str) -> Response<Full<Bytes>> {
+fn refuse(path: &str, status: StatusCode, code: &str, message: &str) -> Response<Full<Bytes>> {
+    if let Some(response) = legacy::refuse_at(path, status, message) {
+        return response;
+    }
     let body = json!({"code": code, "message": message});
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
     *response.status_mut() = status;
+    // So that it is remembered.
+    response.extensions_mut().insert(ErrorBody {
+        code: code.to_owned(),
+        message: message.to_owned(),
+        ..ErrorBody::default()
+    });
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response

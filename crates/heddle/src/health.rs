@@ -1,12 +1,14 @@
 //! How well the mesh is, over HTTP, below `/heddle/v1/health`, and what else is read from the same board.
 //!
 //! ```text
-//!   GET health                                        the mesh              GET health/schema.json   the shape of all of these
+//!   GET health[?applications]                         the mesh, and all applications with it
+//!   GET health/schema.json                            the shape of all of these
 //!   GET health/applications                           all, the worst first
 //!   GET health/applications/{app}                     one, with its namespaces
 //!   GET health/applications/{app}/namespaces/{ns}     one way
 //!   GET health/inventory                              everything that is looked at, counted
-//!   GET topology[?all]                                every hop of every flow, as a picture
+//!   GET topology[?all][&q=&verdict=]                  every hop of every flow, as a picture
+//!   GET topology?scope=application/{app}[/{ns}]       those of one application, or of one namespace of it
 //!   GET stream[?topics=&scope=]                       verdicts and numbers as they change (`stream`)
 //! ```
 //! Bodies are what the controller of health has published, which is also what it writes to the Applications; nothing is judged
@@ -30,7 +32,7 @@ use axum::routing::get;
 use heddle_api::access::Scope;
 use heddle_api::health::{ApplicationHealth, ApplicationHealthList, HealthStatus};
 use heddle_api::ledger::ErrorBody;
-use heddle_controllers::{HealthBoard, Report, draw_topology};
+use heddle_controllers::{HealthBoard, Report, TopologyQuestion, draw_topology, draw_way};
 use heddle_rt::Clock;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -115,27 +117,35 @@ impl HealthApi {
 }
 
 async fn mesh(State(api): State<HealthApi>, asked: HealthQuery) -> Response {
-    api.answer(asked, |report| {
-        ShownHealth::of(report.mesh.verdict.health, &report.mesh)
+    let with_applications = asked.applications;
+    api.answer(asked, move |report| {
+        let mut mesh = report.mesh.clone();
+        mesh.application_list = with_applications.then(|| worst_first(report));
+        ShownHealth::of(mesh.verdict.health, &mesh)
     })
 }
 
 async fn applications(State(api): State<HealthApi>, asked: HealthQuery) -> Response {
     api.answer(asked, |report| {
-        let mut items: Vec<ApplicationHealth> = report
-            .applications
-            .values()
-            .map(|application| {
-                let mut application = application.clone();
-                application.eventing.namespaces.clear();
-                application
-            })
-            .collect();
-        items.sort_by_key(|application| std::cmp::Reverse(application.eventing.verdict.health));
+        let items = worst_first(report);
         let worst = items.first().map(|first| first.eventing.verdict.health);
         let worst = worst.unwrap_or(HealthStatus::Healthy);
         ShownHealth::of(worst, &ApplicationHealthList { items })
     })
+}
+
+/// All applications without their namespaces.
+fn worst_first(report: &Report) -> Vec<ApplicationHealth> {
+    let applications = report.applications.values();
+    let mut items: Vec<ApplicationHealth> = applications
+        .map(|application| {
+            let mut application = application.clone();
+            application.eventing.namespaces.clear();
+            application
+        })
+        .collect();
+    items.sort_by_key(|application| std::cmp::Reverse(application.eventing.verdict.health));
+    items
 }
 
 async fn application(
@@ -175,15 +185,49 @@ async fn pair(
 }
 
 async fn topology(State(api): State<HealthApi>, asked: HealthQuery) -> Response {
-    let all = asked.all;
+    let question = match asked_for(&asked) {
+        Ok(question) => question,
+        Err(message) => return refuse(StatusCode::BAD_REQUEST, "invalid", &message),
+    };
+    let scope = asked.scope.clone();
     api.answer(asked, move |report| {
-        ShownHealth::of(report.mesh.verdict.health, &draw_topology(report, all))
+        let graph = match scope.as_deref().and_then(way_of) {
+            None => draw_topology(report, &question),
+            Some((application, namespace)) => draw_way(report, application, namespace)
+                .ok_or_else(|| format!("there is no Application {application:?}"))?,
+        };
+        ShownHealth::of(report.mesh.verdict.health, &graph)
+    })
+}
+
+/// The application of a scope, and the namespace if it is about one.
+fn way_of(scope: &str) -> Option<(&str, Option<&str>)> {
+    let rest = scope.strip_prefix("application/")?;
+    Some(match rest.split_once('/') {
+        Some((application, namespace)) => (application, Some(namespace)),
+        None => (rest, None),
+    })
+}
+
+fn asked_for(asked: &HealthQuery) -> Result<TopologyQuestion, String> {
+    let known = |word: &String| {
+        let found = HealthStatus::ALL.into_iter().find(|one| one.word() == word);
+        found.ok_or_else(|| {
+            let words = HealthStatus::ALL.map(HealthStatus::word).join(", ");
+            format!("verdict {word:?} is not known; it is one of {words}")
+        })
+    };
+    let verdicts: Result<Vec<HealthStatus>, String> = asked.verdict.iter().map(known).collect();
+    Ok(TopologyQuestion {
+        all: asked.all,
+        name: asked.name.clone(),
+        verdicts: verdicts?,
     })
 }
 
 /// Counted when it is asked for, so it is not watched.
 async fn inventory(State(api): State<HealthApi>) -> Response {
-    let inventory = api.board.inventory(&api.clock);
+    let inventory = api.board.inventory(&api.clock).await;
     let body = serde_json::to_value(inventory).unwrap_or_default();
     json(StatusCode::OK, &body)
 }

@@ -23,6 +23,8 @@ mod edge;
 mod events;
 pub mod failure;
 pub mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod heartbeats;
 mod identity;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_api::dataplane::{EdgeReading, Fate, GivenUp, MeshReading, Resources, RoutedConsumer};
-use heddle_controllers::DataPlane;
+use heddle_api::dataplane::{EdgeReading, Fate, MeshReading, Resources, RoutedConsumer};
+use heddle_controllers::{DataPlane, GivingUp};
 use heddle_mesh::Mesh;
 use heddle_mesh::routes::Door;
 use heddle_rt::{OnError, Tasks};
@@ -118,13 +118,7 @@ impl DataPlane for Plane {
         self.mesh.pending_through(channel, broker)
     }
 
-    fn give_up(
-        &self,
-        channel: &str,
-        broker: &str,
-        fate: Fate,
-        why: &str,
-    ) -> BoxFuture<'static, Result<GivenUp, String>> {
+    fn give_up(&self, channel: &str, broker: &str, fate: Fate, why: &str) -> GivingUp {
         let mesh = self.mesh.clone();
         let [channel, broker, why] = [channel, broker, why].map(str::to_owned);
         async move {

@@ -53,6 +53,7 @@ const fn post(path: &'static str, right: Right, place: Place) -> RouteRight {
     }
 }
 
+const GROUP_MARK: &str = "/dead-letters/groups/{key}/mark";
 const OSB_INSTANCE: &str = "/osb/{namespace}/v2/service_instances/{instance}";
 const OSB_BINDING: &str =
     "/osb/{namespace}/v2/service_instances/{instance}/service_bindings/{binding}";
@@ -72,6 +73,13 @@ pub(crate) const ROUTES: &[RouteRight] = &[
     get("/trace", Right::Look, Place::Within),
     get("/dead-letters", Right::Look, Place::Within),
     get("/dead-letters/groups", Right::Look, Place::Within),
+    post(GROUP_MARK, Right::Operate, Place::Within),
+    RouteRight {
+        method: "DELETE",
+        path: GROUP_MARK,
+        right: Right::Operate,
+        place: Place::Within,
+    },
     get("/dead-letters/operations", Right::Look, Place::Within),
     get("/dead-letters/operations/{id}", Right::Look, Place::Within),
     post(
@@ -84,11 +92,13 @@ pub(crate) const ROUTES: &[RouteRight] = &[
     post("/dead-letters/redrive", Right::Operate, Place::Within),
     post("/dead-letters/discard", Right::Operate, Place::Within),
     get("/events", Right::Look, Place::Within),
+    get("/events/refused", Right::Look, Place::Within),
     get("/events/{offset}", Right::Look, Place::Within),
     get("/events/{offset}/data", Right::Payloads, Place::Within),
     post("/events/{offset}/republish", Right::Operate, Place::Within),
     post("/explain", Right::Look, Place::Within),
     post("/what-if", Right::Operate, Place::Within),
+    get("/silence", Right::Look, Place::Within),
     get("/accounts", Right::Look, Place::Within),
     get("/types", Right::Look, Place::Within),
     post("/publish", Right::Operate, Place::Within),

@@ -16,7 +16,7 @@
 //!
 //! A session ends after half an hour in which nothing was asked, after twelve hours, with the token that it was made with, and
 //! when somebody logs out. Of more than a thousand, and of more than fifty of one user, the one goes that was idle longest. Asking `GET /heddle/v1/session` is no use
-//! of it, so that a page may show how long it lasts.
+//! of it, so that a page may show how long it lasts; nor is what a page that is left open reads by itself (`door`).
 
 mod attempts;
 mod codes;
@@ -33,6 +33,7 @@ use std::time::Duration;
 use heddle_api::access::Access;
 use heddle_apiserver::{Identity, TokenDigest, TokenHolder, digest};
 use heddle_rt::{Chance, Clock};
+use http::HeaderValue;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -137,6 +138,11 @@ impl PageSessions {
     /// What the cookie is called.
     pub(crate) fn cookie_name(&self, is_tls: bool) -> String {
         cookie::name(self.0.port, is_tls)
+    }
+
+    /// Sets the cookie; an empty value takes it away.
+    fn set_cookie(&self, value: &str, is_tls: bool) -> HeaderValue {
+        cookie::set(&self.cookie_name(is_tls), value, is_tls)
     }
 
     /// Logs somebody in. `None` when they have no role here.

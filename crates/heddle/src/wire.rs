@@ -375,7 +375,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
     let control_door = door(address, None)?;
     let events_door = door(events_address, clients.as_ref())?;
     let events = EventsDoor {
-        source: mesh.source(),
+        source: mesh.source().with_legacy(config.legacy),
         server: ground.server.clone(),
         publishers,
         asks_who,

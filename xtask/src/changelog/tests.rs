@@ -41,8 +41,11 @@ fn notes_are_gathered_by_sort_and_a_release_keeps_what_was_there() {
     let text = read(&root.join(FILE)).unwrap();
     assert_eq!(text, format!("{HEAD}\n## 1.0.0 (2026-11-18){section}"));
     assert_eq!(notes(&root).unwrap(), [], "they are told");
+    check(&root).unwrap();
 
     std::fs::write(root.join(NOTES).join("c.added.md"), "More.").unwrap();
+    let stale = check(&root).unwrap_err();
+    assert!(stale.to_string().contains(FILE), "{stale}");
     run(&root, None).unwrap();
     let text = read(&root.join(FILE)).unwrap();
     let more = "\n\n### Added\n\n- More.\n";
@@ -50,6 +53,7 @@ fn notes_are_gathered_by_sort_and_a_release_keeps_what_was_there() {
         text,
         format!("{HEAD}\n{UNRELEASED}{more}\n## 1.0.0 (2026-11-18){section}")
     );
+    check(&root).unwrap();
     let twice = run(&root, Some(("1.0.0", "2026-11-19"))).unwrap_err();
     assert!(twice.to_string().contains("already"), "{twice}");
     assert_eq!(notes(&root).unwrap().len(), 1, "nothing is lost");

@@ -23,6 +23,8 @@ Two refusals come without a code, because they are answered before anybody has l
 | 400, empty | the request is not HTTP | correct the client |
 | 431, empty | the headers have more bytes than the [limits](../operating/limits.md) allow | send the event in structured mode |
 
+At the paths of [old Kyma's publish API](../operating/legacy.md) the same refusals have the form of that API, without these codes.
+
 ## What is not refused
 
 In binary mode the body is the data, byte for byte, whatever its content type says: a body that is not JSON is accepted with

@@ -1,11 +1,11 @@
-//! When somebody should be told: one table, from which the rules for Prometheus and their runbooks are made.
+//! When somebody should be told: one table, from which the rules for Prometheus and the pages of help are made.
 //!
-//! An alert names the codes of the [`catalogue`](super::catalogue) that it may be about; what they mean, what people notice and
+//! An alert names the codes of the [`catalogue`] that it may be about; what they mean, what people notice and
 //! what to do stands there, once.
 
 use std::fmt::Write as _;
 
-use super::catalogue::{HealthFault, RUNBOOKS, find};
+use super::catalogue::{self, HealthFault};
 
 /// How soon somebody must look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +40,35 @@ pub struct Alert {
     pub summary: &'static str,
     /// What it may be about.
     pub codes: &'static [&'static str],
+    /// Where to look first, below `/ui/`, with the same placeholders.
+    pub page: &'static str,
 }
+
+/// The page of an application in a namespace, of what has both as labels.
+const PAIR: &str = "applications/{{ $labels.app }}?ns={{ $labels.ns }}";
+/// The page of a consumer, of what is told of each.
+const CONSUMER: &str = "objects/{{ $labels.kind }}/{{ $labels.ns }}/{{ $labels.trigger }}";
+/// The page of the mesh.
+const MESH: &str = "";
 
 impl Alert {
     /// The entries of the catalogue that it may be about.
     pub fn faults(&self) -> impl Iterator<Item = &'static HealthFault> + use<> {
-        self.codes.iter().filter_map(|code| find(code))
+        self.codes.iter().filter_map(|code| catalogue::find(code))
+    }
+
+    /// The summary with words for the placeholders.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let (mut said, mut rest) = (String::new(), self.summary);
+        while let Some((before, behind)) = rest.split_once("{{ $") {
+            let (name, after) = behind.split_once("}}").unwrap_or((behind, ""));
+            let name = name.split([' ', '|']).next().unwrap_or_default();
+            said.push_str(before);
+            said.push_str(&name.trim_start_matches("labels.").to_uppercase());
+            rest = after;
+        }
+        said + rest
     }
 }
 
@@ -56,6 +79,7 @@ const fn alert(
     expression: &'static str,
     summary: &'static str,
     codes: &'static [&'static str],
+    page: &'static str,
 ) -> Alert {
     Alert {
         name,
@@ -64,6 +88,7 @@ const fn alert(
         urgency,
         summary,
         codes,
+        page,
     }
 }
 
@@ -76,6 +101,7 @@ pub const ALERTS: &[Alert] = &[
         "absent(heddle_api_store_serving)",
         "heddle is not running, or cannot be scraped",
         &["ControllerStalled"],
+        MESH,
     ),
     alert(
         "HeddleMeshUnhealthy",
@@ -95,6 +121,7 @@ pub const ALERTS: &[Alert] = &[
             "EdgeTimedOut",
             "EdgeUnreachable",
         ],
+        MESH,
     ),
     alert(
         "HeddleInvariantViolated",
@@ -103,6 +130,7 @@ pub const ALERTS: &[Alert] = &[
         "heddle_unaccounted > 0",
         "{{ $value }} events of {{ $labels.kind }} {{ $labels.ns }}/{{ $labels.trigger }} are not accounted for",
         &["BalanceViolated"],
+        CONSUMER,
     ),
     alert(
         "HeddleLogRefuses",
@@ -111,6 +139,7 @@ pub const ALERTS: &[Alert] = &[
         "heddle_log_serving == 0",
         "events are refused: the disk is full or has failed",
         &["LogBroken", "LogFull", "JournalStalled"],
+        "checks",
     ),
     alert(
         "HeddleStoreRefuses",
@@ -119,6 +148,7 @@ pub const ALERTS: &[Alert] = &[
         "heddle_api_store_serving == 0",
         "nothing can be declared or changed: the store takes no writes",
         &["StoreBroken"],
+        "checks",
     ),
     alert(
         "HeddleQuota95",
@@ -127,6 +157,7 @@ pub const ALERTS: &[Alert] = &[
         "heddle_quota_used_ratio > 0.95",
         "{{ $value | humanizePercentage }} of the room for events is used",
         &["LogFilling", "LogFull"],
+        "checks",
     ),
     alert(
         "HeddlePublishErrorsFast",
@@ -135,6 +166,7 @@ pub const ALERTS: &[Alert] = &[
         "sum(rate(heddle_published_total{code=\"5xx\"}[5m])) / sum(rate(heddle_published_total[5m])) > 0.0144 and sum(rate(heddle_published_total{code=\"5xx\"}[1h])) / sum(rate(heddle_published_total[1h])) > 0.0144",
         "{{ $value | humanizePercentage }} of what is published fails; at this pace a month's budget of 0.1 % is gone in two days",
         &["LogFull", "LogBroken", "SourceRefuses"],
+        MESH,
     ),
     alert(
         "HeddleDeliveryDelayFast",
@@ -143,6 +175,7 @@ pub const ALERTS: &[Alert] = &[
         "1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[5m])) / sum(rate(heddle_delivery_delay_seconds_count[5m])) > 0.144 and 1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[1h])) / sum(rate(heddle_delivery_delay_seconds_count[1h])) > 0.144",
         "{{ $value | humanizePercentage }} of what is delivered comes later than 30 seconds; at this pace a month's budget of 1 % is gone in two days",
         &["BacklogOld", "SubscriberFailing", "DispatchStalled"],
+        MESH,
     ),
     alert(
         "HeddleHeartbeatMissing",
@@ -159,6 +192,7 @@ pub const ALERTS: &[Alert] = &[
             "DispatchStalled",
             "DeliveryFailing",
         ],
+        PAIR,
     ),
     alert(
         "HeddlePublishErrorsSlow",
@@ -167,6 +201,7 @@ pub const ALERTS: &[Alert] = &[
         "sum(rate(heddle_published_total{code=\"5xx\"}[30m])) / sum(rate(heddle_published_total[30m])) > 0.006 and sum(rate(heddle_published_total{code=\"5xx\"}[6h])) / sum(rate(heddle_published_total[6h])) > 0.006",
         "{{ $value | humanizePercentage }} of what is published fails; at this pace a month's budget of 0.1 % is gone in five days",
         &["LogFull", "LogBroken", "SourceRefuses"],
+        MESH,
     ),
     alert(
         "HeddleDeliveryDelaySlow",
@@ -175,6 +210,7 @@ pub const ALERTS: &[Alert] = &[
         "1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[30m])) / sum(rate(heddle_delivery_delay_seconds_count[30m])) > 0.06 and 1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[6h])) / sum(rate(heddle_delivery_delay_seconds_count[6h])) > 0.06",
         "{{ $value | humanizePercentage }} of what is delivered comes later than 30 seconds; at this pace a month's budget of 1 % is gone in five days",
         &["BacklogOld", "SubscriberFailing", "DispatchStalled"],
+        MESH,
     ),
     alert(
         "HeddleFlowNotReady",
@@ -193,6 +229,7 @@ pub const ALERTS: &[Alert] = &[
             "BrokerNotReady",
             "AdmissionFailing",
         ],
+        PAIR,
     ),
     alert(
         "HeddleControllerStalled",
@@ -201,6 +238,7 @@ pub const ALERTS: &[Alert] = &[
         "heddle_controller_lease_age_seconds > 15 or heddle_controller_queue_stalled_seconds > 15",
         "controller {{ $labels.controller }} is not at work",
         &["ControllerStalled"],
+        "checks",
     ),
     alert(
         "HeddleControllerFailing",
@@ -209,6 +247,7 @@ pub const ALERTS: &[Alert] = &[
         "rate(heddle_controller_failures_total[5m]) > 0.1",
         "controller {{ $labels.controller }} keeps failing",
         &["ControllerFailing"],
+        "checks",
     ),
     alert(
         "HeddleSubscriberFailing",
@@ -221,6 +260,7 @@ pub const ALERTS: &[Alert] = &[
             "SubscriberUnreachable",
             "TriggerNotReady",
         ],
+        PAIR,
     ),
     alert(
         "HeddleSmokeFailed",
@@ -234,6 +274,7 @@ pub const ALERTS: &[Alert] = &[
             "AdmissionFailing",
             "ControllerStalled",
         ],
+        MESH,
     ),
     alert(
         "HeddleDeadLettersGrowing",
@@ -242,6 +283,7 @@ pub const ALERTS: &[Alert] = &[
         "delta(heddle_dead_letters[15m]) > 0",
         "dead letters of {{ $labels.ns }}/{{ $labels.trigger }} grow",
         &["DeadLetters", "SubscriberFailing"],
+        "dead-letters",
     ),
     alert(
         "HeddleBacklogAge",
@@ -250,6 +292,7 @@ pub const ALERTS: &[Alert] = &[
         "heddle_oldest_pending_seconds > 300",
         "the oldest event of {{ $labels.ns }}/{{ $labels.trigger }} waits for {{ $value | humanizeDuration }}",
         &["BacklogOld"],
+        CONSUMER,
     ),
     alert(
         "HeddleQuota80",
@@ -258,6 +301,7 @@ pub const ALERTS: &[Alert] = &[
         "heddle_quota_used_ratio > 0.8",
         "{{ $value | humanizePercentage }} of the room for events is used",
         &["LogFilling"],
+        "checks",
     ),
     alert(
         "HeddleLogDamaged",
@@ -266,21 +310,21 @@ pub const ALERTS: &[Alert] = &[
         "heddle_log_damaged > 0 or heddle_journal_lost_records > 0",
         "{{ $value }} records on disk are damaged; `heddle doctor` names them",
         &["LogDamaged"],
+        "checks",
     ),
 ];
 
-/// The rules as Prometheus reads them.
+/// The alert of that name.
 #[must_use]
-pub fn rules() -> String {
+pub fn find(name: &str) -> Option<&'static Alert> {
+    ALERTS.iter().find(|alert| alert.name == name)
+}
+
+/// The rules as Prometheus reads them. With the address under which people reach the server they lead to its pages.
+#[must_use]
+pub fn rules(base: Option<&str>) -> String {
     let mut text = String::from("groups:\n- name: heddle\n  rules:\n");
     for alert in ALERTS {
-        let codes = alert.codes.join(", ");
-        let runbook = format!(
-            "heddle health inventory {}",
-            alert.codes.first().unwrap_or(&"")
-        );
-        let page = alert.faults().next().map(HealthFault::runbook);
-        let page = page.unwrap_or_else(|| RUNBOOKS.to_owned());
         let lines = [
             ("alert", quoted(alert.name)),
             ("expr", quoted(alert.expression)),
@@ -297,16 +341,26 @@ pub fn rules() -> String {
         )
         .ok();
         writeln!(text, "    annotations:").ok();
-        for (key, value) in [
-            ("summary", alert.summary),
-            ("codes", &codes),
-            ("runbook", &runbook),
-            ("runbook_url", &page),
-        ] {
-            writeln!(text, "      {key}: {}", quoted(value)).ok();
+        for (key, value) in annotations(alert, base) {
+            writeln!(text, "      {key}: {}", quoted(&value)).ok();
         }
     }
     text
+}
+
+/// What whoever is told of an alert reads with it.
+fn annotations(alert: &Alert, base: Option<&str>) -> Vec<(&'static str, String)> {
+    let first = alert.codes.first().unwrap_or(&"");
+    let mut all = vec![
+        ("summary", alert.summary.to_owned()),
+        ("codes", alert.codes.join(", ")),
+        ("runbook", format!("heddle health inventory {first}")),
+    ];
+    if let Some(base) = base.map(|base| base.trim_end_matches('/')) {
+        all.push(("runbook_url", format!("{base}/ui/help/{}", alert.name)));
+        all.push(("page", format!("{base}/ui/{}", alert.page)));
+    }
+    all
 }
 
 /// Text between single quotes, as YAML has it.

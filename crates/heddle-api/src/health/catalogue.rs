@@ -228,10 +228,10 @@ catalogue! {
         health: HealthStatus::Degraded,
         detector: Detector::Heartbeat,
         hop: None,
-        meaning: "Synthetic events take more than five seconds from the source to the end.",
+        meaning: "Synthetic events take more than five seconds from the source to the end. The hop that is named kept up the last one longest.",
         impact: "Events arrive late.",
-        remedy: "look at the load of the machine and its disk, and at backlogs",
-        diagnosis: &["heddle top", "heddle doctor"],
+        remedy: "at `channel` look at the disk, at `broker`, `trigger` and `delivery` at the load of the machine and at backlogs",
+        diagnosis: &["heddle health APP -n NS", "heddle top", "heddle doctor"],
     };
     /// An account does not add up.
     BALANCE_VIOLATED = HealthFault {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::HealthCounts;
 use crate::schema::timestamp;
 
 /// Nodes in the columns of their hops, and what leads from one to the next.
@@ -13,6 +14,9 @@ pub struct TopologyGraph {
     /// When it was so.
     #[schemars(schema_with = "timestamp")]
     pub at: Timestamp,
+    /// Where the log ended then: what was published before is at smaller offsets. Told to whoever may look at the whole mesh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
     /// In the order of hops, then of names.
     pub nodes: Vec<GraphNode>,
     /// In the order of their ends.
@@ -44,6 +48,9 @@ pub struct GraphNode {
     /// How many it stands for, if it is not one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<u32>,
+    /// How well those are that it stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdicts: Option<HealthCounts>,
 }
 
 /// From one node to the next.
@@ -56,8 +63,17 @@ pub struct GraphLink {
     pub to: String,
     /// The hop that takes events there.
     pub hop: String,
-    /// How well that works.
+    /// How well that works: `healthy`, `degraded`, `unknown` or `unhealthy`.
     pub verdict: String,
+    /// Whose verdict that is, and where the evidence for it is found: an object such as `subscription/kyma-integration/shop`.
+    pub object: String,
+    /// Why no event is led there, if no EventPolicy allows it, and what would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<String>,
+    /// Since when it has been so, where a verdict on the way tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "timestamp")]
+    pub since: Option<Timestamp>,
 }
 
 /// What is not shown one by one.
@@ -68,4 +84,7 @@ pub struct Truncation {
     pub hidden: u32,
     /// By what.
     pub by: String,
+    /// How well those are.
+    #[serde(default)]
+    pub verdicts: HealthCounts,
 }

@@ -49,6 +49,18 @@ const EVENT_V1_FIELDS: &[&str] = &[
     "type",
 ];
 
+const EVENT: Row = Row {
+    builtin: BuiltIn::Event,
+    group: "",
+    kind: "Event",
+    plural: "events",
+    short_names: &["ev"],
+    namespaced: true,
+    has_status: false,
+    storage: "events",
+    selectable: EVENT_FIELDS,
+};
+
 const ROWS: &[Row] = &[
     Row {
         builtin: BuiltIn::Namespace,
@@ -83,27 +95,13 @@ const ROWS: &[Row] = &[
         storage: "configmaps",
         selectable: &[],
     },
-    Row {
-        builtin: BuiltIn::Event,
-        group: "",
-        kind: "Event",
-        plural: "events",
-        short_names: &["ev"],
-        namespaced: true,
-        has_status: false,
-        storage: "events",
-        selectable: EVENT_FIELDS,
-    },
+    EVENT,
+    // The same objects under their newer name.
     Row {
         builtin: BuiltIn::EventV1,
         group: "events.k8s.io",
-        kind: "Event",
-        plural: "events",
-        short_names: &["ev"],
-        namespaced: true,
-        has_status: false,
-        storage: "events",
         selectable: EVENT_V1_FIELDS,
+        ..EVENT
     },
     Row {
         builtin: BuiltIn::Lease,

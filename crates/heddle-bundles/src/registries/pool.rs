@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use heddle_rt::Tasks;
-use heddle_rt::net::client::{self, Http2};
+use heddle_rt::net::client::{Http2, begin_http1};
 use heddle_rt::net::dial::{Connect, Place, Protocol, Stream};
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
-use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -91,11 +90,7 @@ impl Pool {
     }
 
     async fn speak_http1(&self, stream: Box<dyn Stream>) -> hyper::Result<Line> {
-        let (sender, connection) = http1::Builder::new()
-            .max_buf_size(HEAD_BYTES_MAX)
-            .handshake(TokioIo::new(stream))
-            .await?;
-        client::run(&self.tasks, &self.place, connection);
+        let sender = begin_http1(&self.tasks, &self.place, stream, HEAD_BYTES_MAX).await?;
         Ok(Line::Single(sender, Age::Fresh))
     }
 

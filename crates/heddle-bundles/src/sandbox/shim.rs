@@ -20,6 +20,8 @@ mod user;
 mod verdict;
 mod weigh;
 
+pub(crate) use proxy::head_fuzzing as proxy_fuzzing;
+
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

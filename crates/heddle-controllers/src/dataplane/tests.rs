@@ -1,7 +1,9 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{DataPlane, Fate, GivenUp, MeshReading, Resources, RoutedConsumer, RoutingState};
+use super::{
+    DataPlane, Fate, GivenUp, GivingUp, MeshReading, Resources, RoutedConsumer, RoutingState,
+};
 
 /// A mesh that knows at most one consumer.
 #[derive(Debug, Default)]
@@ -47,13 +49,7 @@ impl DataPlane for One {
         0
     }
 
-    fn give_up(
-        &self,
-        _: &str,
-        _: &str,
-        _: Fate,
-        _: &str,
-    ) -> BoxFuture<'static, Result<GivenUp, String>> {
+    fn give_up(&self, _: &str, _: &str, _: Fate, _: &str) -> GivingUp {
         Box::pin(std::future::ready(Ok(GivenUp::default())))
     }
 

@@ -14,7 +14,7 @@ use heddle_api::health::{ApplicationHealth, HeartbeatHealth, MeshHealth, Namespa
 use heddle_rt::Clock;
 use tokio::sync::watch;
 
-use super::evidence::ApplicationEvidence;
+use super::evidence::{ApplicationEvidence, BrokerEvidence};
 use super::inventory::{self, KindTallies};
 use super::roll_up;
 use crate::pulse::{PulseReading, STALLED_AFTER};
@@ -42,6 +42,8 @@ pub struct Report {
     pub admission: Option<String>,
     /// What the verdicts were made from.
     pub(super) evidence: Arc<Vec<ApplicationEvidence>>,
+    /// Brokers that no application leads to, for who looks at the whole picture.
+    pub(super) brokers: Arc<Vec<BrokerEvidence>>,
 }
 
 /// Where reports are published. Clones are the same board.
@@ -108,11 +110,14 @@ impl HealthBoard {
     }
 
     /// Everything that is looked at, counted now.
-    #[must_use]
-    pub fn inventory(&self, clock: &Clock) -> Inventory {
+    pub async fn inventory(&self, clock: &Clock) -> Inventory {
         let report = self.report(clock);
         let tallies = self.tallies.load_full();
-        inventory::of(&report, tallies.as_deref())
+        let mut inventory = inventory::of(&report, tallies.as_deref());
+        if let Some(tallies) = tallies {
+            tallies.count_records(&mut inventory).await;
+        }
+        inventory
     }
 
     /// Told of each report, with its revision.

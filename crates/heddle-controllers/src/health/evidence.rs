@@ -70,7 +70,16 @@ pub(crate) enum Probing {
     /// Every flow has them switched off.
     Off,
     /// What the mesh says of them; nothing before it has heard that they are wanted.
-    On(Option<HeartbeatReading>),
+    On(Option<Box<HeartbeatReading>>),
+}
+
+/// A Broker that no application's events are led to: somebody publishes to it, or nobody does.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BrokerEvidence {
+    pub namespace: String,
+    /// It may be missing: a Trigger can name one that nobody made.
+    pub broker: PathObject,
+    pub triggers: Vec<TriggerEvidence>,
 }
 
 /// A Trigger, and what became of its events.

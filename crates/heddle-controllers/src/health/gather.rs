@@ -1,6 +1,6 @@
 //! Gathers evidence from the watches and the mesh. Nothing is asked of the API server.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Resource, ResourceExt as _};
 
 use super::evidence::{
-    ApplicationEvidence, DoorWindow, ObjectState, PairEvidence, PathObject, Probing,
-    TriggerEvidence,
+    ApplicationEvidence, BrokerEvidence, DoorWindow, ObjectState, PairEvidence, PathObject,
+    Probing, TriggerEvidence,
 };
 use crate::Watches;
 use crate::referenced::{Readiness, Referenced};
@@ -74,6 +74,21 @@ struct Indexed<'a> {
     heartbeats: HashMap<(&'a str, &'a str), &'a HeartbeatReading>,
 }
 
+impl Indexed<'_> {
+    /// The Triggers that choose from a Broker.
+    fn triggers_of(&self, broker: &PathObject, namespace: &str) -> Vec<TriggerEvidence> {
+        let triggers = self.triggers.get(&broker.object).into_iter().flatten();
+        let triggers = triggers.map(|trigger| {
+            let object = entry_of("trigger", namespace, &trigger.name_any());
+            TriggerEvidence {
+                reading: self.consumers.get(&*object).map(|one| (*one).clone()),
+                trigger: seen(object, Some(&**trigger)),
+            }
+        });
+        triggers.collect()
+    }
+}
+
 impl PathStores {
     pub(crate) fn of(watches: &Watches) -> Self {
         Self {
@@ -89,12 +104,13 @@ impl PathStores {
         }
     }
 
-    /// What is known of every application that exists or that something refers to, in the order of their names.
+    /// What is known of every application that exists or that something refers to, in the order of their names, and of every
+    /// Broker that none of them leads to.
     pub(super) fn gather(
         &self,
         mesh: &MeshReading,
         door: impl Fn(&str) -> DoorWindow,
-    ) -> Vec<ApplicationEvidence> {
+    ) -> (Vec<ApplicationEvidence>, Vec<BrokerEvidence>) {
         let indexed = self.index(mesh);
         let applications = self.applications.state();
         let mut known: BTreeSet<String> = applications.iter().map(|one| one.name_any()).collect();
@@ -110,7 +126,40 @@ impl PathStores {
         // Smoke tests judge themselves.
         known.retain(|name| !smoke::is_part("", name));
         let of = |name: String| self.application(name, &indexed, &door);
-        known.into_iter().map(of).collect()
+        let applications: Vec<ApplicationEvidence> = known.into_iter().map(of).collect();
+        let brokers = self.brokers_alone(&applications, &indexed);
+        (applications, brokers)
+    }
+
+    /// Brokers that exist or that a Trigger names, and that no application leads to, in the order of their names.
+    fn brokers_alone(
+        &self,
+        applications: &[ApplicationEvidence],
+        indexed: &Indexed<'_>,
+    ) -> Vec<BrokerEvidence> {
+        let pairs = applications.iter().flat_map(|one| &one.namespaces);
+        let led_to: HashSet<&str> = pairs
+            .filter_map(|pair| Some(&*pair.broker.as_ref()?.object))
+            .collect();
+        let existing = self.brokers.state().into_iter().filter(|one| stays(&**one));
+        let existing = existing.map(|one| (one.namespace().unwrap_or_default(), one.name_any()));
+        let named = indexed.triggers.values().filter_map(|all| all.first());
+        let named = named.map(|one| (one.namespace().unwrap_or_default(), one.spec.broker.clone()));
+        let mut names: BTreeSet<(String, String)> = existing.chain(named).collect();
+        names.retain(|(namespace, name)| {
+            let object = entry_of("broker", namespace, name);
+            !smoke::is_part(namespace, name) && !led_to.contains(&*object)
+        });
+        let of = |(namespace, name): (String, String)| {
+            let found = self.brokers.get(&ObjectRef::new(&name).within(&namespace));
+            let broker = seen(entry_of("broker", &namespace, &name), found.as_deref());
+            BrokerEvidence {
+                triggers: indexed.triggers_of(&broker, &namespace),
+                namespace,
+                broker,
+            }
+        };
+        names.into_iter().map(of).collect()
     }
 
     /// A Channel that no Application has is somebody's own.
@@ -232,21 +281,14 @@ impl PathStores {
         let (broker, link) = self.way(application, namespace, ways);
         let triggers = broker
             .as_ref()
-            .and_then(|broker| indexed.triggers.get(&broker.object));
-        let triggers = triggers.into_iter().flatten().map(|trigger| {
-            let object = entry_of("trigger", namespace, &trigger.name_any());
-            TriggerEvidence {
-                reading: indexed.consumers.get(&*object).map(|one| (*one).clone()),
-                trigger: seen(object, Some(&**trigger)),
-            }
-        });
+            .map(|broker| indexed.triggers_of(broker, namespace));
         let key = (application.to_owned(), namespace.to_owned());
         PairEvidence {
             namespace: namespace.to_owned(),
             mapping: mapping_of(application, namespace, ways.mapping, flows),
             failed_instance: indexed.failed.get(&key).cloned(),
             flows: flows.iter().map(|flow| flow_of(flow)).collect(),
-            triggers: triggers.collect(),
+            triggers: triggers.unwrap_or_default(),
             probing: probing(flows, ways.link, || {
                 let reading = indexed.heartbeats.get(&(application, namespace));
                 reading.map(|reading| (*reading).clone())
@@ -362,7 +404,7 @@ fn probing(
 ) -> Probing {
     let by_hand = flows.is_empty() && link.is_some();
     if by_hand || flows.iter().any(|flow| target(flow).is_some()) {
-        return Probing::On(reading());
+        return Probing::On(reading().map(Box::new));
     }
     let off = |flow: &Arc<EventFlow>| !flow.spec.health_check.enabled;
     if !flows.is_empty() && flows.iter().all(off) {

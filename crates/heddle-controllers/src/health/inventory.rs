@@ -11,10 +11,11 @@ use heddle_api::health::{HealthPlane, HealthStatus};
 use heddle_api::{
     Application, ApplicationMapping, Broker, Bundle, BundleRevision, Channel, Conditions,
     EventActivation, EventFlow, EventPolicy, HTTPSource, Registry, ResourceKind, ServiceBinding,
-    ServiceInstance, Subscription, Trigger,
+    ServiceInstance, Subscription, SyncRun, Trigger,
 };
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Resource, ResourceExt as _};
+use kube::api::ListParams;
+use kube::{Api, Client, Resource, ResourceExt as _};
 
 use super::evidence::TriggerEvidence;
 use super::{Report, judge};
@@ -37,18 +38,44 @@ const HEARTBEATS: &str = "synthetic events that pass it";
 type Tally = Box<dyn Fn(&mut InventoryItem) + Send + Sync>;
 
 /// How the objects of each kind are counted.
-pub(crate) struct KindTallies(Vec<(&'static str, HealthPlane, Option<Tally>)>);
+pub(crate) struct KindTallies {
+    kinds: Vec<(&'static str, HealthPlane, Option<Tally>)>,
+    /// Records are many and none is watched: the API server knows how many there are.
+    client: Client,
+}
 
 impl KindTallies {
-    pub(crate) fn of(watches: &Watches) -> Self {
+    pub(crate) fn of(watches: &Watches, client: Client) -> Self {
         let mut all: Vec<_> = ResourceKind::ALL
             .iter()
             .map(|kind| (kind.name(), plane_of(*kind), rule(*kind, watches)))
             .collect();
         let namespaces = counting(&watches.namespaces, namespace_health);
         all.push(("Namespace", HealthPlane::Control, Some(namespaces)));
-        Self(all)
+        Self { kinds: all, client }
     }
+
+    /// Counts what is not watched, of which none is well or unwell.
+    pub(super) async fn count_records(&self, inventory: &mut Inventory) {
+        let runs = ResourceKind::SyncRun.name();
+        let mut items = inventory.objects.iter_mut();
+        let Some(item) = items.find(|item| item.name == runs) else {
+            return;
+        };
+        match counted(&Api::<SyncRun>::all(self.client.clone())).await {
+            Ok(count) => item.counts.healthy = count,
+            Err(error) => item.reason = Some(format!("they cannot be counted: {error}")),
+        }
+    }
+}
+
+/// How many objects there are, without reading them.
+async fn counted(api: &Api<SyncRun>) -> Result<u32, kube::Error> {
+    let page = api.list_metadata(&ListParams::default().limit(1)).await?;
+    let rest = page.metadata.remaining_item_count.unwrap_or_default();
+    let rest = u32::try_from(rest).unwrap_or(u32::MAX);
+    let first = u32::try_from(page.items.len()).unwrap_or(u32::MAX);
+    Ok(first.saturating_add(rest))
 }
 
 /// The rule of each kind; `None` for records, of which none is unwell.
@@ -164,7 +191,7 @@ fn counting<K: Watched>(
 /// Everything, as it is now.
 pub(super) fn of(report: &Report, tallies: Option<&KindTallies>) -> Inventory {
     let mut objects = Vec::new();
-    for (name, plane, tally) in tallies.into_iter().flat_map(|tallies| &tallies.0) {
+    for (name, plane, tally) in tallies.into_iter().flat_map(|tallies| &tallies.kinds) {
         let judged_by = match tally {
             Some(_) => "its conditions",
             None => "nothing: it is a record of what was",
@@ -324,7 +351,7 @@ fn part(
 
 impl fmt::Debug for KindTallies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.0.iter().map(|(name, ..)| name);
+        let names = self.kinds.iter().map(|(name, ..)| name);
         f.debug_list().entries(names).finish()
     }
 }

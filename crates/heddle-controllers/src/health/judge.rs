@@ -318,10 +318,23 @@ fn heartbeat(reading: &HeartbeatReading, before: Option<HealthStatus>) -> PlaneH
     }
     let took = reading.end_to_end.unwrap_or_default();
     if took > SLOW {
-        return wrong(&catalogue::HEARTBEAT_SLOW).seen(format!("the last one took {took:.1?}"));
+        return slow(reading, took);
     }
     let message = format!("synthetic events arrive every {:.0?}", reading.interval);
     well("HeartbeatOK", message)
+}
+
+/// Synthetic events arrive late: which hop keeps them up.
+fn slow(reading: &HeartbeatReading, took: Duration) -> PlaneHealth {
+    let found = wrong(&catalogue::HEARTBEAT_SLOW);
+    let Some(slowest) = &reading.slowest else {
+        return found.seen(format!("the last one took {took:.1?}"));
+    };
+    let (hop, most) = (&slowest.hop, slowest.took);
+    let evidence = format!("the last one took {took:.1?}, {most:.1?} of it at hop {hop}");
+    let mut found = found.about(&slowest.object).seen(evidence);
+    found.hop = Some(hop.clone());
+    found
 }
 
 fn missing(reading: &HeartbeatReading, otherwise: &HealthFault) -> PlaneHealth {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use heddle_api::dataplane::{
-    ConsumerReading, HeartbeatReading, LogReading, StuckHop, SubscriberReading,
+    ConsumerReading, HeartbeatReading, LogReading, SlowHop, StuckHop, SubscriberReading,
 };
 use heddle_api::health::{
     ApplicationHealth, EventingStatus, HealthPlane, HealthStatus, NamespaceHealth, Verdict, state,
@@ -35,7 +35,7 @@ fn arriving() -> HeartbeatReading {
         end_to_end: Some(Duration::from_millis(3)),
         misses: 0,
         hits: 30,
-        stuck: None,
+        ..HeartbeatReading::default()
     }
 }
 
@@ -59,7 +59,7 @@ fn well() -> (ApplicationEvidence, SharedEvidence) {
         broker: Some(ready("broker/team/default")),
         link: Some(ready("subscription/kyma-integration/shop-team")),
         triggers: vec![trigger],
-        probing: Probing::On(Some(arriving())),
+        probing: Probing::On(Some(Box::new(arriving()))),
     };
     let application = ApplicationEvidence {
         name: "shop".to_owned(),
@@ -357,6 +357,19 @@ const CASES: &[Case] = {
             "",
             "applicationmapping/team/shop",
         ),
+        // It was removed, and flows of instances are still there.
+        (
+            |a, _| {
+                pair(a).probing = Probing::Unneeded;
+                pair(a).mapping.as_mut().unwrap().state = ObjectState::Missing;
+                breaks(&mut pair(a).flows[0])
+            },
+            Unhealthy,
+            CONTROL,
+            "MappingNotReady",
+            "",
+            "applicationmapping/team/shop",
+        ),
         (
             |a, _| {
                 pair(a).probing = Probing::Unneeded;
@@ -423,6 +436,21 @@ const CASES: &[Case] = {
             "HeartbeatSlow",
             "",
             "",
+        ),
+        (
+            |a, _| {
+                heartbeat(a).end_to_end = Some(seconds(6));
+                heartbeat(a).slowest = Some(SlowHop {
+                    hop: "broker".to_owned(),
+                    object: "broker/team/default".to_owned(),
+                    took: seconds(4),
+                })
+            },
+            Degraded,
+            DATA,
+            "HeartbeatSlow",
+            "broker",
+            "broker/team/default",
         ),
         // Controllers.
         (
@@ -868,6 +896,96 @@ fn only_what_was_reached_is_asked_for() {
     };
     assert_eq!(reached(unlinked), state::BOUND);
     assert_eq!(reached(|pair| pair.mapping = None), state::CREATED);
+}
+
+/// What is there and well of application, mapping, flows, link, Triggers and arriving heartbeats: `x` there, `-` not there,
+/// `.` whichever. Of each combination exactly one line is true.
+const STATES: &[(&str, u8)] = &[
+    ("-.....", state::CREATED),
+    // Nothing leads into the namespace.
+    ("x---..", state::CREATED),
+    // A flow without its mapping has not come far.
+    ("x-x...", state::CREATED),
+    ("xx--..", state::BOUND),
+    // A link that somebody made by hand stands for mapping and flow.
+    ("x.-xxx", state::TRIGGERED),
+    ("x.-xx-", state::ENABLED),
+    ("x.-x-.", state::ENABLED),
+    // The link of a flow goes with the flow, which says when it is there.
+    ("xxx.xx", state::TRIGGERED),
+    ("xxx.x-", state::ENABLED),
+    ("xxx.-.", state::ENABLED),
+];
+
+/// Everything is well as far as it is there. What is not there was never asked for, but the Application, which is missing.
+fn with(present: [bool; 6]) -> (ApplicationEvidence, SharedEvidence) {
+    let [application, mapping, flows, link, triggers, heartbeats] = present;
+    let (mut evidence, shared) = well();
+    if !application {
+        for own in [
+            &mut evidence.application,
+            &mut evidence.source,
+            &mut evidence.channel,
+        ] {
+            own.state = ObjectState::Missing;
+        }
+    }
+    let pair = pair(&mut evidence);
+    if !mapping {
+        pair.mapping = None;
+    }
+    if !flows {
+        pair.flows.clear();
+    }
+    if !link {
+        pair.link = None;
+    }
+    if !flows && !link {
+        pair.broker = None;
+    }
+    if !triggers {
+        pair.triggers.clear();
+    }
+    if !heartbeats {
+        pair.probing = Probing::On(None);
+    }
+    (evidence, shared)
+}
+
+#[test]
+fn every_combination_of_what_is_there_has_its_state_and_nothing_else_is_demanded() {
+    for combination in 0_u8..64 {
+        let present: [bool; 6] = std::array::from_fn(|bit| combination & (1 << bit) != 0);
+        let fits = |pattern: &str| {
+            let mut marks = pattern.chars().zip(present);
+            marks.all(|(mark, there)| mark == '.' || (mark == 'x') == there)
+        };
+        let lines: Vec<&(&str, u8)> = (STATES.iter())
+            .filter(|(pattern, _)| fits(pattern))
+            .collect();
+        let [(pattern, expected)] = lines[..] else {
+            panic!("{present:?} is told by {lines:?}");
+        };
+        let (evidence, shared) = with(present);
+        let verdict = judged(&evidence, &shared);
+        let data = verdict.planes.data.health;
+        let pair = &evidence.namespaces[0];
+        let reached = judge::reached(&evidence, pair, data);
+        assert_eq!(reached, *expected, "{present:?} by {pattern}");
+        let control = &verdict.planes.control;
+        let [application, .., heartbeats] = present;
+        match application {
+            // What was not reached is not demanded.
+            true => assert_eq!(control.health, HealthStatus::Healthy, "{present:?}"),
+            false => assert_eq!(
+                control.object.as_deref(),
+                Some("application/shop"),
+                "{present:?}"
+            ),
+        }
+        let is_well = verdict.health == HealthStatus::Healthy;
+        assert_eq!(is_well, application && heartbeats, "{present:?}");
+    }
 }
 
 fn in_mesh(healths: &[HealthStatus], shared: &SharedEvidence) -> Verdict {

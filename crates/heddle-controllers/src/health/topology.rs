@@ -2,21 +2,28 @@
 //!
 //! ```text
 //!   application ─> channel ─> subscription ─> broker ─> trigger ─> subscriber
+//!                          └> mapping (no flow yet)
 //! ```
-//! With more nodes than people can look at, those that are well are summed up by namespace; those that are not are always shown.
+//! Everything that events can pass is in it, each object once: Brokers that no application leads to as well, and mappings that
+//! nothing flows through yet. What is asked for of it, and what is summed up because nobody can look at so much, is left to
+//! [`selection`] and [`summary`].
+
+mod selection;
+mod summary;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
-use heddle_api::health::topology::{GraphLink, GraphNode, TopologyGraph, Truncation};
-use heddle_api::health::{HealthStatus, PlaneHealth};
+use heddle_api::health::topology::{GraphLink, GraphNode, TopologyGraph};
+use heddle_api::health::{HealthStatus, PlaneHealth, Verdict};
 
+pub use self::selection::TopologyQuestion;
 use super::evidence::{
-    ApplicationEvidence, ObjectState, PairEvidence, PathObject, TriggerEvidence,
+    ApplicationEvidence, BrokerEvidence, ObjectState, PairEvidence, PathObject, TriggerEvidence,
 };
 use super::{Report, judge};
 
-/// DrawnNodes shown one by one unless somebody asks for all.
-const NODES_MAX: usize = 150;
 /// Hops in their order.
 const HOPS: [&str; 6] = [
     "source",
@@ -27,33 +34,66 @@ const HOPS: [&str; 6] = [
     "delivery",
 ];
 
-/// DrawnNodes by hop and id, so that what several applications share is there once.
-type DrawnNodes = BTreeMap<(usize, String), (GraphNode, HealthStatus)>;
-type DrawnLinks = BTreeMap<(String, String), (GraphLink, HealthStatus)>;
-
-#[derive(Default)]
-struct Drawing {
-    nodes: DrawnNodes,
-    links: DrawnLinks,
+/// A node, and how well it is.
+#[derive(Debug, Clone, PartialEq)]
+struct DrawnNode {
+    hop: usize,
+    health: HealthStatus,
+    node: GraphNode,
 }
 
-/// The picture that a report gives, whole or as much of it as can be looked at.
+/// A link between two nodes, by their indices.
+#[derive(Debug, Clone, PartialEq)]
+struct DrawnLink {
+    from: usize,
+    to: usize,
+    health: HealthStatus,
+    link: GraphLink,
+}
+
+/// Nodes in the order of hops, then of names; links in the order of their ends.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct DrawnGraph {
+    nodes: Vec<DrawnNode>,
+    links: Vec<DrawnLink>,
+}
+
+/// Nodes by hop and id, links by the ids of their ends, so that what several applications share is there once.
+#[derive(Default)]
+struct Drawing<'a> {
+    nodes: BTreeMap<(usize, String), (GraphNode, HealthStatus)>,
+    links: BTreeMap<(String, String), (GraphLink, HealthStatus)>,
+    denied: Option<&'a BTreeMap<String, String>>,
+}
+
+/// The picture that a report gives: what is asked for of it, and unless all of it is asked for as much as can be looked at.
 #[must_use]
-pub fn draw(report: &Report, all: bool) -> TopologyGraph {
-    let mut drawing = Drawing::default();
+pub fn draw(report: &Report, question: &TopologyQuestion) -> TopologyGraph {
+    let mut drawing = Drawing {
+        denied: Some(&report.reading.denied_links),
+        ..Drawing::default()
+    };
     for application in report.evidence.iter() {
         drawing.application(application, report);
     }
-    let hidden = if all { None } else { drawing.sum_up() };
+    for broker in report.brokers.iter() {
+        drawing.broker(broker);
+    }
+    let mut graph = selection::select(drawing.finish(), question);
+    let truncated = match question.all {
+        true => None,
+        false => summary::sum_up(&mut graph),
+    };
     TopologyGraph {
         at: report.mesh.at,
-        nodes: drawing.nodes.into_values().map(|(node, _)| node).collect(),
-        links: drawing.links.into_values().map(|(link, _)| link).collect(),
-        truncated: hidden,
+        offset: report.reading.log.end,
+        nodes: graph.nodes.into_iter().map(|drawn| drawn.node).collect(),
+        links: graph.links.into_iter().map(|drawn| drawn.link).collect(),
+        truncated,
     }
 }
 
-impl Drawing {
+impl Drawing<'_> {
     fn application(&mut self, evidence: &ApplicationEvidence, report: &Report) {
         let name = Some(evidence.name.as_str());
         let own = [&evidence.source, &evidence.application];
@@ -62,18 +102,18 @@ impl Drawing {
             .map(of_object)
             .max_by_key(|(health, _)| *health);
         let source = worst.unwrap_or_default();
-        let node = format!("application/{}", evidence.name);
-        self.node(0, &node, name, None, source.clone());
+        let node = evidence.application.object.as_str();
+        self.node(0, node, name, None, source.clone());
         let channel = of_object(&evidence.channel);
         self.node(1, &evidence.channel.object, name, None, channel);
-        self.link(&node, &evidence.channel.object, 0, source.0);
+        let verdict = report.applications.get(&evidence.name);
+        let verdict = verdict.map(|found| &found.eventing.verdict);
+        let ends = [node, &evidence.channel.object];
+        self.link(0, ends, (node, source.0), verdict);
         for pair in &evidence.namespaces {
             let key = (evidence.name.clone(), pair.namespace.clone());
-            let data = report
-                .pairs
-                .get(&key)
-                .map(|found| &found.verdict.planes.data);
-            self.pair(evidence, pair, data);
+            let verdict = report.pairs.get(&key).map(|found| &found.verdict);
+            self.pair(evidence, pair, verdict);
         }
     }
 
@@ -81,29 +121,57 @@ impl Drawing {
         &mut self,
         evidence: &ApplicationEvidence,
         pair: &PairEvidence,
-        data: Option<&PlaneHealth>,
+        verdict: Option<&Verdict>,
     ) {
         let (Some(link), Some(broker)) = (&pair.link, &pair.broker) else {
-            return;
+            return self.mapping(evidence, pair, verdict);
         };
         let namespace = Some(pair.namespace.as_str());
-        // What was measured there counts besides what the object says.
-        let found = |hop: usize, object: &PathObject| {
-            let said = of_object(object);
-            match data.filter(|data| data.health == HealthStatus::Unhealthy) {
-                Some(data) if data.hop.as_deref() == Some(HOPS[hop]) => {
-                    (HealthStatus::Unhealthy, Some(data.reason.clone()))
-                }
-                _ => said,
-            }
-        };
-        let (link_found, broker_found) = (found(2, link), found(3, broker));
-        self.link(&evidence.channel.object, &link.object, 1, link_found.0);
-        self.link(&link.object, &broker.object, 2, link_found.0);
+        let data = verdict.map(|verdict| &verdict.planes.data);
+        let link_found = measured(2, link, data);
+        let broker_found = measured(3, broker, data);
+        let of_link = (link.object.as_str(), link_found.0);
+        let channel = &evidence.channel.object;
+        self.link(1, [channel, &link.object], of_link, verdict);
+        self.link(2, [&link.object, &broker.object], of_link, verdict);
         self.node(2, &link.object, Some(&evidence.name), namespace, link_found);
         self.node(3, &broker.object, None, namespace, broker_found.clone());
         for trigger in &pair.triggers {
-            self.trigger(broker, trigger, namespace, broker_found.0);
+            self.trigger(broker, trigger, namespace, broker_found.0, verdict);
+        }
+    }
+
+    /// What lets a namespace use an application while nothing flows.
+    fn mapping(
+        &mut self,
+        evidence: &ApplicationEvidence,
+        pair: &PairEvidence,
+        verdict: Option<&Verdict>,
+    ) {
+        let Some(mapping) = &pair.mapping else {
+            return;
+        };
+        let failed = pair.failed_instance.as_ref().map(|failed| {
+            let (health, why) = of_object(failed);
+            let why = why.unwrap_or_default();
+            (health, Some(format!("{}: {why}", failed.object)))
+        });
+        let found = [Some(of_object(mapping)), failed].into_iter().flatten();
+        let found = found.max_by_key(|(health, _)| *health).unwrap_or_default();
+        let ends = [&*evidence.channel.object, &*mapping.object];
+        self.link(1, ends, (&mapping.object, found.0), verdict);
+        let namespace = Some(pair.namespace.as_str());
+        self.node(2, &mapping.object, Some(&evidence.name), namespace, found);
+    }
+
+    /// A Broker that no application leads to.
+    fn broker(&mut self, evidence: &BrokerEvidence) {
+        let namespace = Some(evidence.namespace.as_str());
+        let (broker, found) = (&evidence.broker, of_object(&evidence.broker));
+        let health = found.0;
+        self.node(3, &broker.object, None, namespace, found);
+        for trigger in &evidence.triggers {
+            self.trigger(broker, trigger, namespace, health, None);
         }
     }
 
@@ -113,15 +181,17 @@ impl Drawing {
         trigger: &TriggerEvidence,
         namespace: Option<&str>,
         broker_health: HealthStatus,
+        verdict: Option<&Verdict>,
     ) {
-        let object = &trigger.trigger.object;
+        let object = trigger.trigger.object.as_str();
         self.node(4, object, None, namespace, of_object(&trigger.trigger));
-        self.link(&broker.object, object, 3, broker_health);
+        let of_broker = (broker.object.as_str(), broker_health);
+        self.link(3, [&broker.object, object], of_broker, verdict);
         let subscriber = judge::trigger(trigger);
         let id = object.replacen("trigger/", "subscriber/", 1);
-        let reason = Some(subscriber.reason);
-        self.link(object, &id, 5, subscriber.health);
-        self.node(5, &id, None, namespace, (subscriber.health, reason));
+        self.link(5, [object, &id], (object, subscriber.health), verdict);
+        let found = (subscriber.health, Some(subscriber.reason));
+        self.node(5, &id, None, namespace, found);
     }
 
     fn node(
@@ -139,7 +209,7 @@ impl Drawing {
             ns: ns.map(str::to_owned),
             verdict: health.word().to_owned(),
             reason: reason.filter(|_| health != HealthStatus::Healthy),
-            of: None,
+            ..GraphNode::default()
         };
         let known = self.nodes.entry((hop, id.to_owned()));
         let (known, worst) = known.or_insert_with(|| (node.clone(), health));
@@ -148,60 +218,90 @@ impl Drawing {
         }
     }
 
-    fn link(&mut self, from: &str, to: &str, hop: usize, health: HealthStatus) {
+    /// `object` is whose verdict it is. A verdict on the way tells since when if it is about that object.
+    fn link(
+        &mut self,
+        hop: usize,
+        [from, to]: [&str; 2],
+        (object, health): (&str, HealthStatus),
+        verdict: Option<&Verdict>,
+    ) {
+        let is_told = |verdict: &&Verdict| {
+            verdict.object.as_deref() == Some(object) && verdict.health == health
+        };
+        // A policy is about where a link leads to.
+        let denied = self.denied.filter(|_| hop == 2);
         let link = GraphLink {
             from: from.to_owned(),
             to: to.to_owned(),
             hop: HOPS[hop].to_owned(),
             verdict: health.word().to_owned(),
+            object: object.to_owned(),
+            denied: denied.and_then(|denied| denied.get(from)).cloned(),
+            since: verdict.filter(is_told).map(|verdict| verdict.since),
         };
-        self.links
-            .insert((from.to_owned(), to.to_owned()), (link, health));
+        let known = self.links.entry((from.to_owned(), to.to_owned()));
+        let (known, worst) = known.or_insert_with(|| (link.clone(), health));
+        if health > *worst {
+            (*known, *worst) = (link, health);
+        }
     }
 
-    /// Puts what is well into one node for each namespace, and leaves links where both of their ends are still shown.
-    fn sum_up(&mut self) -> Option<Truncation> {
-        if self.nodes.len() <= NODES_MAX {
-            return None;
-        }
-        let mut sums: BTreeMap<String, (u32, HealthStatus)> = BTreeMap::new();
-        let mut hidden = 0_u32;
-        let mut singles = 0;
-        self.nodes.retain(|_, (node, health)| {
-            let ill = matches!(health, HealthStatus::Unhealthy | HealthStatus::Degraded);
-            if ill && singles < NODES_MAX {
-                singles += 1;
-                return true;
+    fn finish(self) -> DrawnGraph {
+        let nodes = self.nodes.into_iter();
+        let nodes: Vec<DrawnNode> = nodes
+            .map(|((hop, _), (node, health))| DrawnNode { hop, health, node })
+            .collect();
+        let mut graph = DrawnGraph {
+            nodes,
+            links: Vec::with_capacity(self.links.len()),
+        };
+        let numbers: BTreeMap<&str, usize> = (graph.nodes.iter().enumerate())
+            .map(|(index, drawn)| (&*drawn.node.id, index))
+            .collect();
+        for (link, health) in self.links.into_values() {
+            if let (Some(from), Some(to)) = (numbers.get(&*link.from), numbers.get(&*link.to)) {
+                graph.links.push(DrawnLink {
+                    from: *from,
+                    to: *to,
+                    health,
+                    link,
+                });
             }
-            let (count, worst) = sums.entry(node.ns.clone().unwrap_or_default()).or_default();
-            *count += 1;
-            *worst = (*worst).max(*health).min(HealthStatus::Unknown);
-            if *count == 1 {
-                *worst = *health;
-            }
-            hidden += 1;
-            false
-        });
-        for (namespace, (count, health)) in sums.into_iter().take(NODES_MAX) {
-            let node = GraphNode {
-                id: format!("namespace/{namespace}"),
-                hop: "namespace".to_owned(),
-                ns: Some(namespace),
-                verdict: health.word().to_owned(),
-                of: Some(count),
-                ..GraphNode::default()
-            };
-            let key = (HOPS.len(), node.id.clone());
-            self.nodes.insert(key, (node, health));
         }
-        let shown: std::collections::HashSet<String> =
-            self.nodes.keys().map(|(_, id)| id.clone()).collect();
-        self.links
-            .retain(|(from, to), _| shown.contains(from) && shown.contains(to));
-        Some(Truncation {
-            hidden,
-            by: "namespace".to_owned(),
-        })
+        graph
+    }
+}
+
+impl DrawnGraph {
+    /// For each node the one from which a way leads to it: of several the first, whatever their verdicts, so that a way is
+    /// drawn where it was.
+    fn upstream(&self) -> Vec<Option<usize>> {
+        let mut upstream = vec![None; self.nodes.len()];
+        for link in &self.links {
+            let known: &mut Option<usize> = &mut upstream[link.to];
+            *known = Some(known.map_or(link.from, |first| first.min(link.from)));
+        }
+        upstream
+    }
+}
+
+/// A node and what leads to it, step by step. Links lead from one hop to a later one, so ways end.
+fn way_to(node: usize, upstream: &[Option<usize>]) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(node), |node| upstream[*node])
+}
+
+/// How an object of the path is: what was measured there counts besides what it says.
+fn measured(
+    hop: usize,
+    object: &PathObject,
+    data: Option<&PlaneHealth>,
+) -> (HealthStatus, Option<String>) {
+    match data.filter(|data| data.health == HealthStatus::Unhealthy) {
+        Some(data) if data.hop.as_deref() == Some(HOPS[hop]) => {
+            (HealthStatus::Unhealthy, Some(data.reason.clone()))
+        }
+        _ => of_object(object),
     }
 }
 

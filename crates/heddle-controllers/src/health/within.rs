@@ -76,12 +76,17 @@ impl Report {
             !namespaces.is_empty()
         });
         report.evidence = Arc::new(evidence);
+        let mut brokers = Vec::clone(&report.brokers);
+        brokers.retain(|broker| is_theirs(&broker.namespace));
+        report.brokers = Arc::new(brokers);
         let within = |reading: &MeshReading| {
             let mut reading = reading.clone();
             let consumers = &mut reading.consumers;
             consumers.retain(|one| scope.contains(namespace_of(&one.key)));
             let doors = &mut reading.doors;
             doors.retain(|door| report.applications.contains_key(&door.application));
+            // How fast the log of all grows is nobody's business who sees a part of them.
+            reading.log.end = None;
             Arc::new(reading)
         };
         let reading = within(&report.reading);

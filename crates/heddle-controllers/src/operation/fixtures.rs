@@ -1,12 +1,17 @@
 //! What tests of instances and bindings begin with: an operation, accepted a while ago, on an object that its finalizer
 //! holds.
 
+use std::collections::BTreeSet;
+
 use heddle_api::BundleRevision;
-use heddle_api::operation::{OperationKind, OperationRequest};
+use heddle_api::action::RunState;
+use heddle_api::operation::{OperationKind, OperationRequest, RevisionReference};
 use heddle_api::well_known::FINALIZER;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde_json::{Value, json};
+
+use crate::actions::ActionDeps;
 
 pub(crate) const ACCEPTED: i64 = 1_000_000;
 pub(crate) const DEADLINE: i64 = ACCEPTED + 3_240;
@@ -36,6 +41,19 @@ pub(crate) fn metadata(name: &str) -> ObjectMeta {
         creation_timestamp: Some(Time(at(ACCEPTED))),
         finalizers: Some(vec![FINALIZER.to_owned()]),
         ..ObjectMeta::default()
+    }
+}
+
+/// What an action on a revision needs, all of it there.
+pub(crate) fn action_deps(reference: RevisionReference, pinned: BundleRevision) -> ActionDeps {
+    ActionDeps {
+        reference,
+        pinned: Some(pinned),
+        current: None,
+        registry: None,
+        kept: BTreeSet::from(["sha256:1".to_owned()]),
+        run: Some(RunState::Unheard),
+        credentials: None,
     }
 }
 

@@ -207,11 +207,8 @@ fn a_description_is_one_bounded_line_that_names_the_condition_and_since_when() {
 #[test]
 fn tries_are_told_in_powers_of_two_and_lost_races_not_at_all() {
     let error = Error::Moved("EventFlow x".to_owned());
-    assert_eq!(StepFailure::new("flow", &error), None);
-    let mut trouble = StepFailure::new("flow", &Error::Panicked("x".to_owned())).unwrap();
-    let told = (0..10).map(|attempts| {
-        trouble.tried(attempts);
-        trouble.attempts
-    });
+    assert_eq!(StepFailure::new("flow", &error, 1), None);
+    let error = Error::Panicked("x".to_owned());
+    let told = (0..10).map(|attempts| StepFailure::new("flow", &error, attempts).unwrap().attempts);
     assert_eq!(told.collect::<Vec<u32>>(), [1, 1, 2, 2, 4, 4, 4, 4, 8, 8]);
 }

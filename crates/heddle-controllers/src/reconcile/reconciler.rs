@@ -84,11 +84,9 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         Vec::new()
     }
 
-    /// Takes in that a step could not be done, so that the status can say so.
-    fn on_step_error(&self, _: &mut Self::World, _: StepName, _: &Error) {}
-
-    /// Takes in how many reconciles in a row have failed, this one included.
-    fn on_retry(&self, _: &mut Self::World, _: u32) {}
+    /// Takes in that a step could not be done, so that the status can say so, and how many reconciles in a row have
+    /// failed, this one included.
+    fn on_step_error(&self, _: &mut Self::World, _: StepName, _: &Error, _: u32) {}
 
     /// The status of the object in this world, or `None` to leave it alone. Pure, given the time.
     fn status(&self, world: &Self::World, now: Timestamp) -> Option<Value>;

@@ -261,43 +261,63 @@ impl Step {
         }
     }
 
+    /// Of what kind, where and how called the object is that the request is about.
+    fn target(&self) -> (&ApiResource, Option<&str>, &str) {
+        let (Self::Apply {
+            resource,
+            namespace,
+            name,
+            ..
+        }
+        | Self::Create {
+            resource,
+            namespace,
+            name,
+            ..
+        }
+        | Self::Offer {
+            resource,
+            namespace,
+            name,
+            ..
+        }
+        | Self::Swap {
+            resource,
+            namespace,
+            name,
+            ..
+        }
+        | Self::Delete {
+            resource,
+            namespace,
+            name,
+            ..
+        }) = self;
+        (resource, namespace.as_deref(), name)
+    }
+
     /// Sends the request. The answer is the object as the server has it now, `None` if it is gone.
     pub(super) async fn execute(
         self,
         client: &Client,
         manager: &str,
     ) -> Result<Option<DynamicObject>, Error> {
+        let (resource, namespace, name) = self.target();
+        let api = api(client, resource, namespace);
+        let (what, name) = (format!("{} {name}", resource.kind), name.to_owned());
         match self {
             Self::Apply {
-                resource,
-                namespace,
-                name,
-                object,
-                of_status,
-                ..
+                object, of_status, ..
             } => {
-                let api = api(client, &resource, namespace.as_deref());
                 let params = PatchParams::apply(manager).force();
+                let patch = Patch::Apply(&object);
                 if of_status {
-                    let answer = api
-                        .patch_status(&name, &params, &Patch::Apply(&object))
-                        .await;
-                    let what = format!("{} {name}", resource.kind);
+                    let answer = api.patch_status(&name, &params, &patch).await;
                     return answer.map(Some).map_err(|error| unless_gone(error, what));
                 }
-                Ok(Some(
-                    api.patch(&name, &params, &Patch::Apply(&object)).await?,
-                ))
+                Ok(Some(api.patch(&name, &params, &patch).await?))
             }
-            Self::Create {
-                resource,
-                namespace,
-                name,
-                object,
-                ..
-            } => {
-                let api = api(client, &resource, namespace.as_deref());
-                let what = format!("{} {name}", resource.kind);
+            Self::Create { object, .. } => {
                 let object: DynamicObject =
                     serde_json::from_value(object).map_err(|source| Error::Shape {
                         what: what.clone(),
@@ -310,28 +330,14 @@ impl Step {
                 let answer = api.create(&params, &object).await;
                 answer.map(Some).map_err(|error| unless_moved(error, what))
             }
-            Self::Offer {
-                resource,
-                namespace,
-                name,
-                object,
-                ..
-            } => {
-                let api = api(client, &resource, namespace.as_deref());
+            Self::Offer { object, .. } => {
                 let params = PatchParams::apply(manager);
                 let answer = api.patch(&name, &params, &Patch::Apply(&object)).await;
-                let what = format!("{} {name}", resource.kind);
                 answer.map(Some).map_err(|error| unless_moved(error, what))
             }
             Self::Swap {
-                resource,
-                namespace,
-                name,
-                patch,
-                of_status,
-                ..
+                patch, of_status, ..
             } => {
-                let api = api(client, &resource, namespace.as_deref());
                 let params = PatchParams {
                     field_manager: Some(manager.to_owned()),
                     ..PatchParams::default()
@@ -343,18 +349,9 @@ impl Step {
                     api.patch(&name, &params, &patch).await
                 };
                 // Gone is changed as well: steps that rely on this one must not follow.
-                let what = format!("{} {name}", resource.kind);
                 answer.map(Some).map_err(|error| unless_gone(error, what))
             }
-            Self::Delete {
-                resource,
-                namespace,
-                name,
-                uid,
-                version,
-                ..
-            } => {
-                let api = api(client, &resource, namespace.as_deref());
+            Self::Delete { uid, version, .. } => {
                 let preconditions = Preconditions {
                     uid: Some(uid),
                     resource_version: version.clone(),
@@ -367,7 +364,7 @@ impl Step {
                     Ok(answer) => Ok(answer.left()),
                     // It is there, and no longer what was looked at.
                     Err(kube::Error::Api(status)) if status.is_conflict() && version.is_some() => {
-                        Err(Error::Moved(format!("{} {name}", resource.kind)))
+                        Err(Error::Moved(what))
                     }
                     // Gone already, or a namesake stands there now: either way not ours to delete.
                     Err(kube::Error::Api(status))

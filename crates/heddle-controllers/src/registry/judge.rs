@@ -17,7 +17,7 @@ use heddle_api::bundle_revision::BundleRevisionSpec;
 use heddle_api::evidence::{Found, ImageEvidence, ImageName, Known, Reading};
 
 use heddle_api::names;
-use heddle_api::registry::{IdScheme, RegistrySpec, Suspicion};
+use heddle_api::registry::{IdScheme, RegistrySpec, SUSPECTS_MAX, Suspicion};
 use heddle_api::sync_run::{Finding, FindingVerdict, ImageError};
 use kube::ResourceExt as _;
 
@@ -321,6 +321,9 @@ impl<'a> Judge<'a> {
         Some(Suspicion {
             readings: before.map_or(0, |before| before.readings) + 1,
             count: gone,
+            bundles: (going.iter().take(SUSPECTS_MAX))
+                .map(|name| (*name).to_owned())
+                .collect(),
             id,
         })
     }

@@ -14,7 +14,7 @@ use kube::ResourceExt as _;
 use serde_json::{Map, Value, json};
 
 use super::fetch_binding::described;
-use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, OsbAnswer, asked_anew, busy};
 use crate::catalog::{Offering, Plan};
 use crate::compare::{hash, same, same_object};
 use crate::contact;
@@ -58,7 +58,7 @@ pub(crate) async fn answer(
     instance: &str,
     id: &str,
     body: &Body,
-) -> Result<OsbResponse, OsbError> {
+) -> OsbAnswer {
     let request = Bind::parse(body)?;
     let input = BindInput {
         instance,

@@ -6,17 +6,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Map;
 
-use super::{Call, Deps};
+use super::{Call, Deps, OsbAnswer};
 use crate::catalog::{Coding, Document};
 use crate::error::OsbError;
 use crate::wire::encoding;
 use crate::wire::response::OsbResponse;
 
-pub(crate) async fn answer(
-    deps: &Deps,
-    call: &Call,
-    headers: &HeaderMap,
-) -> Result<OsbResponse, OsbError> {
+pub(crate) async fn answer(deps: &Deps, call: &Call, headers: &HeaderMap) -> OsbAnswer {
     // A catalog that is not whole would be taken for one from which things were withdrawn.
     if !deps.offers.is_ready() {
         return Err(OsbError::Unavailable);

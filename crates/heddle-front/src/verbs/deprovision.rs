@@ -7,7 +7,7 @@ use heddle_api::operation::{OperationKind, OriginatingIdentity};
 use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, json};
 
-use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, OsbAnswer, asked_anew, busy};
 use crate::compare::hash;
 use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, Provisioned as _, title};
@@ -23,7 +23,7 @@ pub(crate) struct DeprovisionInput<'a> {
     pub(crate) identity: Option<&'a OriginatingIdentity>,
 }
 
-pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str) -> Result<OsbResponse, OsbError> {
+pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str) -> OsbAnswer {
     let asynchronous = call.query.accepts_incomplete;
     let input = DeprovisionInput {
         id,

@@ -4,7 +4,7 @@ use heddle_api::service_binding::{Protocol, ServiceBinding};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Deps};
+use super::{Call, Deps, OsbAnswer};
 use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, title};
 use crate::offers::CatalogView;
@@ -12,12 +12,7 @@ use crate::parameters::{ParameterAction, showable};
 use crate::version::Version;
 use crate::wire::response::OsbResponse;
 
-pub(crate) async fn answer(
-    deps: &Deps,
-    call: &Call,
-    instance: &str,
-    id: &str,
-) -> Result<OsbResponse, OsbError> {
+pub(crate) async fn answer(deps: &Deps, call: &Call, instance: &str, id: &str) -> OsbAnswer {
     let live = deps.binding(call, instance, id).await?;
     let binding = visible(live.as_ref(), id)?;
     let mut body = described(deps, binding, call.version).await?;

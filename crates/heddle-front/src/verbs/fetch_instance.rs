@@ -3,7 +3,7 @@
 use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Deps, busy};
+use super::{Call, Deps, OsbAnswer, busy};
 use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, Provisioned as _, title};
 use crate::offers::CatalogView;
@@ -11,7 +11,7 @@ use crate::parameters::{ParameterAction, showable};
 use crate::version::Version;
 use crate::wire::response::OsbResponse;
 
-pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str) -> Result<OsbResponse, OsbError> {
+pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str) -> OsbAnswer {
     let live = deps.objects.instance(call.scope.as_deref(), id).await?;
     let instance = visible(live.as_ref(), id)?;
     deps.contacts.note(instance);

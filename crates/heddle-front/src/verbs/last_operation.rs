@@ -10,29 +10,20 @@ use heddle_api::service_binding::ServiceBinding;
 use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Deps, word};
+use super::{Call, Deps, OsbAnswer, word};
 use crate::error::OsbError;
 use crate::lifecycle::{Provisioned, Report, title};
 use crate::settings::DeletedPoll;
 use crate::version::Version;
 use crate::wire::response::OsbResponse;
 
-pub(crate) async fn of_instance(
-    deps: &Deps,
-    call: &Call,
-    id: &str,
-) -> Result<OsbResponse, OsbError> {
+pub(crate) async fn of_instance(deps: &Deps, call: &Call, id: &str) -> OsbAnswer {
     let live = deps.objects.instance(call.scope.as_deref(), id).await;
     let about = About::Instance(id.to_owned());
     answer::<ServiceInstance>(deps, call, live, about, id).await
 }
 
-pub(crate) async fn of_binding(
-    deps: &Deps,
-    call: &Call,
-    instance: &str,
-    id: &str,
-) -> Result<OsbResponse, OsbError> {
+pub(crate) async fn of_binding(deps: &Deps, call: &Call, instance: &str, id: &str) -> OsbAnswer {
     let live = deps.binding(call, instance, id).await;
     let about = About::Binding {
         instance: instance.to_owned(),
@@ -47,7 +38,7 @@ async fn answer<K: Provisioned>(
     live: Result<Option<K>, OsbError>,
     about: About,
     id: &str,
-) -> Result<OsbResponse, OsbError> {
+) -> OsbAnswer {
     // Nothing was to be written, so nothing needs cleaning up: simply ask again.
     if let Some(object) = live.map_err(OsbError::about_existing)? {
         if let Some(ended) = earlier(&object, call.query.operation.as_deref()) {

@@ -17,7 +17,7 @@ use heddle_api::{names, well_known};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, OsbAnswer, asked_anew, busy};
 use crate::catalog::{Backing, Plan};
 use crate::compare::{hash, same_object};
 use crate::contact;
@@ -54,12 +54,7 @@ pub(crate) struct LiveInstance {
     pub(crate) awaiting: usize,
 }
 
-pub(crate) async fn answer(
-    deps: &Deps,
-    call: &Call,
-    id: &str,
-    body: &Body,
-) -> Result<OsbResponse, OsbError> {
+pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str, body: &Body) -> OsbAnswer {
     let request = Provision::parse(body)?;
     let named = call.scope.as_deref().or_else(|| request.namespace());
     let namespace = named.unwrap_or(&deps.settings.namespace);

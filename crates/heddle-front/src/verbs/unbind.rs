@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 
 use super::bind::is_asynchronous;
 use super::deprovision::required_ids;
-use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, OsbAnswer, asked_anew};
 use crate::compare::hash;
 use crate::error::OsbError;
 use crate::lifecycle::{Lifecycle, Provisioned as _, title};
@@ -23,12 +23,7 @@ pub(crate) struct UnbindInput<'a> {
     pub(crate) identity: Option<&'a OriginatingIdentity>,
 }
 
-pub(crate) async fn answer(
-    deps: &Deps,
-    call: &Call,
-    instance: &str,
-    id: &str,
-) -> Result<OsbResponse, OsbError> {
+pub(crate) async fn answer(deps: &Deps, call: &Call, instance: &str, id: &str) -> OsbAnswer {
     let input = UnbindInput {
         id,
         query: &call.query,

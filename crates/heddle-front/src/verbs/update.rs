@@ -13,7 +13,7 @@ use heddle_api::service_instance::ServiceInstance;
 use serde_json::{Map, Value, json};
 
 use super::provision::check_maintenance;
-use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, asked_anew, busy};
+use super::{Accepted, Call, Decision, Deps, Fresh, OperationEnd, OsbAnswer, asked_anew, busy};
 use crate::catalog::{Backing, Offering, Plan};
 use crate::compare::{hash, same_object};
 use crate::contact;
@@ -34,12 +34,7 @@ pub(crate) struct UpdateInput<'a> {
     pub(crate) identity: Option<&'a OriginatingIdentity>,
 }
 
-pub(crate) async fn answer(
-    deps: &Deps,
-    call: &Call,
-    id: &str,
-    body: &Body,
-) -> Result<OsbResponse, OsbError> {
+pub(crate) async fn answer(deps: &Deps, call: &Call, id: &str, body: &Body) -> OsbAnswer {
     let request = Update::parse(body)?;
     let asynchronous = call.query.accepts_incomplete;
     let input = UpdateInput {

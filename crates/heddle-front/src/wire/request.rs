@@ -19,25 +19,23 @@ pub(crate) struct Provision {
     pub(crate) organization_guid: String,
     pub(crate) space_guid: String,
     pub(crate) parameters: JsonObject,
-    pub(crate) context: JsonObject,
-    pub(crate) maintenance_version: Option<String>,
     /// The parameters with numbers as they were written.
     pub(crate) exact: Exact,
+    pub(crate) context: JsonObject,
+    pub(crate) maintenance_version: Option<String>,
 }
 
 impl Provision {
     pub(crate) fn parse(body: &Body) -> Result<Self, OsbError> {
-        let exact = body.exact("parameters");
-        let body = &body.members;
         Ok(Self {
-            exact,
-            service_id: required(body, "service_id")?,
-            plan_id: required(body, "plan_id")?,
-            organization_guid: required(body, "organization_guid")?,
-            space_guid: required(body, "space_guid")?,
-            parameters: object(body, "parameters")?.unwrap_or_default(),
-            context: object(body, "context")?.unwrap_or_default(),
-            maintenance_version: maintenance_version(body)?,
+            service_id: body.required("service_id")?,
+            plan_id: body.required("plan_id")?,
+            organization_guid: body.required("organization_guid")?,
+            space_guid: body.required("space_guid")?,
+            parameters: body.object("parameters")?.unwrap_or_default(),
+            exact: body.exact("parameters"),
+            context: body.object("context")?.unwrap_or_default(),
+            maintenance_version: body.maintenance_version()?,
         })
     }
 
@@ -56,24 +54,22 @@ pub(crate) struct Update {
     pub(crate) service_id: String,
     pub(crate) plan_id: Option<String>,
     pub(crate) parameters: Option<JsonObject>,
-    pub(crate) context: Option<JsonObject>,
-    pub(crate) maintenance_version: Option<String>,
     /// The parameters with numbers as they were written.
     pub(crate) exact: Exact,
+    pub(crate) context: Option<JsonObject>,
+    pub(crate) maintenance_version: Option<String>,
 }
 
 impl Update {
     /// `previous_values` is a hint that is not needed: what was before is known here better.
     pub(crate) fn parse(body: &Body) -> Result<Self, OsbError> {
-        let exact = body.exact("parameters");
-        let body = &body.members;
         Ok(Self {
-            exact,
-            service_id: required(body, "service_id")?,
-            plan_id: optional(body, "plan_id")?,
-            parameters: object(body, "parameters")?,
-            context: object(body, "context")?,
-            maintenance_version: maintenance_version(body)?,
+            service_id: body.required("service_id")?,
+            plan_id: body.optional("plan_id")?,
+            parameters: body.object("parameters")?,
+            exact: body.exact("parameters"),
+            context: body.object("context")?,
+            maintenance_version: body.maintenance_version()?,
         })
     }
 }
@@ -86,29 +82,27 @@ pub(crate) struct Bind {
     /// The same.
     pub(crate) plan_id: Option<String>,
     pub(crate) parameters: JsonObject,
+    /// The parameters with numbers as they were written.
+    pub(crate) exact: Exact,
     pub(crate) context: JsonObject,
     pub(crate) bind_resource: JsonObject,
     pub(crate) predecessor: Option<String>,
-    /// The parameters with numbers as they were written.
-    pub(crate) exact: Exact,
 }
 
 impl Bind {
     pub(crate) fn parse(body: &Body) -> Result<Self, OsbError> {
-        let exact = body.exact("parameters");
-        let body = &body.members;
-        let predecessor = optional(body, "predecessor_binding_id")?;
-        if body.get("predecessor_binding_id") == Some(&Value::from("")) {
+        let predecessor = body.optional("predecessor_binding_id")?;
+        if body.members.get("predecessor_binding_id") == Some(&Value::from("")) {
             let text = "predecessor_binding_id is empty; name a binding, or leave it out";
             return Err(OsbError::Invalid(text.to_owned()));
         }
         let id = |field| match predecessor {
-            Some(_) => optional(body, field),
-            None => required(body, field).map(Some),
+            Some(_) => body.optional(field),
+            None => body.required(field).map(Some),
         };
-        let mut bind_resource = object(body, "bind_resource")?.unwrap_or_default();
+        let mut bind_resource = body.object("bind_resource")?.unwrap_or_default();
         // Where it stood before there was a `bind_resource`.
-        if let Some(app) = optional(body, "app_guid")? {
+        if let Some(app) = body.optional("app_guid")? {
             bind_resource
                 .entry("app_guid")
                 .or_insert(Value::String(app));
@@ -116,43 +110,50 @@ impl Bind {
         Ok(Self {
             service_id: id("service_id")?,
             plan_id: id("plan_id")?,
-            parameters: object(body, "parameters")?.unwrap_or_default(),
-            context: object(body, "context")?.unwrap_or_default(),
+            parameters: body.object("parameters")?.unwrap_or_default(),
+            exact: body.exact("parameters"),
+            context: body.object("context")?.unwrap_or_default(),
             bind_resource,
             predecessor,
-            exact,
         })
     }
 }
 
-/// A text that must be there and hold something.
-fn required(body: &JsonObject, field: &str) -> Result<String, OsbError> {
-    optional(body, field)?.ok_or_else(|| OsbError::Invalid(format!("{field} is missing or empty")))
+impl Body {
+    /// A text that must be there and hold something.
+    fn required(&self, field: &str) -> Result<String, OsbError> {
+        let text = self.optional(field)?;
+        text.ok_or_else(|| OsbError::Invalid(format!("{field} is missing or empty")))
+    }
+
+    /// A text, if there is one that holds something.
+    fn optional(&self, field: &str) -> Result<Option<String>, OsbError> {
+        optional(&self.members, field)
+    }
+
+    fn object(&self, field: &str) -> Result<Option<JsonObject>, OsbError> {
+        match self.members.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(members)) => Ok(Some(members.clone())),
+            Some(_) => Err(OsbError::Invalid(format!("{field} is not an object"))),
+        }
+    }
+
+    fn maintenance_version(&self) -> Result<Option<String>, OsbError> {
+        let Some(info) = self.object("maintenance_info")? else {
+            return Ok(None);
+        };
+        optional(&info, "version")
+            .map_err(|_| OsbError::Invalid("maintenance_info.version is not a string".to_owned()))
+    }
 }
 
-/// A text, if there is one that holds something.
-fn optional(body: &JsonObject, field: &str) -> Result<Option<String>, OsbError> {
-    match body.get(field) {
+fn optional(members: &JsonObject, field: &str) -> Result<Option<String>, OsbError> {
+    match members.get(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok((!text.is_empty()).then(|| text.clone())),
         Some(_) => Err(OsbError::Invalid(format!("{field} is not a string"))),
     }
-}
-
-fn object(body: &JsonObject, field: &str) -> Result<Option<JsonObject>, OsbError> {
-    match body.get(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Object(members)) => Ok(Some(members.clone())),
-        Some(_) => Err(OsbError::Invalid(format!("{field} is not an object"))),
-    }
-}
-
-fn maintenance_version(body: &JsonObject) -> Result<Option<String>, OsbError> {
-    let Some(info) = object(body, "maintenance_info")? else {
-        return Ok(None);
-    };
-    optional(&info, "version")
-        .map_err(|_| OsbError::Invalid("maintenance_info.version is not a string".to_owned()))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod snapshots;
 
 use bytes::Bytes;
 use heddle_api::attributes::Value;
+use heddle_api::dead_letters::marks::MarkKind;
 use heddle_api::dead_letters::{BulkAct, BulkState};
 use jiff::Timestamp;
 
@@ -14,6 +15,7 @@ use crate::codec::Unreadable;
 use crate::envelope::{Cause, Envelope, TraceContext};
 use crate::event::{Builder, Event, Form};
 use crate::journal::bulk::BulkEntry;
+use crate::journal::mark::GroupMarkEntry;
 use crate::journal::{
     self, Attempted, Checkpoint, ConsumerCheckpoint, Dead, DeadReply, JournalRecord, ReplyFault,
     Routed,
@@ -210,6 +212,7 @@ fn kind(line: &JournalRecord) -> u8 {
         JournalRecord::Lost { .. } => 15,
         JournalRecord::Discarded { reply: true, .. } => 16,
         JournalRecord::Bulk(_) => 17,
+        JournalRecord::Mark(_) => 18,
     }
 }
 
@@ -351,7 +354,32 @@ fn lines() -> Vec<(JournalRecord, &'static str)> {
             "1104000000000000000201404b4c000000000003000000616e6e808d5b000000000003000000626f620a0000\
              0000000000030000000000000001000000000000006300000000000000020000007b7d",
         ),
+        (
+            JournalRecord::Mark(Box::new(mark(Some(MarkKind::Known)))),
+            "122200000063617573653a747269676765722f6e2f743a3030303030303030303030303030666601404b4c00\
+                0000000003000000616e6e070000007365656e20746f808d5b00000000006300000000000000030000000000\
+                0000",
+        ),
+        (
+            JournalRecord::Mark(Box::new(mark(None))),
+            "122200000063617573653a747269676765722f6e2f743a3030303030303030303030303030666600404b4c00\
+                0000000003000000616e6e070000007365656e20746f808d5b00000000006300000000000000030000000000\
+                0000",
+        ),
     ]
+}
+
+fn mark(kind: Option<MarkKind>) -> GroupMarkEntry {
+    GroupMarkEntry {
+        key: "cause:trigger/n/t:00000000000000ff".to_owned(),
+        kind,
+        at: at(5),
+        by: "ann".to_owned(),
+        note: "seen to".to_owned(),
+        until: at(6),
+        up_to: 99,
+        more: 3,
+    }
 }
 
 fn bulk() -> BulkEntry {
@@ -377,7 +405,7 @@ fn every_line_of_the_journal_stays_what_it_is() {
     let mut kinds: Vec<u8> = lines.iter().map(|(line, _)| kind(line)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(kinds, (1..=17).collect::<Vec<u8>>(), "every kind is pinned");
+    assert_eq!(kinds, (1..=18).collect::<Vec<u8>>(), "every kind is pinned");
     for (line, bytes) in lines {
         let record = journal::encode(std::slice::from_ref(&line)).remove(0);
         assert_eq!(record.payload[0], kind(&line));
@@ -436,5 +464,5 @@ fn numbers_of_a_newer_version_are_told_from_damage() {
 #[test]
 fn a_new_kind_of_line_comes_with_a_new_layout_of_snapshots() {
     let numbers = (kind_last(), journal::snapshot::LAYOUT);
-    assert_eq!(numbers, (17, 7), "raise both, and write both down here");
+    assert_eq!(numbers, (18, 8), "raise both, and write both down here");
 }

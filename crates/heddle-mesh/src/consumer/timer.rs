@@ -29,7 +29,7 @@ pub(crate) enum TimerTask {
     Event(Offset),
     /// A dead letter for the external sink.
     Sink(u64, u32),
-    /// Its turn at a destination that takes only so many.
+    /// Its turn at a destination that takes only so many, or of its own rate.
     Throttle,
     /// A pause that may be over.
     Resume,

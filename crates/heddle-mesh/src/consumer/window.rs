@@ -4,22 +4,42 @@
 //! Whoever looks in between sees it here, or on record, or both, and never in neither.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::Job;
 use super::throttle::Throttle;
 use crate::log::Offset;
 use crate::path::delivery::breaker::Breaker;
+use crate::path::delivery::pace::Pace;
 
-#[derive(Debug, Default)]
+/// How late a turn may be without delaying those after it: what timers and lanes cost. After a rest, so much may go at once.
+const TURN_LATE_MAX: Duration = Duration::from_millis(5);
+
+#[derive(Debug)]
 pub(crate) struct SendWindow {
     /// Attempts that failed before, by event and whether it is on its way to the external sink.
     in_flight: BTreeMap<(Offset, bool), u32>,
     pub(crate) breaker: Breaker,
     pub(super) throttle: Throttle,
+    /// The turns of its own rate, over all its plans.
+    pub(super) pace: Pace,
     /// Why its subscriber wants no more, until the consumer is edited.
     pub(crate) held: Option<String>,
     /// Why it may have no more dead letters, and is sent nothing.
     pub(crate) dead_full: Option<String>,
+}
+
+impl Default for SendWindow {
+    fn default() -> Self {
+        Self {
+            in_flight: BTreeMap::new(),
+            breaker: Breaker::default(),
+            throttle: Throttle::default(),
+            pace: Pace::late_by(TURN_LATE_MAX),
+            held: None,
+            dead_full: None,
+        }
+    }
 }
 
 impl SendWindow {
@@ -49,7 +69,7 @@ impl SendWindow {
 
     /// Whether nothing keeps the next attempt from beginning but their number.
     pub(super) fn is_open(&self) -> bool {
-        self.held.is_none() && self.dead_full.is_none() && self.throttle != Throttle::Scheduled
+        self.held.is_none() && self.dead_full.is_none() && !self.throttle.holds_back()
     }
 
     /// Whether one more may begin where so many are allowed.

@@ -21,7 +21,9 @@ use bytes::Bytes;
 pub use self::binary::{write_binary, write_binary_head};
 pub(super) use self::refused::shown;
 pub use self::refused::{Refused, code};
-use super::{ATTRIBUTES_MAX, Event, json, rules::media};
+use super::rules::{self, media};
+use super::{ATTRIBUTES_MAX, Builder, Event, json};
+use heddle_api::attributes::Value;
 
 /// The content type of one event as a JSON document, in the very letters that the JavaScript SDK compares it with.
 pub const STRUCTURED: &str = "application/cloudevents+json; charset=utf-8";
@@ -63,7 +65,7 @@ impl Limits {
         }
     }
 
-    pub(super) fn check_event(&self, bytes: usize) -> Result<(), Refused> {
+    pub(crate) fn check_event(&self, bytes: usize) -> Result<(), Refused> {
         if bytes <= self.event_bytes_max {
             return Ok(());
         }
@@ -234,6 +236,23 @@ pub fn reply(headers: &HeaderMap, body: &Bytes, limits: &Limits) -> Result<Optio
             "a batch was answered and not asked for; answer with one event",
         )),
     }
+}
+
+/// Adds an attribute as a header has it; gives 1 if it was not encoded as the binding asks.
+pub(crate) fn push_header(
+    builder: &mut Builder,
+    name: &str,
+    value: &HeaderValue,
+) -> Result<u64, Refused> {
+    rules::name(name)?;
+    binary::push(builder, name, value)
+}
+
+/// Adds an attribute, if it may be called that and have this value.
+pub(crate) fn push_text(builder: &mut Builder, name: &str, text: &str) -> Result<(), Refused> {
+    rules::name(name)?;
+    builder.push(name, rules::value(name, Value::Text(text))?);
+    Ok(())
 }
 
 /// A body that was compressed could be a thousand times larger than it looks.

@@ -6,6 +6,7 @@
 //!
 //! A batch is taken as a whole or refused as a whole, with the place of the event at fault.
 
+pub(crate) mod object;
 mod scan;
 #[cfg(test)]
 mod tests;

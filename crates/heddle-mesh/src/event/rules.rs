@@ -132,6 +132,11 @@ pub(super) fn value<'a>(name: &str, value: Value<'a>) -> Result<Value<'a>, Refus
     }
 }
 
+/// Whether this is a time as RFC 3339 writes it.
+pub(super) fn is_time(text: &str) -> bool {
+    time::is_rfc3339(text)
+}
+
 fn integer<'a>(name: &str, value: Value<'a>, min: i32) -> Result<Value<'a>, Refused> {
     let number = match value {
         Value::Integer(number) => Some(number),

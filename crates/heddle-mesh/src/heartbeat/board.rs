@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use heddle_api::dataplane::{HeartbeatReading, HeartbeatTarget};
+use heddle_api::dataplane::{HeartbeatReading, HeartbeatTarget, SlowHop};
 
 use super::diagnosis::{self, PathFacts};
 use super::{INTERVALS_MAX, patience};
@@ -37,7 +37,7 @@ pub(super) struct Beat {
     pub(super) matched: Option<Duration>,
     pub(super) attempted: Option<Duration>,
     pub(super) failed: Option<Box<str>>,
-    arrived: Option<Duration>,
+    pub(super) arrived: Option<Duration>,
 }
 
 /// Why one was not accepted.
@@ -91,14 +91,23 @@ impl Beat {
     }
 }
 
+/// What is kept of the last one that arrived.
+#[derive(Clone, Copy, Debug)]
+struct ArrivedBeat {
+    at: Duration,
+    took: Duration,
+    /// The hop at which it was kept up longest, and for how long.
+    slowest: (&'static str, Duration),
+}
+
 /// The heartbeats of one Application at one Broker.
 #[derive(Debug)]
 struct ProbedTarget {
     target: HeartbeatTarget,
     /// When the first was sent.
     since: Option<Duration>,
-    /// When the last one arrived that did, and how long it took.
-    arrived: Option<(Duration, Duration)>,
+    /// The last one that arrived.
+    arrived: Option<ArrivedBeat>,
     /// Of those that are not kept any more.
     streak: Streak,
     beats: VecDeque<Beat>,
@@ -261,7 +270,12 @@ impl Board {
         // It may come twice, and what is too old has been given up.
         if beat.arrived.is_none() && took <= beat.interval.saturating_mul(INTERVALS_MAX) {
             beat.arrived = Some(now);
-            route.arrived = Some((now, took));
+            let slowest = diagnosis::slowest(beat);
+            route.arrived = Some(ArrivedBeat {
+                at: now,
+                took,
+                slowest,
+            });
         }
     }
 
@@ -292,8 +306,9 @@ impl Board {
         HeartbeatReading {
             interval: probe.interval,
             since: route.since.map(|since| now.saturating_sub(since)),
-            age: route.arrived.map(|(at, _)| now.saturating_sub(at)),
-            end_to_end: route.arrived.map(|(_, took)| took),
+            age: route.arrived.map(|last| now.saturating_sub(last.at)),
+            end_to_end: route.arrived.map(|last| last.took),
+            slowest: route.arrived.map(|last| slow_hop(last.slowest, target)),
             misses: streak.misses,
             hits: streak.hits,
             stuck: missing.map(|beat| diagnosis::stuck(beat, target, now, facts)),
@@ -305,6 +320,14 @@ impl Board {
         let routes = &mut self.probes.get_mut(application)?.routes;
         let mut routes = routes.iter_mut();
         routes.find(|route| route.target.namespace == namespace)
+    }
+}
+
+fn slow_hop((hop, took): (&'static str, Duration), target: &HeartbeatTarget) -> SlowHop {
+    SlowHop {
+        hop: hop.to_owned(),
+        object: diagnosis::object_at(hop, target),
+        took,
     }
 }
 

@@ -1,4 +1,5 @@
-//! Where a heartbeat that is missing got stuck: the hop after the last one that it is known to have passed.
+//! Where a heartbeat that is missing got stuck: the hop after the last one that it is known to have passed. And where one that
+//! arrived was kept up longest: the hop at the end of the largest gap between two marks.
 //!
 //! ```text
 //!   refused                                  source, or channel when the log would not take it
@@ -67,6 +68,37 @@ pub(super) fn stuck(
         None => format!("no answer {}", for_so_long(attempted, now)),
     };
     found(hop::DELIVERY, &key, &why)
+}
+
+/// Where one that arrived was kept up longest, and for how long. Marks that are missing take no time.
+pub(super) fn slowest(beat: &Beat) -> (&'static str, Duration) {
+    // Its publisher may be told after the scanner met it.
+    let safe = [beat.appended, beat.scanned].into_iter().flatten().min();
+    let marks = [
+        (hop::CHANNEL, safe),
+        (hop::BROKER, beat.scanned.max(beat.matched)),
+        (hop::TRIGGER, beat.attempted),
+        (hop::DELIVERY, beat.arrived),
+    ];
+    let (mut before, mut slowest) = (beat.sent, (hop::DELIVERY, Duration::ZERO));
+    for (hop, mark) in marks {
+        let at = mark.unwrap_or(before).max(before);
+        let gap = at.saturating_sub(before);
+        if gap > slowest.1 {
+            slowest = (hop, gap);
+        }
+        before = at;
+    }
+    slowest
+}
+
+/// What a heartbeat waits for at a hop.
+pub(super) fn object_at(hop: &str, target: &HeartbeatTarget) -> String {
+    match hop {
+        hop::CHANNEL => channel_of(&target.application),
+        hop::BROKER => broker_of(target),
+        _ => key_of(&target.namespace, &target.application),
+    }
 }
 
 /// It was met, and did not come to this Broker.

@@ -73,6 +73,56 @@ fn one_is_missed_after_five_seconds_and_found_again_within_three_intervals() {
 }
 
 #[test]
+fn the_hop_with_the_largest_gap_is_the_slowest() {
+    let times = |channel: u64, broker: u64, trigger: u64, delivery: u64| {
+        let (mut board, target, sequences) = sent_at(&[0]);
+        let (first, mut at) = (sequences[0], channel);
+        board.published("shop", first, None, seconds(at));
+        at += broker;
+        board.stamp("shop", "team", first, |beat| {
+            (beat.scanned, beat.matched) = (Some(seconds(at)), Some(seconds(at)));
+        });
+        at += trigger;
+        board.stamp("shop", "team", first, |beat| {
+            beat.attempted = Some(seconds(at));
+        });
+        board.arrived("shop", "team", first, seconds(at + delivery));
+        let slowest = reading(&board, &target, 29).slowest.unwrap();
+        (slowest.hop, slowest.object, slowest.took.as_secs())
+    };
+    let cases = [
+        ([6, 1, 1, 1], "channel", "channel/kyma-integration/shop"),
+        ([1, 7, 1, 1], "broker", "broker/team/default"),
+        ([1, 1, 8, 1], "trigger", "heartbeat/team/shop"),
+        ([1, 1, 1, 9], "delivery", "heartbeat/team/shop"),
+    ];
+    for ([channel, broker, trigger, delivery], hop, object) in cases {
+        let longest = channel.max(broker).max(trigger).max(delivery);
+        let found = times(channel, broker, trigger, delivery);
+        assert_eq!(found, (hop.to_owned(), object.to_owned(), longest));
+    }
+}
+
+#[test]
+fn what_is_met_before_its_publisher_is_told_was_not_kept_up_by_its_channel() {
+    let target = target("shop", "team", 10);
+    let mut board = Board::default();
+    board.follow(std::slice::from_ref(&target), Duration::ZERO);
+    let first = board.take_due(Duration::ZERO).unwrap().sequence;
+    board.stamp("shop", "team", first, |beat| {
+        (beat.scanned, beat.matched) = (Some(seconds(1)), Some(seconds(1)));
+        beat.attempted = Some(seconds(2));
+    });
+    board.published("shop", first, None, seconds(8));
+    board.arrived("shop", "team", first, seconds(9));
+    let slowest = reading(&board, &target, 9).slowest.unwrap();
+    assert_eq!(
+        (slowest.hop.as_str(), slowest.took),
+        ("delivery", seconds(7))
+    );
+}
+
+#[test]
 fn what_is_refused_is_missed_at_once() {
     let (mut board, target, sequences) = sent_at(&[0]);
     let refusal = SourceRefusal {

@@ -19,6 +19,7 @@ use jiff::Timestamp;
 
 use super::bulk::BulkEntries;
 use super::cause;
+use super::mark::GroupMarks;
 use super::record::{ConsumerCheckpoint, ConsumerId, Dead, JournalRecord, Routed};
 use super::reply::ReplyFault;
 use crate::log::Offset;
@@ -50,6 +51,8 @@ pub struct Positions {
     pub log_lost_below: Offset,
     /// What is done with many dead letters.
     pub bulks: BulkEntries,
+    /// Which groups of dead letters are marked.
+    pub marks: GroupMarks,
 }
 
 /// Where one consumer is.
@@ -235,6 +238,7 @@ impl Positions {
                 };
             }
             JournalRecord::Bulk(entry) => self.bulks.apply(entry),
+            JournalRecord::Mark(entry) => self.marks.apply(entry),
             other => self.about_consumer(journal, other),
         }
     }
@@ -327,7 +331,8 @@ impl Positions {
             | JournalRecord::Discarded { .. }
             | JournalRecord::Sunk { .. }
             | JournalRecord::Checkpoint(_)
-            | JournalRecord::Bulk(_) => unreachable!("taken care of before"),
+            | JournalRecord::Bulk(_)
+            | JournalRecord::Mark(_) => unreachable!("taken care of before"),
         }
     }
 

@@ -5,6 +5,7 @@ mod routing;
 use jiff::Timestamp;
 
 use super::bulk::BulkEntry;
+use super::mark::GroupMarkEntry;
 use super::reply::DeadReply;
 use crate::codec::{Put, Take, Unreadable};
 use crate::log::Offset;
@@ -99,6 +100,8 @@ pub enum JournalRecord {
     Checkpoint(Checkpoint),
     /// Something is done with many dead letters, or has ended.
     Bulk(Box<BulkEntry>),
+    /// A group of dead letters is marked, or no longer.
+    Mark(Box<GroupMarkEntry>),
 }
 
 /// A consumer and what decides which events are its own.
@@ -193,6 +196,7 @@ const LOST: u8 = 15;
 /// As [`DISCARDED`], and that of a reply.
 const DISCARDED_REPLY: u8 = 16;
 const BULK: u8 = 17;
+const MARK: u8 = 18;
 
 /// Bits of a dead letter.
 const DEAD_SINK: u8 = 1;
@@ -218,7 +222,8 @@ impl JournalRecord {
             | Self::Held { .. }
             | Self::Lost { .. }
             | Self::Checkpoint(_)
-            | Self::Bulk(_) => None,
+            | Self::Bulk(_)
+            | Self::Mark(_) => None,
         }
     }
 
@@ -238,7 +243,7 @@ impl JournalRecord {
             | Self::Forgotten { consumer, .. }
             | Self::Lost { consumer, .. }
             | Self::Held { consumer, .. } => Some(*consumer),
-            Self::Checkpoint(_) | Self::Bulk(_) => None,
+            Self::Checkpoint(_) | Self::Bulk(_) | Self::Mark(_) => None,
         }
     }
 
@@ -262,6 +267,7 @@ impl JournalRecord {
             Self::Lost { .. } => LOST,
             Self::Checkpoint(_) => CHECKPOINT,
             Self::Bulk(_) => BULK,
+            Self::Mark(_) => MARK,
         }
     }
 
@@ -274,6 +280,7 @@ impl JournalRecord {
             Self::Dead(dead) => dead.encode(out),
             Self::Checkpoint(mark) => mark.encode(out),
             Self::Bulk(entry) => entry.encode(out),
+            Self::Mark(entry) => entry.encode(out),
             Self::Held { consumer, .. } => out.u32(*consumer),
             Self::Forgotten { consumer, when } => {
                 out.u32(*consumer);
@@ -357,7 +364,8 @@ impl JournalRecord {
             | Self::Delivered(_)
             | Self::Dead(_)
             | Self::Checkpoint(_)
-            | Self::Bulk(_) => {}
+            | Self::Bulk(_)
+            | Self::Mark(_) => {}
         }
     }
 
@@ -453,6 +461,7 @@ impl JournalRecord {
             }
             CHECKPOINT => Self::Checkpoint(Checkpoint::decode(take)?),
             BULK => Self::Bulk(Box::new(BulkEntry::decode(take)?)),
+            MARK => Self::Mark(Box::new(GroupMarkEntry::decode(take)?)),
             0 => return Err(Unreadable::Damaged("a line without a kind")),
             _ => return Err(Unreadable::Newer("the kind of a line")),
         })

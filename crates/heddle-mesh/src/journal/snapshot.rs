@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::bulk::BulkEntries;
 use super::cause;
+use super::mark::GroupMarks;
 use super::positions::{
     Counters, DeadLetterEntry, Position, Positions, Retry, Revision, Sink, short,
 };
@@ -24,9 +25,9 @@ const MAGIC: &[u8; 8] = b"heddleps";
 /// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused,
 /// since layout 4 what the journal lost, since layout 5 when the last attempt of a retry ended, since layout 6
 /// whether a dead letter is that of a reply, and what a repair accepted as gone from the log, since layout 7 what is done
-/// with many dead letters, and what one has in common with others. Whoever adds a kind of line raises it as well: a start does
+/// with many dead letters, and what one has in common with others, since layout 8 which groups of them are marked. Whoever adds a kind of line raises it as well: a start does
 /// not look at lines that are summed up.
-pub(crate) const LAYOUT: u32 = 7;
+pub(crate) const LAYOUT: u32 = 8;
 const HEAD_BYTES: usize = 16;
 /// In the place of a fault: the dead letter is an event.
 const NO_REPLY: u8 = 0;
@@ -89,6 +90,7 @@ impl Snapshot {
             body.u8(class_code(rest.class));
             body.str(&rest.cause);
         }
+        positions.marks.encode(&mut body);
         let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len());
         bytes.put(MAGIC);
         bytes.u32(LAYOUT);
@@ -147,6 +149,9 @@ impl Snapshot {
                 rest.class = class_of_code(take.u8()?)?;
                 rest.cause = take.string()?;
             }
+        }
+        if layout >= 8 {
+            positions.marks = GroupMarks::decode(&mut take)?;
         }
         Ok(Self {
             journal_next,

@@ -10,6 +10,7 @@ use crate::envelope::Envelope;
 use crate::event::{Builder, Form};
 use crate::path::delivery::retry_policy::CAP;
 use heddle_api::attributes::Value;
+use heddle_api::dead_letters::marks::MarkKind;
 use heddle_api::dead_letters::{BulkAct, BulkState};
 
 fn at(second: i64) -> Timestamp {
@@ -206,6 +207,16 @@ fn every_line() -> Vec<JournalRecord> {
             left: 1,
             up_to: 12,
             selection: "{}".to_owned(),
+        })),
+        JournalRecord::Mark(Box::new(mark::GroupMarkEntry {
+            key: "cause:trigger/n/t:ff".to_owned(),
+            kind: Some(MarkKind::Known),
+            at: at(3),
+            by: "ann".to_owned(),
+            note: "seen to".to_owned(),
+            until: at(4),
+            up_to: 12,
+            more: 1,
         })),
     ]
 }
@@ -451,11 +462,11 @@ fn a_snapshot_is_the_state_and_damage_to_it_is_noticed() {
 }
 
 /// Takes out what the seventh layout added, with so many dead letters whose subscriber said `no`: of each a number, a class and
-/// a text; and what is done with many, of which there is a number and a count.
+/// a text; and what is done with many, of which there is a number and a count. The eighth added a count of marks.
 fn without_groups(bytes: &mut Vec<u8>, dead: u64) {
     let each = size_of::<u32>() + 1 + size_of::<u32>() + "no".len();
     let each = each * usize::try_from(dead).unwrap();
-    bytes.truncate(bytes.len() - each - 2 * size_of::<u64>());
+    bytes.truncate(bytes.len() - each - 3 * size_of::<u64>());
 }
 
 /// What older layouts do not say of a dead letter is made up from its reason.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use heddle_api::access::{Access, Scope};
 use heddle_api::ledger::{Account, Accounts, LogFacts, SERVING};
+use heddle_api::rate::DeliveryRate;
 use heddle_store::Health;
 use jiff::Timestamp;
 
@@ -61,6 +62,7 @@ struct Unread {
 struct Counting {
     consumer: Arc<Consumer>,
     account: Account,
+    rate: Option<DeliveryRate>,
     /// What follows from what was counted as things happened, should something be unreadable.
     tallied: u64,
     oldest: Option<Offset>,
@@ -138,6 +140,8 @@ impl Counting {
 
     fn concluded(self, mesh: &Mesh) -> Account {
         let mut account = self.account;
+        let delay = self.rate.map(|rate| rate.time_for(account.pending));
+        account.rate_delay_s = delay.map(|delay| delay.as_secs_f64());
         if account.pending > 0 {
             let oldest = self.oldest;
             account.oldest_pending_at =
@@ -284,6 +288,7 @@ impl Mesh {
             (ReadMode::CatchUp { .. }, None) => tally.pending(),
             _ => state.at_hand(),
         };
+        let rate = state.routing.plan.rate;
         let account = Account {
             consumer: consumer.key.to_string(),
             matched: tally.matched,
@@ -299,6 +304,8 @@ impl Mesh {
             dead_replies,
             oldest_pending_at: None,
             held: held(&state).or_else(|| self.journal_stalled()),
+            rate: rate.map(|rate| rate.to_string()),
+            rate_delay_s: None,
             schedule: state.routing.plan.policy.in_words(),
             pauses_s: state.routing.plan.policy.pauses_s(),
             filter_from: state.routing.revisions.last().map(|revision| revision.from),
@@ -314,6 +321,7 @@ impl Mesh {
         Counting {
             consumer,
             account,
+            rate,
             tallied: tally.pending(),
             oldest,
             unread,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use heddle_api::dead_letters::marks::{GroupMark, MarkKind};
 use heddle_api::dead_letters::{
     BulkAct, DeadLetterGroup, DeadLetterGroups, DeadLetterPreview, NOT_CURED_BY_REPEATING,
     PreviewedConsumer, SubscriberNow, is_cured_by_repeating,
@@ -18,6 +19,7 @@ use crate::consumer::State;
 use crate::journal::cause;
 use crate::journal::positions::DeadLetterEntry;
 use crate::journal::record::ConsumerId;
+use crate::marks::SeenMarks;
 use crate::mesh::Mesh;
 use crate::metrics;
 use crate::path::dead_letter::picker::{GroupBy, Picker, cause_of};
@@ -74,7 +76,7 @@ impl Gathered {
         }
     }
 
-    fn shown(self, by: GroupBy, quotes: bool) -> (ConsumerId, DeadLetterGroup) {
+    fn shown(self, by: GroupBy, quotes: bool, marks: &SeenMarks) -> (ConsumerId, DeadLetterGroup) {
         let (rest, key) = (&self.first, &*self.key);
         let cause = self.same_cause.then_some(rest);
         let application = metrics::application(&rest.entry);
@@ -96,6 +98,10 @@ impl Gathered {
             last: self.last.0,
             sample: self.last.1.to_string(),
             subscriber_now: None,
+            mark: match by {
+                GroupBy::Cause => marks.of(rest, key).cloned(),
+                GroupBy::Type | GroupBy::Application => None,
+            },
             types: self.types.into_iter().collect(),
         };
         (self.first.consumer, group)
@@ -141,7 +147,7 @@ fn cause_unquoted(rest: &DeadLetterEntry) -> String {
 }
 
 impl Mesh {
-    /// What the picked ones have in common, those with the most first; with `quotes` in the words of their subscribers.
+    /// What the picked ones have in common, those with the most first and those that are marked behind them; with `quotes` in the words of their subscribers.
     pub(crate) async fn dead_letter_groups(
         &self,
         picker: &Picker,
@@ -150,19 +156,29 @@ impl Mesh {
     ) -> DeadLetterGroups {
         let mut answer = DeadLetterGroups::default();
         let mut gathered = GatheredGroups::default();
+        let marks = self.seen_marks(picker.within()).await;
         let walk = LetterWalk::new(&self.shared, picker);
         walk.all(|met| {
             answer.total += 1;
+            match marks.kind_of(met.rest, met.key) {
+                Some(MarkKind::Known) => answer.known += 1,
+                Some(MarkKind::Ignored) => answer.ignored += 1,
+                None => {}
+            }
             gathered.add(by, &met);
         })
         .await;
         let GatheredGroups { by_cause, by_text } = gathered;
         let groups = by_cause.into_values().chain(by_text.into_values());
-        let mut shown: Vec<(ConsumerId, DeadLetterGroup)> =
-            groups.map(|group| group.shown(by, quotes)).collect();
+        let mut shown: Vec<(ConsumerId, DeadLetterGroup)> = groups
+            .map(|group| group.shown(by, quotes, &marks))
+            .collect();
         shown.sort_by(|(_, one), (_, other)| {
-            let one = (std::cmp::Reverse(one.count), &one.key);
-            one.cmp(&(std::cmp::Reverse(other.count), &other.key))
+            let place = |group: &DeadLetterGroup| {
+                let is_marked = group.mark.as_ref().is_some_and(GroupMark::holds);
+                (is_marked, std::cmp::Reverse(group.count))
+            };
+            (place(one), &one.key).cmp(&(place(other), &other.key))
         });
         answer.hidden = shown.len().saturating_sub(GROUPS_MAX) as u64;
         shown.truncate(GROUPS_MAX);

@@ -103,6 +103,7 @@ impl Mesh {
         let answer = String::from_utf8_lossy(&dead.answer).into_owned();
         Ok(DeadLetterDetail {
             summary,
+            // As it is: to read it would round its numbers.
             event: serde_json::from_slice(&text).unwrap_or_default(),
             answer: (!answer.is_empty()).then_some(answer),
             data_hidden: false,

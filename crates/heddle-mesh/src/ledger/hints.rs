@@ -10,6 +10,7 @@
 //! another segment than the one that is there, is thrown away and made again.
 
 mod build;
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;
 

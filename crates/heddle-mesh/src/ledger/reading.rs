@@ -44,6 +44,7 @@ impl Mesh {
         let segments = shared.log.segments();
         let mut log = self.log_reading(&mut samples, &segments, now);
         let scanned = shared.scanned();
+        log.end = Some(end);
         log.unmatched = end.saturating_sub(scanned);
         if log.unmatched > 0 {
             let age = samples.age(scanned, now);
@@ -79,6 +80,7 @@ impl Mesh {
             edge: None,
             consumers,
             doors: shared.metrics.door_readings(),
+            denied_links: in_force.table.denied_links(),
         }
     }
 

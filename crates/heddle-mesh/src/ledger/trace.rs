@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use heddle_api::ledger::{Attempt, BadReply, Cause, ConsumerTrace, EventState, Trace, TracedEvent};
 use heddle_api::search::IndexedWord;
+use heddle_api::span;
 use jiff::Timestamp;
 
 use super::Error;
@@ -112,6 +113,7 @@ impl Mesh {
         Ok(Trace {
             losses: self.losses(&found.events, &found.damaged, asked)?,
             events: found.events,
+            refused: self.refused_like(asked),
             ..Trace::default()
         })
     }
@@ -436,7 +438,8 @@ fn recount(verdict: &mut ConsumerTrace, line: &JournalRecord) {
         | JournalRecord::Held { .. }
         | JournalRecord::Lost { .. }
         | JournalRecord::Checkpoint(_)
-        | JournalRecord::Bulk(_) => {}
+        | JournalRecord::Bulk(_)
+        | JournalRecord::Mark(_) => {}
     }
 }
 
@@ -513,6 +516,13 @@ fn whereabouts(verdict: &mut ConsumerTrace, state: &State, offset: Offset) {
         } else {
             "waiting for its turn".to_owned()
         };
+        if let Some(rate) = state.routing.plan.rate {
+            let waiting = state.tally.pending();
+            let span = span(rate.time_for(waiting));
+            verdict.reason = format!(
+                "waiting for its turn: no more than {rate} are sent, and {waiting} that wait take {span}"
+            );
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //! change would give, and each consumer that would get others is told.
 //!
 //! Nothing is changed by it: tables are compiled by a pure function, and a table that is not installed does nothing. What
-//! deliveries, replies and positions would come to is not told, only who wants what.
+//! deliveries, replies and positions would come to is not told, only who wants what. Events that whoever asks may not see are
+//! neither counted nor named: what they may not look for, they do not learn by way of a change either.
 
 mod change;
 
@@ -16,6 +17,7 @@ use jiff::Timestamp;
 pub(crate) use self::change::objects;
 use super::Error;
 use super::look_back::{LOOK_BYTES_MAX, Look, LookBack};
+use super::visible::Visible;
 use crate::envelope;
 use crate::event::Event;
 use crate::heartbeat;
@@ -31,11 +33,11 @@ const CHUNK_RECORDS: u64 = 1024;
 const CONSUMERS_MAX: usize = 500;
 
 impl Mesh {
-    /// What a change would have done with the newest events, for the consumers that whoever asks sees.
+    /// What a change would have done with the newest events that whoever asks may see, for the consumers that they see.
     pub async fn what_if(
         &self,
         request: WhatIfRequest,
-        sees: impl Fn(&str) -> bool,
+        visible: &Visible,
     ) -> Result<WhatIf, Error> {
         if request.last > WhatIfRequest::LAST_MAX {
             let max = WhatIfRequest::LAST_MAX;
@@ -51,7 +53,7 @@ impl Mesh {
             Ok(Arc::new(recompile_with(&changed, &known, canary)))
         });
         let after = after.await?;
-        let mut comparison = Comparison::new(before, after, last);
+        let mut comparison = Comparison::new(before, after, visible.clone(), last);
         if last > 0 {
             let looking = LookBack::new(
                 Arc::clone(&self.shared.log),
@@ -63,7 +65,7 @@ impl Mesh {
             .in_chunks_of(CHUNK_RECORDS);
             (comparison, _) = self.look(looking, LOOK_BYTES_MAX).await?;
         }
-        Ok(comparison.told(sees))
+        Ok(comparison.told())
     }
 }
 
@@ -106,6 +108,7 @@ impl Side {
 struct Comparison {
     before: Side,
     after: Side,
+    visible: Visible,
     /// How many events are still to be looked at.
     left: u64,
     /// Of the chunk, oldest first.
@@ -124,7 +127,7 @@ struct Compared {
 }
 
 impl Comparison {
-    fn new(before: Arc<Table>, after: Arc<Table>, left: u64) -> Self {
+    fn new(before: Arc<Table>, after: Arc<Table>, visible: Visible, left: u64) -> Self {
         let all = before.consumers().iter().chain(after.consumers());
         let mut keys: Vec<Arc<str>> = all.map(|one| Arc::clone(&one.key)).collect();
         keys.sort();
@@ -139,6 +142,7 @@ impl Comparison {
             consumers: consumers.collect(),
             before: Side::new(before, &keys),
             after: Side::new(after, &keys),
+            visible,
             left,
             chunk: Vec::new(),
             answer: WhatIf::default(),
@@ -168,7 +172,8 @@ impl Comparison {
     }
 
     /// Those that change, and those that come and go although no event tells.
-    fn told(self, sees: impl Fn(&str) -> bool) -> WhatIf {
+    fn told(self) -> WhatIf {
+        let sees = |consumer: &str| self.visible.shows_consumer(consumer);
         let changes = |one: &ChangedConsumer| one.gained + one.lost;
         let mut consumers: Vec<ChangedConsumer> = self
             .consumers
@@ -205,7 +210,8 @@ impl Look for Comparison {
         let Ok((entry, event)) = envelope::entry_and_event(&record.payload) else {
             return;
         };
-        if heartbeat::is_reserved(event.type_()) {
+        let is_shown = self.visible.shows(entry, record.offset);
+        if !is_shown || heartbeat::is_reserved(event.type_()) {
             return;
         }
         self.chunk.push(Compared {

@@ -116,6 +116,9 @@ async fn a_key_finds_its_records_oldest_first(log: &dyn Log) {
     assert_eq!(log.find(2, 100).expect("readable"), expected);
     assert_eq!(log.find(2, 3).expect("readable"), expected[..3]);
     assert_eq!(log.find(99, 3).expect("readable"), Vec::<Offset>::new());
+    assert_eq!(log.find_from(2, 0).expect("readable"), expected);
+    assert_eq!(log.find_from(2, 19).expect("readable"), expected[4..]);
+    assert_eq!(log.find_from(2, 20).expect("readable"), expected[5..]);
 }
 
 async fn waiting_ends_when_something_is_safe(log: Arc<dyn Log>) {

@@ -205,6 +205,10 @@ impl Log for EmbeddedLog {
         self.events.find(key, limit).map_err(unavailable)
     }
 
+    fn find_from(&self, key: u64, from: Offset) -> Result<Vec<Offset>, Unavailable> {
+        self.events.find_from(key, from).map_err(unavailable)
+    }
+
     fn at_time(&self, at: Timestamp) -> Offset {
         self.events.at_time(at)
     }

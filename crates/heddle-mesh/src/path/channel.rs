@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use futures::FutureExt as _;
+
 use crate::envelope::Envelope;
 use crate::heartbeat;
 use crate::log::{AppendRefused, Draft, LogFuture, Offset};
@@ -25,6 +27,22 @@ pub(crate) async fn append(
         return appending.await;
     }
     timed(shared, appending).await
+}
+
+/// Hands an event to the log, which goes on with it whoever still waits for the answer.
+pub(crate) fn hand_over(
+    shared: &Shared,
+    envelope: &Envelope,
+) -> LogFuture<Range<Offset>, AppendRefused> {
+    if shared.faults.fails_append(&envelope.entry) {
+        return futures::future::ready(Err(AppendRefused::Busy)).boxed();
+    }
+    let head = envelope.head();
+    let draft = Draft {
+        key: envelope.event.key(),
+        parts: [&head, envelope.event.bytes()],
+    };
+    shared.log.append(&[draft])
 }
 
 /// Makes several events safe, all or none.

@@ -11,6 +11,7 @@ pub mod breaker;
 pub(crate) mod consent;
 pub mod courier;
 pub(crate) mod job;
+pub(crate) mod pace;
 pub(crate) mod plan;
 mod pool;
 pub mod retry_after;

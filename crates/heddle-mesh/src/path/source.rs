@@ -7,11 +7,15 @@
 //!   OPTIONS the same paths                       the handshake of the webhook specification
 //!   GET, POST /heddle/v1/webhook-consent/{token} the consent of a subscriber that was asked for it and answers later
 //! ```
+//! The publish API of old Kyma is served beside these paths, by [`legacy`].
+//!
 //! Everything a stranger sends is bounded before it is kept. Who it is has been found out before this hop; whether they
 //! may publish here is asked twice, before the body is read and, where a policy has filters, for each event.
 
 mod consent;
+pub mod legacy;
 mod refusal;
+pub(crate) mod refused_log;
 pub(crate) mod republish;
 #[cfg(test)]
 mod tests;
@@ -42,6 +46,7 @@ use crate::span::Span;
 use crate::who::{self, Who};
 use heddle_api::attributes::Attributes as _;
 use heddle_api::well_known::INTEGRATION_NAMESPACE;
+use legacy::LegacySettings;
 use refusal::PublishError;
 
 /// Knative's name for how many brokers an event may still pass.
@@ -52,11 +57,16 @@ const HOPS_ATTRIBUTE: &str = "knativebrokerttl";
 pub struct Source {
     shared: Arc<Shared>,
     limits: Limits,
+    legacy: LegacySettings,
 }
 
 impl Source {
     pub(crate) fn new(shared: Arc<Shared>, limits: Limits) -> Self {
-        Self { shared, limits }
+        Self {
+            shared,
+            limits,
+            legacy: LegacySettings::default(),
+        }
     }
 
     /// Takes a request of somebody and answers it. What is refused is heard out first if it is short: whoever is answered in
@@ -76,16 +86,25 @@ impl Source {
     }
 
     async fn answer(&self, who: &Who, parts: &Parts, body: AnyBody<'_>) -> Response<Full<Bytes>> {
+        if let Some(call) = legacy::call(parts.uri.path()) {
+            return self.legacy(who, call, parts, body).await;
+        }
         let begun = self.shared.clock.monotonic();
         let door = match path(parts.uri.path()) {
             Some(door) => door,
-            None => return refusal::no_such_path().response(),
+            None => {
+                let refusal = refusal::no_such_path();
+                self.remember(who, parts, parts.uri.path(), &refusal);
+                return refusal.response();
+            }
         };
         if parts.method == Method::OPTIONS {
             return handshake(&parts.headers);
         }
         if parts.method != Method::POST {
-            return refusal::method_not_allowed(&parts.method).response();
+            let refusal = refusal::method_not_allowed(&parts.method);
+            self.remember(who, parts, &door.entry(), &refusal);
+            return refusal.response();
         }
         let kind = door.kind();
         let entry = self.entry(who, &door);
@@ -98,7 +117,10 @@ impl Source {
         };
         let (response, events) = match accepted {
             Ok(events) => (accepted_response(), events),
-            Err(refusal) => (refusal.response(), 1),
+            Err(refusal) => {
+                self.remember(who, parts, &door.entry(), &refusal);
+                (refusal.response(), 1)
+            }
         };
         let took = self.shared.clock.monotonic().saturating_sub(begun);
         let status = response.status().as_u16();
@@ -124,8 +146,20 @@ impl Source {
         let bytes_max = self.limits.body_bytes_max(mode);
         // Held until the events are on disk: they are slices of it.
         let body = receive(body, bytes_max, account).await?;
-        let (received, unencoded) =
-            crate::event::http::read_counting(headers, &body.bytes, &self.limits)?;
+        let taken = self.take(who, entry, headers, &body.bytes, begun).await;
+        taken.map_err(|refusal| refusal.seen_in(mode, &body.bytes))
+    }
+
+    /// Takes what was received whole.
+    async fn take(
+        &self,
+        who: &Who,
+        entry: &Arc<str>,
+        headers: &HeaderMap,
+        body: &Bytes,
+        begun: Duration,
+    ) -> Result<u64, PublishError> {
+        let (received, unencoded) = crate::event::http::read_counting(headers, body, &self.limits)?;
         self.shared.metrics.unencoded(unencoded);
         let trace = trace_context(headers);
         let request_id = request_id(headers);
@@ -361,7 +395,10 @@ impl Path<'_> {
 pub(crate) fn place_at(in_force: &InForce, at: &str) -> Result<Arc<str>, (StatusCode, String)> {
     let door = path(at).ok_or_else(refusal::no_such_path);
     door.and_then(|door| door.open(in_force))
-        .map_err(PublishError::into_parts)
+        .map_err(|refusal| {
+            let (status, told) = refusal.into_parts();
+            (status, told.message)
+        })
 }
 
 fn path(path: &str) -> Option<Path<'_>> {
@@ -379,6 +416,8 @@ fn path(path: &str) -> Option<Path<'_>> {
         {
             Some(Path::Entry(DoorKind::Channel, place))
         }
+        // Those are the old API's, whatever Applications there are.
+        [Some("v1" | "v2"), Some("events"), None, None] => None,
         [Some(application), Some("events"), None, None] if !application.is_empty() => {
             Some(Path::Application(application))
         }

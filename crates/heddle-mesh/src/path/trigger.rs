@@ -7,6 +7,7 @@
 //!
 //! Heartbeats are nobody's but heddle's: a predicate decides about them or about everything else, never about both.
 
+mod asked;
 mod compile;
 mod explain;
 #[doc(hidden)]
@@ -20,6 +21,7 @@ use heddle_api::filter::demand::{Clause, Demand};
 
 use crate::heartbeat::is_heartbeat;
 
+pub(crate) use asked::{AskedText, TextPlace};
 pub use compile::Invalid;
 
 /// Why whoever wants all events does not want this one.

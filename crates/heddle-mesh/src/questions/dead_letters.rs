@@ -1,4 +1,4 @@
-//! Dead letters over HTTP: listed, put into groups, shown, tried, and what is done with many of them.
+//! Dead letters over HTTP: listed, put into groups, which can be marked, shown, tried, and what is done with many of them.
 //!
 //! A letter belongs to the namespace of its consumer. Whoever may not look there does not see it, whoever may not act there
 //! acts on none of it, and its event's data and what its subscriber said are for those who may read payloads.
@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use heddle_api::access::{Access, Right, Scope};
 use heddle_api::audit::ChangeNote;
+use heddle_api::dead_letters::marks::MarkRequest;
 use heddle_api::dead_letters::{AT_ONCE_MAX, BulkAct};
 use heddle_api::ledger::{DeadLetterDetail, DeadLetterSelection, ErrorBody};
 use http::{HeaderValue, StatusCode, header};
@@ -19,13 +20,14 @@ use http::{HeaderValue, StatusCode, header};
 use super::{AskedBy, PAGE, QuestionQuery, answer, asked, json, read};
 use crate::ledger::Error;
 use crate::mesh::Mesh;
-use crate::path::dead_letter::picker::{GroupBy, Picker, namespace_of};
+use crate::path::dead_letter::picker::{CauseKey, GroupBy, Picker, namespace_of};
 
 /// The routes below `/dead-letters`.
 pub(super) fn routes() -> Router<Mesh> {
     Router::new()
         .route("/dead-letters", get(list))
         .route("/dead-letters/groups", get(groups))
+        .route("/dead-letters/groups/{key}/mark", post(mark).delete(unmark))
         .route("/dead-letters/redrive", post(redrive))
         .route("/dead-letters/discard", post(discard))
         .route("/dead-letters/operations", get(operations))
@@ -122,6 +124,66 @@ async fn groups(
     answer(asked(&mesh, &access.0, &query, found).await)
 }
 
+async fn mark(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    Path(key): Path<String>,
+    body: Bytes,
+) -> Response {
+    let access = AskerAccess(access);
+    let request: MarkRequest = match read(&body) {
+        Ok(request) => request,
+        Err(error) => return answer::<()>(Err(error)),
+    };
+    let key = match markable(&mesh, &access, &key) {
+        Ok(key) => key,
+        Err(refusal) => return *refusal,
+    };
+    let marked = mesh.mark_group(&key, &request, &access.0.user).await;
+    noted(answer(marked), "mark", &key)
+}
+
+async fn unmark(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    Path(key): Path<String>,
+) -> Response {
+    let access = AskerAccess(access);
+    let key = match markable(&mesh, &access, &key) {
+        Ok(key) => key,
+        Err(refusal) => return *refusal,
+    };
+    let former = mesh.unmark_group(&key, &access.0.user).await;
+    noted(answer(former), "unmark", &key)
+}
+
+/// The group that is meant, if whoever asks may say something about it.
+fn markable(mesh: &Mesh, access: &AskerAccess, text: &str) -> Result<CauseKey, Box<Response>> {
+    let key = mesh.cause_key(text);
+    let key = key.filter(|key| access.may(Right::Look, &key.consumer));
+    let Some(key) = key else {
+        let missing = Error::NotFound(format!("there is no group {text} of dead letters by cause"));
+        return Err(Box::new(answer::<()>(Err(missing))));
+    };
+    match access.may(Right::Operate, &key.consumer) {
+        true => Ok(key),
+        false => Err(Box::new(forbidden("mark"))),
+    }
+}
+
+/// With what the account of changes is told.
+fn noted(mut response: Response, verb: &'static str, key: &CauseKey) -> Response {
+    if response.status().is_success() {
+        response.extensions_mut().insert(ChangeNote {
+            verb: Some(verb),
+            namespace: Some(namespace_of(&key.consumer).to_owned()),
+            name: Some(key.key()),
+            ..ChangeNote::default()
+        });
+    }
+    response
+}
+
 async fn show(
     State(mesh): State<Mesh>,
     Extension(access): AskedBy,
@@ -146,10 +208,7 @@ async fn show(
 
 /// The attributes, and nothing that somebody wrote into the event or about it.
 fn without_payload(mut detail: DeadLetterDetail) -> DeadLetterDetail {
-    if let Some(event) = detail.event.as_object_mut() {
-        event.remove("data");
-        event.remove("data_base64");
-    }
+    detail.event = detail.event.without(&["data", "data_base64"]);
     detail.answer = None;
     detail.data_hidden = true;
     detail

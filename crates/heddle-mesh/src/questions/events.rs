@@ -7,6 +7,7 @@
 //!       application/cloudevents-batch+json   the events themselves, to be published again
 //!   GET events?watch=1&q=                    what comes in from now on, line by line, at most fifty a second
 //!   GET events/{offset}   one with all it has            GET events/{offset}/data   its data, byte for byte
+//!   GET events/refused[?id=][&source=][&code=][&namespace=][&limit=]   what was refused lately, the newest first
 //! ```
 //! `ask` names the question: of those with the same name only the newest of whoever asks goes on.
 
@@ -28,7 +29,7 @@ use serde::Serialize;
 use super::{AskedBy, QuestionQuery, answer, refuse};
 use crate::envelope::Envelope;
 use crate::event::{Builder, Event, json};
-use crate::ledger::{Error, EventSearch, SearchRequest, SearchStep, Tail, Visible};
+use crate::ledger::{Error, EventSearch, RefusedQuery, SearchRequest, SearchStep, Tail, Visible};
 use crate::log::{Lookup, Offset, Record};
 use crate::mesh::Mesh;
 
@@ -49,6 +50,7 @@ const BATCH: &str = "application/cloudevents-batch+json";
 pub(super) fn router() -> Router<Mesh> {
     Router::new()
         .route("/events", get(list))
+        .route("/events/refused", get(refused))
         .route("/events/{offset}", get(show))
         .route("/events/{offset}/data", get(data))
 }
@@ -66,6 +68,26 @@ async fn list(
         Err(error) => Err(error),
     };
     begun.unwrap_or_else(|error| refuse(&error))
+}
+
+/// From memory, so it is no question that is worked on.
+async fn refused(
+    State(mesh): State<Mesh>,
+    Extension(access): AskedBy,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let query = QuestionQuery::of(query);
+    let limit = query.number("limit");
+    answer(limit.map(|limit| {
+        let asked = RefusedQuery {
+            id: query.text("id"),
+            source: query.text("source"),
+            code: query.text("code"),
+            namespace: query.text("namespace"),
+            limit,
+        };
+        mesh.refused_for(&asked, &access)
+    }))
 }
 
 /// What is asked, and by whom.

@@ -8,12 +8,14 @@ use axum::body::Bytes;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse as _, Response};
 use heddle_api::access::{Access, Right, namespace_of};
+use heddle_api::audit::ChangeNote;
 use heddle_api::test_event::{SENT_BY, TestEventAccepted, TestEventRequest};
+use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use http::{Request, StatusCode, header};
 use http_body_util::Full;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{AskedBy, check, json as json_answer, read, refuse};
+use super::{AskedBy, check, json as json_answer, noted, read, refuse};
 use crate::ledger::Error;
 use crate::mesh::Mesh;
 use crate::who::Who;
@@ -30,10 +32,23 @@ pub(super) async fn publish(
         Ok(request) => request,
         Err(error) => return refuse(&error),
     };
-    let door = match HandDoor::of(&request.to).and_then(|door| door.check(&access)) {
+    let door = match HandDoor::of(&request.to) {
         Ok(door) => door,
         Err(error) => return refuse(&error),
     };
+    let note = door.note();
+    noted(take_in(&mesh, access, door, request).await, note)
+}
+
+async fn take_in(
+    mesh: &Mesh,
+    access: Access,
+    door: HandDoor,
+    request: TestEventRequest,
+) -> Response {
+    if let Err(error) = check(&access, Right::Operate, door.namespace.as_deref()) {
+        return refuse(&error);
+    }
     let accepted = TestEventAccepted {
         id: request.id.clone().unwrap_or_else(|| {
             let suffix = mesh.shared.chance.suffix(ID_CHARS);
@@ -42,13 +57,13 @@ pub(super) async fn publish(
         source: request.source.clone().unwrap_or(door.source),
         sent_by: access.user,
     };
-    let event = Value::Object(event(request, &accepted));
+    let event = event(request, &accepted);
     let publish = Request::post(door.path)
         .header(
             header::CONTENT_TYPE,
             "application/cloudevents+json; charset=utf-8",
         )
-        .body(Full::new(Bytes::from(event.to_string())));
+        .body(Full::new(Bytes::from(event)));
     let publish = match publish {
         Ok(publish) => publish,
         Err(error) => return refuse(&Error::Invalid(error.to_string())),
@@ -69,6 +84,8 @@ struct HandDoor {
     /// Whose rights it takes; `None` are those in all namespaces.
     namespace: Option<String>,
     source: String,
+    /// The kind and the name of what is published to.
+    object: (&'static str, String),
 }
 
 impl HandDoor {
@@ -81,11 +98,17 @@ impl HandDoor {
             .strip_prefix("application/")
             .filter(|name| is_plain(name))
         {
+            // The short paths of these two are the old API's.
+            let path = match name {
+                "v1" | "v2" => format!("/channel/{INTEGRATION_NAMESPACE}/{name}"),
+                _ => format!("/{name}/events"),
+            };
             return Ok(Self {
-                path: format!("/{name}/events"),
+                path,
                 who: Who::Application(name.into()),
                 namespace: None,
                 source: name.to_owned(),
+                object: ("application", name.to_owned()),
             });
         }
         let namespace = namespace_of(to).filter(|_| to.starts_with("broker/"));
@@ -95,6 +118,7 @@ impl HandDoor {
                 who: Who::Administrator,
                 namespace: Some(namespace.to_owned()),
                 source: "/heddle/test".to_owned(),
+                object: ("broker", to.rsplit('/').next().unwrap_or(to).to_owned()),
             }),
             _ => Err(Error::Invalid(format!(
                 "to is {to:?}, wanted is application/NAME or broker/NAMESPACE/NAME"
@@ -102,13 +126,20 @@ impl HandDoor {
         }
     }
 
-    fn check(self, access: &Access) -> Result<Self, Error> {
-        check(access, Right::Operate, self.namespace.as_deref())?;
-        Ok(self)
+    /// What the log of changes is told.
+    fn note(&self) -> ChangeNote {
+        let (kind, name) = &self.object;
+        ChangeNote {
+            kind: Some((*kind).into()),
+            namespace: self.namespace.clone(),
+            name: Some(name.clone()),
+            ..ChangeNote::default()
+        }
     }
 }
 
-fn event(request: TestEventRequest, accepted: &TestEventAccepted) -> Map<String, Value> {
+/// The event in the JSON format. Its data is put there as it came: to read it would round its numbers.
+fn event(request: TestEventRequest, accepted: &TestEventAccepted) -> String {
     let mut event = request.extensions;
     let mut put = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -124,8 +155,40 @@ fn event(request: TestEventRequest, accepted: &TestEventAccepted) -> Map<String,
         "datacontenttype",
         request.datacontenttype.map(Value::String),
     );
-    put("data", request.data);
     // Last, so that nobody can sign for somebody else.
     put(SENT_BY, Some(json!(accepted.sent_by)));
-    event
+    let Some(data) = request.data else {
+        return Value::Object(event).to_string();
+    };
+    event.remove("data");
+    let mut text = Value::Object(event).to_string();
+    text.truncate(text.len() - "}".len());
+    text.push_str(&format!(",\"data\":{}}}", data.text()));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_goes_out_as_it_came_and_nobody_signs_for_somebody_else() {
+        let data = r#"{"a":9007199254740993,"b":10.10,"c":123456789012345678901234567890}"#;
+        let text = format!(
+            r#"{{"to":"broker/a/b","type":"t","data":{data},"extensions":{{"data":1,"{SENT_BY}":"bob","tier":"gold"}}}}"#
+        );
+        let request = read::<TestEventRequest>(text.as_bytes()).unwrap();
+        let accepted = TestEventAccepted {
+            id: "1".to_owned(),
+            source: "/s".to_owned(),
+            sent_by: "ada".to_owned(),
+        };
+        let text = event(request, &accepted);
+        assert!(text.ends_with(&format!(",\"data\":{data}}}")), "{text}");
+        assert_eq!(text.matches("\"data\":").count(), 1, "{text}");
+        assert!(
+            text.contains("\"tier\":\"gold\"") && !text.contains("bob"),
+            "{text}"
+        );
+    }
 }

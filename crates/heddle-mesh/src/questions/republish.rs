@@ -11,11 +11,12 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use heddle_api::access::{Access, Right, namespace_of};
+use heddle_api::audit::ChangeNote;
 use heddle_api::republish::{RepublishPreview, RepublishReach, RepublishedEvent};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::events::find;
-use super::{AskedBy, QuestionQuery, check, json, refuse};
+use super::{AskedBy, QuestionQuery, check, json, noted, refuse};
 use crate::event::Event;
 use crate::ledger::{Error, Visible};
 use crate::log::Offset;
@@ -56,22 +57,31 @@ async fn republish(
     body: Bytes,
 ) -> Response {
     let query = QuestionQuery::of(query);
+    let dry_run = query.text("dryRun");
+    let is_dry = dry_run.is_some_and(|dry| dry != "0" && dry != "false");
     let made = prepare(&mesh, &access, &offset, &query, edited(&headers, body)).await;
+    // Of an event that comes in nowhere, where it was to come in is said by whoever asked.
+    let entry = match &made {
+        Ok(made) => Some(made.entry.to_string()),
+        Err(_) => query.text("entry"),
+    };
     let done = match made {
-        Ok(made)
-            if query
-                .text("dryRun")
-                .is_some_and(|dry| dry != "0" && dry != "false") =>
-        {
-            made.preview(&mesh, &access).await
-        }
+        Ok(made) if is_dry => made.preview(&mesh, &access).await,
         Ok(made) => made.take_in(&mesh).await,
         Err(refused) => Err(refused),
     };
-    done.unwrap_or_else(|refused| match refused {
+    let response = done.unwrap_or_else(|refused| match refused {
         NotRepublished::Question(error) => refuse(&error),
         NotRepublished::Publish(response) => response.map(Body::new),
-    })
+    });
+    let note = match is_dry {
+        true => ChangeNote::question(),
+        false => ChangeNote {
+            namespace: entry.as_deref().and_then(namespace_of).map(str::to_owned),
+            ..ChangeNote::default()
+        },
+    };
+    noted(response, note)
 }
 
 /// The event in the body, if that is what it is.

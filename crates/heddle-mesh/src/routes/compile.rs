@@ -15,6 +15,7 @@ use super::doors::doors;
 use super::fingerprint;
 use super::grants::Grants;
 use super::index::{Index, Posting};
+use super::legacy;
 use super::topology::{Topology, name_of, primary, stays};
 use super::{ConsumerSpec, Entry, Feed, Rejected, Reply, Settings, Table, Target};
 use crate::heartbeat::{self, broker_of, canary};
@@ -93,6 +94,7 @@ pub(crate) fn recompile_with(resources: &Resources, before: &Table, canary: bool
     table.heartbeats = resources.heartbeats.as_slice().into();
     table.entries = entries.collect();
     table.doors = doors(resources, &topology);
+    table.notices = legacy::notices(resources.applications.iter().map(|one| &**one));
     table.denied = topology.into_denied();
     table.grants = grants.publishers;
     table.leading = grants.leading;

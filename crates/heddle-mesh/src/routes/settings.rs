@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use heddle_api::pause::DeliveryPause;
+use heddle_api::rate::{self, DeliveryRate};
 use heddle_api::well_known::annotation;
 use jiff::Timestamp;
 
@@ -17,6 +18,8 @@ use crate::path::delivery::retry_policy;
 pub struct Settings {
     /// Events are kept and not sent, for as long as this holds.
     pub pause: Option<DeliveryPause>,
+    /// No more than so many are sent; the others wait.
+    pub rate: Option<DeliveryRate>,
     /// An event is sent only after the one before it has ended.
     pub ordered: bool,
     /// How many deliveries may be under way at once.
@@ -154,6 +157,7 @@ impl Settings {
         let own_order = read.one(annotation::DELIVERY_ORDER, order_wanted, order);
         Self {
             pause,
+            rate: read.one(annotation::RATE, rate::WANTED, DeliveryRate::parse),
             ordered: own_order.or(kafka_order).unwrap_or_default(),
             in_flight_max: read.number(annotation::MAX_IN_FLIGHT, IN_FLIGHT),
             start: read

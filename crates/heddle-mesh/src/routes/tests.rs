@@ -7,6 +7,7 @@ mod matching;
 use heddle_api::dataplane::Resources;
 use heddle_api::filter::FilterSource;
 use heddle_api::pause::DeliveryPause;
+use heddle_api::rate::DeliveryRate;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -492,6 +493,7 @@ fn annotations_are_settings_and_their_faults_are_told() {
     check(
         json!({
             "heddle.dev/paused": "true",
+            "heddle.dev/rate": "100/s",
             "heddle.dev/delivery-order": "ordered",
             "kafka.eventing.knative.dev/delivery.order": "unordered",
             "heddle.dev/max-in-flight": "1000",
@@ -500,6 +502,7 @@ fn annotations_are_settings_and_their_faults_are_told() {
         }),
         Settings {
             pause: Some(DeliveryPause::default()),
+            rate: DeliveryRate::parse("100/s"),
             ordered: true,
             in_flight_max: Some(1000),
             start: Start::Earliest,
@@ -544,6 +547,8 @@ fn annotations_are_settings_and_their_faults_are_told() {
             "sorted",
             "ordered or unordered",
         ),
+        ("heddle.dev/rate", "fast", heddle_api::rate::WANTED),
+        ("heddle.dev/rate", "0/s", heddle_api::rate::WANTED),
         ("heddle.dev/max-in-flight", "0", "a number from 1 to 1000"),
         (
             "heddle.dev/max-in-flight",

@@ -133,7 +133,7 @@ async fn a_reply_is_kept_as_it_came_up_to_a_bound() {
     assert_eq!(detail.answer, Some("y".repeat(16 * 1024)));
     let reply = detail.summary.reply.unwrap();
     assert_eq!(reply.content_type, "application/cloudevents+json");
-    assert_eq!(detail.event["id"], "1", "the event it answers");
+    assert_eq!(detail.event.value()["id"], "1", "the event it answers");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use axum::body::Body;
 use heddle_api::access::{Access, Role, Scope};
+use heddle_api::dead_letters::marks::{GroupMark, MarkKind, MarkReopened};
 use heddle_api::dead_letters::{
     BulkAct, BulkOperation, BulkOperations, BulkState, DeadLetterGroups, DeadLetterPreview,
     FailureClass, NOT_CURED_BY_REPEATING, SubscriberNow, TriedDeadLetter, TriedOutcome,
 };
 use heddle_api::ledger::{DeadLetterDetail, DeadLetterPage, DeadLettersTaken};
-use http::Request;
+use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -38,10 +39,21 @@ pub(crate) async fn ask(
     path: &str,
     body: Option<Value>,
 ) -> (u16, Value) {
-    let request = match &body {
-        None => Request::get(path),
-        Some(_) => Request::post(path),
+    let method = match &body {
+        None => Method::GET,
+        Some(_) => Method::POST,
     };
+    send(world, access, (method, path), body).await
+}
+
+/// The same with another method.
+async fn send(
+    world: &World,
+    access: Option<Access>,
+    (method, path): (Method, &str),
+    body: Option<Value>,
+) -> (u16, Value) {
+    let request = Request::builder().method(method).uri(path);
     let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let mut request = request.body(body).unwrap();
     let access = access.unwrap_or_else(|| Access::administrator("somebody"));
@@ -51,6 +63,22 @@ pub(crate) async fn ask(
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+/// Asks as an administrator; gives the status and the body as it was written.
+async fn ask_text(world: &World, path: &str, body: Option<String>) -> (u16, String) {
+    let request = match &body {
+        None => Request::get(path),
+        Some(_) => Request::post(path),
+    };
+    let mut request = request.body(Body::from(body.unwrap_or_default())).unwrap();
+    let access = Access::administrator("somebody");
+    request.extensions_mut().insert(access);
+    let router = heddle_mesh::questions::router(world.mesh.clone());
+    let response = router.oneshot(request).await.unwrap();
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
 async fn get<T: DeserializeOwned>(world: &World, path: &str) -> T {
@@ -458,6 +486,31 @@ async fn whoever_may_not_act_changes_nothing_and_sees_only_what_is_theirs() {
     assert_eq!(ask(&world, viewer(), &operation, None).await.0, 200);
 }
 
+#[tokio::test(start_paused = true)]
+async fn numbers_of_an_event_come_out_as_they_went_in() {
+    let data = r#"{"a":9007199254740993,"b":10.10,"c":123456789012345678901234567890}"#;
+    let mut world = World::with_broker();
+    world.trigger("u", "b", json!({"spec": {"delivery": {"retry": 0}}}));
+    world.manner("b", Manner::Answer(422));
+    world.route().await;
+    let text = format!(r#"{{"to":"broker/ns/default","type":"t","id":"exact","data":{data}}}"#);
+    let (status, body) = ask_text(&world, "/publish", Some(text)).await;
+    assert_eq!(status, 200, "{body}");
+    world.until_dead_lettered("u", 1).await;
+    let delivered = String::from_utf8_lossy(&world.deliveries("b")[0].body).into_owned();
+    assert!(delivered.contains(data), "{delivered}");
+    let (_, page) = ask_text(&world, "/dead-letters", None).await;
+    let page: DeadLetterPage = serde_json::from_str(&page).unwrap();
+    for path in [
+        "/events/1".to_owned(),
+        format!("/dead-letters/{}", page.items[0].name),
+    ] {
+        let (status, body) = ask_text(&world, &path, None).await;
+        assert_eq!(status, 200, "{path}: {body}");
+        assert!(body.contains(&format!("\"data\":{data}")), "{path}: {body}");
+    }
+}
+
 /// Whoever settles needs the dead letters: they are looked at some at a time, and only those that can be meant.
 #[tokio::test(start_paused = true)]
 async fn a_question_about_all_letters_gives_way_to_deliveries() {
@@ -533,5 +586,203 @@ async fn what_is_no_number_is_not_taken_for_everything() {
                 "{path}{rubbish}"
             );
         }
+    }
+}
+
+const GROUPS: &str = "/dead-letters/groups";
+
+/// Where the mark of a group is, by its key or a letter in it.
+fn mark_of(group: &str) -> String {
+    let group = group.replace(':', "%3A").replace('/', "%2F");
+    format!("{GROUPS}/{group}/mark")
+}
+
+async fn groups(world: &World) -> DeadLetterGroups {
+    get(world, GROUPS).await
+}
+
+async fn mark(world: &World, group: &str, body: Value) -> GroupMark {
+    let (status, mark) = post(world, &mark_of(group), body).await;
+    assert_eq!(status, 200);
+    mark
+}
+
+async fn unmark(world: &World, group: &str) -> (u16, Value) {
+    send(world, None, (Method::DELETE, &mark_of(group)), None).await
+}
+
+/// One more letter of the only cause there is.
+async fn recur(world: &World, id: &str, count: u64) {
+    world.publish(id, &[]).await;
+    world.until_dead_lettered("t", count).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_marked_group_is_told_apart_and_opens_again_when_it_recurs() {
+    let mut world = World::with_broker();
+    refused(&mut world, 3).await;
+    let found = groups(&world).await;
+    assert_eq!((found.known, found.ignored), (0, 0));
+    let key = found.groups[0].key.clone();
+    assert_eq!(found.groups[0].mark, None);
+    let marked = mark(&world, &key, json!({"as": "known", "note": " seen to "})).await;
+    assert_eq!(
+        (marked.kind, &*marked.note, &*marked.by),
+        (MarkKind::Known, "seen to", "somebody")
+    );
+    let week = marked.until.duration_since(marked.at);
+    assert_eq!(week.as_secs(), 7 * 24 * 3600);
+    let found = groups(&world).await;
+    assert_eq!((found.total, found.known, found.ignored), (3, 3, 0));
+    assert_eq!(found.groups[0].mark.as_ref(), Some(&marked));
+    // However they are put together, and whatever is picked.
+    let by_type: DeadLetterGroups = get(&world, &format!("{GROUPS}?by=type&id=1")).await;
+    assert_eq!((by_type.total, by_type.known), (1, 1));
+    assert_eq!(by_type.groups[0].mark, None);
+    recur(&world, "new", 4).await;
+    let found = groups(&world).await;
+    let reopened = found.groups[0].mark.as_ref().unwrap();
+    assert_eq!(reopened.reopened, Some(MarkReopened::Recurred));
+    assert_eq!((reopened.newer, found.known), (1, 0));
+    let old: DeadLetterGroups = get(&world, &format!("{GROUPS}?id=1")).await;
+    assert!(
+        !old.groups[0].mark.as_ref().unwrap().holds(),
+        "whoever looks at some of them"
+    );
+    // By a letter, with some more that are expected.
+    let ignored = json!({"as": "ignored", "note": "tests", "more": 2});
+    let sample = found.groups[0].sample.clone();
+    assert_eq!(mark(&world, &sample, ignored).await.key, key);
+    for (count, holds) in [(5, true), (6, true), (7, false)] {
+        recur(&world, &format!("more-{count}"), count).await;
+        let found = groups(&world).await;
+        assert_eq!(
+            found.groups[0].mark.as_ref().unwrap().holds(),
+            holds,
+            "{count}"
+        );
+        assert_eq!(found.ignored, if holds { count } else { 0 });
+    }
+    assert_eq!(unmark(&world, &key).await.0, 200);
+    assert_eq!(unmark(&world, &key).await.0, 404);
+    assert_eq!(groups(&world).await.groups[0].mark, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_since_somebody_looked_opens_a_group_again() {
+    let mut world = World::with_broker();
+    refused(&mut world, 2).await;
+    let looked = groups(&world).await.groups.remove(0);
+    recur(&world, "since", 3).await;
+    let body = json!({"as": "known", "note": "x", "upTo": looked.sample});
+    let marked = mark(&world, &looked.key, body).await;
+    assert_eq!(marked.reopened, Some(MarkReopened::Recurred));
+    // What leaves and comes back is new, too.
+    mark(&world, &looked.key, json!({"as": "known", "note": "x"})).await;
+    assert_eq!(groups(&world).await.known, 3);
+    let all = json!({"all": true});
+    let _: (u16, DeadLettersTaken) = post(&world, "/dead-letters/redrive", all).await;
+    world.until_dead_lettered("t", 3).await;
+    world.pass(5).await;
+    assert_eq!(groups(&world).await.known, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_ends_at_its_time_and_survives_restarts_crashes_and_snapshots() {
+    let mut world = World::on_disk_with_broker();
+    refused(&mut world, 2).await;
+    let key = groups(&world).await.groups[0].key.clone();
+    let body = json!({"as": "ignored", "note": "x", "until": "2026-01-02T00:00:00Z"});
+    let marked = mark(&world, &key, body).await;
+    for crash in [true, false, true] {
+        if crash {
+            world.crash().await;
+        } else {
+            world.restart().await;
+        }
+        world.route().await;
+        let found = groups(&world).await;
+        assert_eq!(found.groups[0].mark.as_ref(), Some(&marked));
+        assert_eq!(found.ignored, 2);
+        // Long enough for a snapshot.
+        world.pass(3600).await;
+    }
+    world.pass(24 * 3600).await;
+    let found = groups(&world).await;
+    let mark = found.groups[0].mark.as_ref().unwrap();
+    assert_eq!(
+        (mark.reopened, found.ignored),
+        (Some(MarkReopened::Expired), 0)
+    );
+    assert_eq!(unmark(&world, &key).await.0, 200);
+    world.crash().await;
+    world.route().await;
+    assert_eq!(groups(&world).await.groups[0].mark, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn marked_groups_stand_behind_the_others() {
+    let mut world = World::with_broker();
+    world.trigger("u", "b", json!({"spec": {"delivery": {"retry": 0}}}));
+    world.manner("b", Manner::AnswerTo(&["0"], 500));
+    refused(&mut world, 3).await;
+    world.until_dead_lettered("u", 1).await;
+    let found = groups(&world).await;
+    assert_eq!(found.groups[0].consumer.as_deref(), Some("trigger/ns/t"));
+    mark(
+        &world,
+        &found.groups[0].key,
+        json!({"as": "known", "note": "x"}),
+    )
+    .await;
+    let found = groups(&world).await;
+    assert_eq!(found.groups[0].consumer.as_deref(), Some("trigger/ns/u"));
+    assert_eq!((found.total, found.known), (4, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_needs_a_group_a_note_a_time_to_come_and_an_operator() {
+    let mut world = World::with_broker();
+    refused(&mut world, 1).await;
+    let key = groups(&world).await.groups[0].key.clone();
+    let fine = json!({"as": "known", "note": "x"});
+    for (change, part) in [
+        (json!({"note": " "}), "note"),
+        (json!({"note": "x".repeat(501)}), "note"),
+        (json!({"until": "2025-12-31T00:00:00Z"}), "until"),
+        (json!({"until": "2026-06-01T00:00:00Z"}), "90 days"),
+        (json!({"more": 10_001}), "more"),
+        (json!({"as": "fine"}), "known"),
+        (json!({"upTo": "last"}), "upTo"),
+        (json!({"whatever": 1}), "whatever"),
+    ] {
+        let mut body = fine.clone();
+        body.as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
+        let (status, said) = ask(&world, None, &mark_of(&key), Some(body)).await;
+        assert_eq!(status, 400, "{change}");
+        assert!(said.to_string().contains(part), "{said}");
+    }
+    for group in [
+        "99",
+        "type:order.created",
+        "cause:trigger/ns/t:1",
+        "cause:trigger/ns/x:1",
+    ] {
+        let (status, _) = ask(&world, None, &mark_of(group), Some(fine.clone())).await;
+        assert_eq!(status, 404, "{group}");
+    }
+    for (role, namespaces, expected) in [
+        (Role::Viewer, &["ns"][..], 403),
+        (Role::Operator, &["other"], 404),
+        (Role::Operator, &["ns"], 200),
+    ] {
+        let who = || Some(ada(role, namespaces, false));
+        let (status, _) = ask(&world, who(), &mark_of(&key), Some(fine.clone())).await;
+        assert_eq!(status, expected, "{role:?} in {namespaces:?}");
+        let path = mark_of(&key);
+        let (status, _) = send(&world, who(), (Method::DELETE, &path), None).await;
+        assert_eq!(status, expected, "{role:?} in {namespaces:?}");
     }
 }

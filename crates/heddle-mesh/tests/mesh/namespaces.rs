@@ -170,6 +170,50 @@ async fn an_event_is_shown_to_those_whom_it_could_reach_when_it_came() {
     assert_eq!(tried["examined"], 4, "{tried}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_change_is_tried_on_nothing_that_came_before_the_link() {
+    let mut world = shop().await;
+    world.linked("shop", "team-b");
+    trigger(&mut world, "team-b", "theirs", json!({}));
+    world.broker("team-a", "default");
+    trigger(&mut world, "team-a", "mine", json!({}));
+    world.route().await;
+    publish(&world, SHOP, &["earlier", "secret"]).await;
+    publish(&world, "/broker/team-b/default", &["elsewhere"]).await;
+    let linked_from = world.clock.now();
+    world.linked("shop", "team-a");
+    world.route().await;
+    publish(&world, SHOP, &["while"]).await;
+    let gone = json!({"delete": [{"kind": "Trigger", "namespace": "team-a", "name": "mine"}]});
+    let (status, told) = ask(
+        &world,
+        Some(ada(Role::Operator, &["team-a"], false)),
+        "/what-if",
+        Some(gone.clone()),
+    )
+    .await;
+    assert_eq!(status, 200, "{told}");
+    let consumers = &told["consumers"];
+    assert_eq!(
+        (&told["examined"], &consumers[0]["lost"]),
+        (&json!(1), &json!(1)),
+        "{told}"
+    );
+    assert_eq!(told["from"], told["to"], "{told}");
+    let from: jiff::Timestamp = told["from"].as_str().unwrap().parse().unwrap();
+    assert!(from >= linked_from, "{told}");
+    for hidden in ["earlier", "secret", "elsewhere", "team-b"] {
+        assert!(
+            !told.to_string().contains(&format!("\"{hidden}")),
+            "{hidden}: {told}"
+        );
+    }
+    let all = ada(Role::Operator, &[], false);
+    let (_, told) = ask(&world, Some(all), "/what-if", Some(gone)).await;
+    assert_eq!(told["examined"], 4, "{told}");
+    assert_eq!(told["consumers"][0]["lost"], 3, "{told}");
+}
+
 /// Letters of a trigger whose subscriber refuses everything with this status, and the word `no`.
 async fn refused(world: &mut World, namespace: &str, name: &str, status: u16, ids: &[&str]) {
     world.broker(namespace, "default");

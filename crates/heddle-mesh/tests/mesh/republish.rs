@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::body::Body;
 use heddle_api::access::{Access, Role, Scope};
+use heddle_api::audit::ChangeNote;
 use heddle_api::republish::{RepublishPreview, RepublishedEvent};
 use heddle_mesh::questions;
 use http::Request;
@@ -90,6 +91,58 @@ async fn a_copy_is_delivered_once_more_and_the_accounts_and_the_original_say_so(
         assert_eq!(new, old);
         assert_eq!(world.received("t"), ["first", &made.id]);
     }
+}
+
+/// What the log of changes is told of a request.
+async fn note(world: &World, access: &Access, path: &str, body: &Value) -> ChangeNote {
+    let request = Request::post(path)
+        .extension(access.clone())
+        .body(Body::from(body.to_string()));
+    let router = questions::router(world.mesh.clone());
+    let response = router.oneshot(request.unwrap()).await.unwrap();
+    let note = response.extensions().get::<ChangeNote>();
+    note.cloned().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_by_hand_is_told_to_those_who_look_after_the_namespace() {
+    let mut world = World::with_broker();
+    world.trigger("t", "t", json!({}));
+    world.route().await;
+    world.publish("first", &[]).await;
+    let empty = json!({});
+    let at = |entry: &str| format!("/events/1/republish?entry={entry}");
+    let own = operator("ns");
+    let seen = note(&world, &own, "/events/1/republish?dryRun=1", &empty).await;
+    assert!(seen.is_question, "{seen:?}");
+    let seen = note(
+        &world,
+        &own,
+        &format!("{}&dryRun=1", at("broker/x/y")),
+        &empty,
+    )
+    .await;
+    assert!(seen.is_question, "one that is refused too: {seen:?}");
+    let (ns, other) = (Some("ns".to_owned()), Some("other".to_owned()));
+    let seen = note(&world, &own, "/events/1/republish", &empty).await;
+    assert_eq!((seen.namespace, seen.is_question), (ns.clone(), false));
+    let refused = note(&world, &own, &at("broker/other/default"), &empty).await;
+    assert_eq!(refused.namespace, other);
+    assert_eq!(refused.reason.as_deref(), Some("forbidden"));
+    let event = |to: &str| json!({"to": to, "type": "order.created"});
+    let seen = note(&world, &own, "/publish", &event("broker/ns/default")).await;
+    let object = (seen.kind.as_deref(), &seen.namespace, seen.name.as_deref());
+    assert_eq!(object, (Some("broker"), &ns, Some("default")));
+    let seen = note(&world, &own, "/publish", &event("application/shop")).await;
+    let object = (seen.kind.as_deref(), seen.namespace, seen.name.as_deref());
+    assert_eq!(object, (Some("application"), None, Some("shop")));
+    assert_eq!(seen.reason.as_deref(), Some("forbidden"));
+    let trial = |namespace: &str| json!({"namespace": namespace, "url": "http://t/"});
+    let seen = note(&world, &own, "/subscribers/try", &trial("ns")).await;
+    assert_eq!((seen.namespace, seen.reason), (ns, None));
+    let refused = note(&world, &own, "/subscribers/try", &trial("other")).await;
+    assert_eq!(refused.namespace, other);
+    assert_eq!(refused.reason.as_deref(), Some("forbidden"));
 }
 
 #[tokio::test(start_paused = true)]

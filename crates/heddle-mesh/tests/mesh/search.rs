@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use axum::body::Body;
 use heddle_api::access::{Access, Role, Scope};
+use heddle_api::account_terms::{MATCHED, OUTCOMES};
+use heddle_api::ledger::DeadLetterSelection;
 use heddle_api::search::{EventPage, EventQuery};
 use heddle_mesh::ledger::SearchRequest;
 use heddle_mesh::questions;
@@ -616,4 +618,69 @@ async fn an_export_holds_few_large_events_at_a_time() {
         }
         assert_eq!(found, expected);
     }
+}
+
+/// Each number of each account, beside the length of the list behind it.
+async fn every_number_is_a_list(world: &World, triggers: &[&str], when: &str) {
+    world.mesh.settled().await;
+    for name in triggers {
+        let account = world.account(name);
+        for term in std::iter::once(&MATCHED).chain(&OUTCOMES) {
+            let Some(query) = term.query(&account.consumer) else {
+                continue;
+            };
+            let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
+            let path = format!("/events?limit=500&q={query}");
+            let rows = page(world, &path).await.items.len() as u64;
+            assert_eq!(rows, (term.count)(&account), "{when}: {name} {}", term.name);
+        }
+    }
+}
+
+/// Waits until a trigger has matched so many events, and all but so many of them have ended.
+async fn ended(world: &World, trigger: &str, matched: u64, pending: u64) {
+    let is_it = |world: &World| {
+        let account = world.account(trigger);
+        (account.matched, account.pending) == (matched, pending)
+    };
+    world.until("events have ended", is_it).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_number_of_an_account_is_the_length_of_its_list() {
+    const BOTH: [&str; 2] = ["works", "fails"];
+    let mut world = World::with_broker();
+    world.trigger("works", "a", json!({}));
+    let some =
+        json!({"spec": {"filters": [{"prefix": {"type": "order."}}], "delivery": {"retry": 0}}});
+    world.trigger("fails", "b", some);
+    world.manner("b", Manner::AnswerTo(&["0", "6", "22"], 422));
+    world.route().await;
+    for round in 0..3 {
+        for number in 0..20_u64 {
+            let type_ = ["order.created", "user.created"][usize::from(number % 2 == 1)];
+            let id = (round * 20 + number).to_string();
+            assert_eq!(world.publish(&id, &[("type", type_)]).await, 202);
+        }
+        ended(&world, "works", (round + 1) * 20, 0).await;
+        ended(&world, "fails", (round + 1) * 10, 0).await;
+        every_number_is_a_list(&world, &BOTH, "while events come").await;
+    }
+    assert_eq!(world.account("fails").dead_lettered, 3);
+    let one = DeadLetterSelection {
+        id: Some("6".to_owned()),
+        ..DeadLetterSelection::default()
+    };
+    assert_eq!(world.mesh.discard(&one, "ada").await.count, 1);
+    every_number_is_a_list(&world, &BOTH, "one is discarded").await;
+    world.manner("a", Manner::Hang);
+    for id in ["60", "61", "62"] {
+        assert_eq!(world.publish(id, &[]).await, 202);
+    }
+    ended(&world, "works", 63, 3).await;
+    ended(&world, "fails", 33, 0).await;
+    every_number_is_a_list(&world, &BOTH, "some are under way").await;
+    world.manner("a", Manner::Accept);
+    ended(&world, "works", 63, 0).await;
+    every_number_is_a_list(&world, &BOTH, "at rest").await;
 }

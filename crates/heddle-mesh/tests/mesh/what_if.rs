@@ -129,6 +129,34 @@ async fn what_is_told_is_what_happens_when_it_is_done() {
     );
 }
 
+/// A Broker that comes brings its Triggers to life, and one that goes takes them along.
+#[tokio::test(start_paused = true)]
+async fn brokers_that_come_and_go_are_compared() {
+    let mut world = before();
+    publish(&world).await;
+    let ada = Access::administrator("ada");
+    let gone = json!({"delete": [{"kind": "Broker", "namespace": "ns", "name": "default"}]});
+    let (status, told) = ask(&world, &ada, &gone).await;
+    assert_eq!(status, 200, "{told}");
+    let told: WhatIf = serde_json::from_value(told).unwrap();
+    let all = told
+        .consumers
+        .iter()
+        .find(|one| one.consumer.ends_with("/gone"));
+    assert_eq!(all.map(|one| one.lost), Some(EVENTS as u64), "{told:?}");
+    let broker = world.resources.brokers.pop().unwrap();
+    world.route().await;
+    let broker = json!({"apply": [&*broker]});
+    let (status, told) = ask(&world, &ada, &broker).await;
+    assert_eq!(status, 200, "{told}");
+    let told: WhatIf = serde_json::from_value(told).unwrap();
+    let all = told
+        .consumers
+        .iter()
+        .find(|one| one.consumer.ends_with("/gone"));
+    assert_eq!(all.map(|one| one.gained), Some(EVENTS as u64), "{told:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_may_not_make_the_change_is_not_told_what_it_would_do() {
     let world = before();
@@ -169,6 +197,16 @@ async fn a_question_that_makes_no_sense_says_why() {
             json!({"apply": [{"kind": "Pod", "metadata": {"namespace": "ns", "name": "x"}}]}),
             400,
             "Pod",
+        ),
+        (
+            json!({"apply": [{"kind": "EventFlow", "metadata": {"namespace": "ns", "name": "x"}}]}),
+            400,
+            "Channel",
+        ),
+        (
+            json!({"apply": [{"kind": "Broker", "metadata": {"namespace": "ns", "name": "x", "annotations": {"eventing.knative.dev/broker.class": "Kafka"}}}]}),
+            400,
+            "Kafka",
         ),
         (delete("Trigger", "nobody"), 404, "nobody"),
         (

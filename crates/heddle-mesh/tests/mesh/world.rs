@@ -37,6 +37,8 @@ use serde_json::{Value, json};
 pub(crate) enum Manner {
     Accept,
     Answer(u16),
+    /// Accepts after so long.
+    AcceptAfter(Duration),
     /// Fails so many times per event, then accepts.
     FailFirst(usize),
     /// Never answers.
@@ -89,6 +91,7 @@ pub(crate) struct Subscribers {
     manners: Mutex<HashMap<String, Manner>>,
     received: Mutex<Vec<Received>>,
     tasks: Mutex<Option<Tasks>>,
+    clock: Mutex<Option<Clock>>,
     /// What is behind the host `heartbeats`.
     sink: Mutex<Option<HeartbeatSink>>,
 }
@@ -144,6 +147,11 @@ impl Subscribers {
         let status = |status: u16| Response::builder().status(status);
         match manner {
             Manner::Accept | Manner::Exhausted(_) => status(202).body(Full::default()),
+            Manner::AcceptAfter(span) => {
+                let clock = self.clock.lock().clone().expect("the world is running");
+                clock.sleep(span).await;
+                status(202).body(Full::default())
+            }
             Manner::Answer(code) => status(code).body(Full::from("no")),
             Manner::AnswerWith(code, name, value) => {
                 status(code).header(name, value).body(Full::default())
@@ -299,6 +307,7 @@ impl World {
         let subscribers = Arc::new(Subscribers::default());
         let (tasks, chance) = (Tasks::new("test"), Chance::seeded(7));
         *subscribers.tasks.lock() = Some(tasks.clone());
+        *subscribers.clock.lock() = Some(clock.clone());
         let retention = Retention::default();
         let quota = Quota::default();
         let mesh = open(Around {

@@ -1,8 +1,7 @@
 //! Speaking HTTP on a connection that [`dial`](super::dial) made, for those who keep their connections themselves.
 //!
 //! A connection is a task of whoever opened it and ends with it, and so do its streams. Which connections are kept, how
-//! many, for how long, and what an HTTP/1 connection is made of is left to the caller: a delivery to a subscriber and a
-//! reading of a registry have nothing in common there.
+//! many and for how long is left to the caller, and so is an HTTP/1 connection that is no task: a delivery drives its own.
 
 use std::time::Duration;
 
@@ -63,6 +62,21 @@ impl Http2 {
     }
 }
 
+/// Begins an HTTP/1 connection to `place`, on which the head of an answer has no more than `head_bytes_max`.
+pub async fn begin_http1(
+    tasks: &Tasks,
+    place: &Place,
+    stream: Box<dyn Stream>,
+    head_bytes_max: usize,
+) -> hyper::Result<http1::SendRequest<Full<Bytes>>> {
+    let (sender, connection) = http1::Builder::new()
+        .max_buf_size(head_bytes_max)
+        .handshake(TokioIo::new(stream))
+        .await?;
+    run(tasks, place, connection);
+    Ok(sender)
+}
+
 /// Says one thing on a connection of its own, in whatever it speaks. The request has an absolute address; the connection ends
 /// with the answer.
 pub async fn ask_once(
@@ -79,11 +93,7 @@ pub async fn ask_once(
         let mut sender = http.begin(tasks, place, stream, ()).await?;
         return sender.send_request(request).await;
     }
-    let (mut sender, connection) = http1::Builder::new()
-        .max_buf_size(ONCE_HEAD_BYTES_MAX)
-        .handshake(TokioIo::new(stream))
-        .await?;
-    run(tasks, place, connection);
+    let mut sender = begin_http1(tasks, place, stream, ONCE_HEAD_BYTES_MAX).await?;
     let authority = request.uri().authority().map(ToString::to_string);
     if let Some(Ok(host)) = authority.map(HeaderValue::try_from) {
         request.headers_mut().insert(header::HOST, host);
@@ -98,7 +108,7 @@ pub async fn ask_once(
 const ONCE_HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// Runs a connection until either side lets go of it. How it ended is told to whoever waits for an answer.
-pub fn run(
+fn run(
     tasks: &Tasks,
     place: &Place,
     connection: impl Future<Output = hyper::Result<()>> + Send + 'static,

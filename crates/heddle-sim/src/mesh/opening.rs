@@ -131,7 +131,7 @@ pub(super) fn resting(mesh: &Mesh, book: &mut Book) -> BTreeSet<(String, usize)>
             book.blame(format!("dead letter {} cannot be read", letter.name));
             continue;
         };
-        let data = data(&detail.event);
+        let data = data(&detail.event.value());
         let number = book.lies_dead(trigger, &letter.id, &data);
         resting.extend(number.map(|number| (trigger.to_owned(), number)));
     }

@@ -97,10 +97,18 @@ impl Detections {
 /// What the ledger says when it is asked where an event is.
 pub(crate) fn trace(world: &World, id: &str, culprit: Option<&Culprit>) -> Mark {
     let trace = world.mesh().trace(id, "/test").unwrap();
-    let Some(event) = trace.events.first() else {
-        return Mark::Blind;
-    };
     let object = culprit.and_then(|culprit| culprit.object.as_deref());
+    let Some(event) = trace.events.first() else {
+        // One that was refused is told with where it was published, which is the door of the Application.
+        let door = trace.refused.first().map(|refused| refused.door.as_str());
+        let name = door.and_then(|door| door.rsplit('/').next());
+        let own = object.and_then(|object| object.strip_prefix("application/"));
+        return match (name, own) {
+            (None, _) => Mark::Blind,
+            (Some(name), Some(own)) if name == own => Mark::Names,
+            (Some(_), _) => Mark::Detects,
+        };
+    };
     let hop = culprit.and_then(|culprit| culprit.hop.as_deref());
     let is_of_users = culprit.is_some_and(|culprit| culprit.plane == HealthPlane::User);
     let wanted = event.verdicts.iter();

@@ -24,10 +24,6 @@ const FOUND_ELSEWHERE: &[(&str, &str)] = &[
         "a fault of heddle itself; the judge is tried with invented accounts",
     ),
     (
-        "HeartbeatSlow",
-        "the mesh's own tests delay single hops; here a delay becomes a failed delivery",
-    ),
-    (
         "HeartbeatStale",
         "needs a process that sleeps; the judge is tried with invented ages",
     ),

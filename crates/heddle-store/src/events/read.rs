@@ -224,6 +224,17 @@ impl Shared {
         Ok(found)
     }
 
+    /// The offsets with this key from one on, oldest first.
+    pub(super) fn find_from(&self, key: u64, from: u64) -> Result<Vec<u64>, ReadError> {
+        let mut found = Vec::new();
+        let segments = self.all_segments().into_iter();
+        for segment in segments.filter(|segment| segment.next() > from) {
+            found.extend(self.find_in(&segment, key, usize::MAX)?);
+        }
+        found.retain(|offset| *offset >= from);
+        Ok(found)
+    }
+
     fn find_in(&self, segment: &Segment, key: u64, limit: usize) -> Result<Vec<u64>, ReadError> {
         let tables = {
             let extent = segment.extent.read();

@@ -19,7 +19,7 @@ use super::cache::Cache;
 use super::manifest::Manifest;
 use super::pending::{Intake, Pending};
 use super::segment::Segment;
-use super::stats::Counters;
+use super::stats::AppendCounters;
 use super::{Damage, DamageKind, Limits};
 use crate::{Health, Mode};
 
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     pub(super) segments: RwLock<Segments>,
     pub(super) cache: RwLock<Cache>,
     pub(super) committed: watch::Sender<u64>,
-    pub(super) counters: Mutex<Counters>,
+    pub(super) counters: Mutex<AppendCounters>,
     pub(super) damage: Mutex<Found>,
     pub(super) manifest: Mutex<Manifest>,
     pub(super) spare: Mutex<Option<Spare>>,

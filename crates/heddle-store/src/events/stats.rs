@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use heddle_rt::metrics::{Histogram, HistogramSnapshot};
+use heddle_rt::metrics::HistogramSnapshot;
 
-use crate::stats::{SECONDS, WRITES};
+use crate::stats::SyncHistograms;
 
 /// What has happened since the log was opened, and how much it holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,42 +34,39 @@ pub struct EventStats {
 }
 
 #[derive(Debug)]
-pub(super) struct Counters {
+pub(super) struct AppendCounters {
     records: u64,
     bytes: u64,
     pub(super) refusals: u64,
     pub(super) torn_bytes: u64,
-    batch_records: Histogram,
-    sync_seconds: Histogram,
+    batches: SyncHistograms,
 }
 
-impl Counters {
+impl AppendCounters {
     pub(super) fn new(torn_bytes: u64) -> Self {
         Self {
             records: 0,
             bytes: 0,
             refusals: 0,
             torn_bytes,
-            batch_records: Histogram::of_counts(WRITES),
-            sync_seconds: Histogram::of_seconds(SECONDS),
+            batches: SyncHistograms::default(),
         }
     }
 
     pub(super) fn synced(&mut self, records: usize, bytes: usize, took: Duration) {
         self.records += records as u64;
         self.bytes += bytes as u64;
-        self.batch_records.record(records as u64);
-        self.sync_seconds.observe(took);
+        self.batches.record(records, took);
     }
 
     pub(super) fn stats(&self) -> EventStats {
-        let sync_seconds = self.sync_seconds.snapshot();
+        let (batch_records, sync_seconds) = self.batches.snapshots();
         EventStats {
             records_count: self.records,
             bytes_count: self.bytes,
             syncs_count: sync_seconds.count(),
             refusals_count: self.refusals,
-            batch_records: self.batch_records.snapshot(),
+            batch_records,
             sync_seconds,
             damaged_count: 0,
             torn_bytes: self.torn_bytes,

@@ -1,6 +1,7 @@
 //! The mesh as a picture: hops in columns, events going from left to right.
 //!
-//! What is broken differs by shape as well: a mark beside the name, a dashed link, a cross on a link that is cut.
+//! What is broken differs by shape as well: a mark beside the name, a dashed link, a cross on a link that is cut, dots where
+//! policy denies. A link that is not well leads to the object at fault, where the evidence is.
 
 use heddle_api::health::topology::{GraphLink, GraphNode, TopologyGraph};
 use maud::{Markup, html};
@@ -27,7 +28,7 @@ const OWN_STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#1b2330}.where
 [data-verdict=healthy] .mark-shape{fill:#1a7f4b}[data-verdict=degraded] .mark-shape{fill:#9a6200}\
 [data-verdict=unhealthy] .mark-shape{fill:#c4292f}[data-verdict=unknown] .mark-shape{fill:none;stroke:#5d6878;stroke-width:2}\
 .link[data-verdict=unhealthy],.cut{stroke:#c4292f;stroke-dasharray:5 4}.link[data-verdict=degraded]{stroke:#9a6200;stroke-dasharray:9 3}\
-.link[data-verdict=unknown]{stroke-dasharray:2 4}.cut{stroke-width:2;stroke-dasharray:none}";
+.link[data-verdict=unknown]{stroke-dasharray:2 4}.link[data-denied]{stroke-dasharray:1 5}.cut{stroke-width:2;stroke-dasharray:none}";
 
 /// What hops are called above their columns.
 fn title(hop: &str) -> &'static str {
@@ -61,6 +62,11 @@ pub(crate) fn draw(graph: &TopologyGraph, links: &PageLinks, alone: bool) -> Mar
                     (link(&graph.links[*index], point(&places, *from, NODE_WIDTH), point(&places, *to, 0.0)))
                 }
             }
+            @if !alone {
+                @for (from, to, index) in &places.links {
+                    (fault(&graph.links[*index], links, point(&places, *from, NODE_WIDTH), point(&places, *to, 0.0)))
+                }
+            }
             @for (index, node) in graph.nodes.iter().enumerate() {
                 @let at = point(&places, index, 0.0);
                 @match links.object(&node.id).filter(|_| !alone) {
@@ -79,17 +85,49 @@ fn point(places: &GraphPlaces, node: usize, right: f64) -> (f64, f64) {
     (x, HEAD + EDGE + row * ROW + NODE_HEIGHT / 2.0)
 }
 
-fn link(link: &GraphLink, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> Markup {
+/// The curve of a link.
+fn curve((x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> String {
     let bend = ((x2 - x1) / 2.0).abs().max(12.0);
     let (left, right) = (x1 + bend, x2 - bend);
+    format!("M{x1} {y1}C{left} {y1} {right} {y2} {x2} {y2}")
+}
+
+fn link(link: &GraphLink, from: (f64, f64), to: (f64, f64)) -> Markup {
     let word = verdict::known(&link.verdict);
-    let (x, y) = ((x1 + x2) / 2.0, (y1 + y2) / 2.0);
+    let (x, y) = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
     html! {
-        path.link data-verdict=(word) d=(format!("M{x1} {y1}C{left} {y1} {right} {y2} {x2} {y2}")) {}
+        path.link data-verdict=(word) data-denied[link.denied.is_some()] d=(curve(from, to)) {}
         @if word == "unhealthy" {
             path.cut d=(format!("M{} {}l10 10m0 -10l-10 10", x - 5.0, y - 5.0)) {}
         }
     }
+}
+
+/// Over a link that is not well: as wide as a finger, and the way to the evidence.
+fn fault(link: &GraphLink, links: &PageLinks, from: (f64, f64), to: (f64, f64)) -> Markup {
+    let word = verdict::known(&link.verdict);
+    let way = links.object(&link.object);
+    let said = said(link);
+    html! {
+        @if let Some(way) = way.filter(|_| word != "healthy") {
+            a.fault href=(way) aria-label=(said) data-link=(link.object) {
+                title { (said) }
+                path.hit d=(curve(from, to)) {}
+            }
+        }
+    }
+}
+
+fn said(link: &GraphLink) -> String {
+    let denied = link.denied.as_ref();
+    let denied = denied.map(|remedy| format!(": {remedy}"));
+    format!(
+        "From {} to {}, {}{}",
+        link.from,
+        link.to,
+        verdict::known(&link.verdict),
+        denied.unwrap_or_default()
+    )
 }
 
 fn drawn(node: &GraphNode, (x, y): (f64, f64)) -> Markup {
@@ -126,15 +164,22 @@ fn shape(word: &str, x: f64, y: f64) -> Markup {
 /// What stands on a node: its own name, and where it is.
 pub(crate) fn labels(node: &GraphNode) -> (String, String) {
     if let Some(count) = node.of {
-        let place = node.ns.as_deref().filter(|ns| !ns.is_empty());
-        let place = place.unwrap_or("of no namespace");
-        return (format!("{count} more"), place.to_owned());
+        return (format!("{count} more"), namespace(node).to_owned());
     }
     let mut parts = node.id.splitn(3, '/').skip(1);
     match (parts.next(), parts.next()) {
         (Some(namespace), Some(name)) => (name.to_owned(), namespace.to_owned()),
         (Some(name), None) => (name.to_owned(), "application".to_owned()),
         _ => (node.id.clone(), String::new()),
+    }
+}
+
+/// Where those are that a node stands for.
+fn namespace(node: &GraphNode) -> &str {
+    match node.ns.as_deref().unwrap_or_default() {
+        "" => "of no namespace",
+        "*" => "in others",
+        namespace => namespace,
     }
 }
 
@@ -161,9 +206,9 @@ fn spoken(node: &GraphNode) -> String {
 
 /// The same as a table, for who does not look at pictures and for narrow screens.
 pub(crate) fn table(graph: &TopologyGraph, links: &PageLinks) -> Markup {
-    let next = |node: &GraphNode| -> Vec<String> {
+    let next = |node: &GraphNode| -> Vec<&GraphLink> {
         let leading = graph.links.iter().filter(|link| link.from == node.id);
-        leading.map(|link| link.to.clone()).collect()
+        leading.collect()
     };
     html! {
         div.table {
@@ -175,12 +220,12 @@ pub(crate) fn table(graph: &TopologyGraph, links: &PageLinks) -> Markup {
                         tr data-row data-verdict=(verdict::known(&node.verdict)) {
                             td data-label="Hop" { (title(&node.hop)) }
                             th scope="row" {
-                                @if let Some(count) = node.of { (count) " of " (node.ns.as_deref().unwrap_or_default()) }
+                                @if let Some(count) = node.of { (count) " more, " (namespace(node)) @if let Some(verdicts) = node.verdicts { ": " (verdicts.said()) } }
                                 @else { (verdict::object(&node.id, links)) }
                             }
-                            td data-label="How it is" { (verdict::badge(&node.verdict)) @if let Some(reason) = &node.reason { " " (reason) } }
+                            td data-label="How it is" { (verdict::badge(&node.verdict)) @if let Some(reason) = node.reason.as_ref().filter(|_| node.of.is_none()) { " " (reason) } }
                             td data-label="Numbers" { @if let Some(numbers) = numbers(node) { span data-number=(numbers) data-of=(node.hop) { "–" } } }
-                            td data-label="Leads to" { @for (index, to) in next(node).iter().enumerate() { @if index > 0 { ", " } (verdict::object(to, links)) } }
+                            td data-label="Leads to" { @for (index, link) in next(node).iter().enumerate() { @if index > 0 { ", " } (verdict::object(&link.to, links)) @if let Some(remedy) = &link.denied { " (denied: " (remedy) ")" } } }
                         }
                     }
                 }
@@ -212,6 +257,9 @@ mod tests {
                 to: "channel/kyma-integration/shop".to_owned(),
                 hop: "source".to_owned(),
                 verdict: "unhealthy".to_owned(),
+                object: "channel/kyma-integration/shop".to_owned(),
+                denied: Some("<script>apply</script>".to_owned()),
+                ..GraphLink::default()
             }],
             ..TopologyGraph::default()
         }
@@ -235,6 +283,9 @@ mod tests {
             }
         }
         assert!(picture.contains("class=\"cut\"") && picture.contains("/ui/applications/shop"));
+        assert!(table.contains("denied: &lt;script&gt;apply"), "{table}");
+        let fault = "<a class=\"fault\" href=\"/ui/objects/channel/kyma-integration/shop\"";
+        assert!(picture.contains(fault), "{picture}");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Where the nodes of a graph in columns stand. Pure, and a function of names and links alone: numbers and verdicts move
 //! nothing.
 //!
+//! A picture in which much is summed up gains and loses nodes with their verdicts. There every column has the order of its
+//! names, from the top: a node that comes moves none above it, and none of another column.
+//!
 //! Columns are the hops. Within a column nodes are ordered by the mean place of their neighbours, swept back and forth, and
 //! the order with the fewest crossings is kept; then each column is moved as near to its neighbours as the order allows.
 
@@ -59,9 +62,15 @@ pub(crate) fn place(graph: &TopologyGraph) -> GraphPlaces {
         Some((*from, *to, index))
     });
     let links: Vec<(usize, usize, usize)> = ends.collect();
-    let neighbours = Neighbours::new(graph.nodes.len(), &columns, &links);
-    let columns = order(columns, &neighbours);
-    let rows = rows(&columns, &neighbours);
+    let (columns, rows) = match graph.truncated {
+        Some(_) => in_order_of_names(columns, graph.nodes.len()),
+        None => {
+            let neighbours = Neighbours::new(graph.nodes.len(), &columns, &links);
+            let columns = order(columns, &neighbours);
+            let rows = rows(&columns, &neighbours);
+            (columns, rows)
+        }
+    };
     let lowest = rows.iter().copied().fold(0.0, f64::max);
     let mut places = vec![(0, 0.0); graph.nodes.len()];
     for (column, nodes) in columns.iter().enumerate() {
@@ -79,6 +88,15 @@ pub(crate) fn place(graph: &TopologyGraph) -> GraphPlaces {
             lowest + 1.0
         },
     }
+}
+
+/// Each node below the one before it.
+fn in_order_of_names(columns: Vec<Vec<usize>>, nodes: usize) -> (Vec<Vec<usize>>, Vec<f64>) {
+    let mut rows = vec![0.0; nodes];
+    for (row, node) in columns.iter().flat_map(|column| column.iter().enumerate()) {
+        rows[*node] = row as f64;
+    }
+    (columns, rows)
 }
 
 /// Who is linked to whom, in the columns before and in those behind.

@@ -1,31 +1,31 @@
-//! Applications: all of them, and the way of one through a namespace, the culprit first.
+//! Applications: the worst of them, and the way of one through a namespace, the culprit first.
 
-use heddle_api::ResourceKind;
+mod path;
+#[cfg(test)]
+mod tests;
+
 use heddle_api::health::topology::TopologyGraph;
-use heddle_api::health::{
-    ApplicationHealth, ApplicationHealthList, HealthStatus, NamespaceHealth, state,
-};
+use heddle_api::health::{ApplicationHealth, HealthStatus, MeshHealth, NamespaceHealth, state};
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::mesh::{applications, planes};
-use super::{PageLook, PageResult};
+use super::{PageLook, PageResult, ROWS_MAX};
 use crate::ask::AnswerFault;
 use crate::draw::graph;
 use crate::frame::RenderedPage;
 use crate::links::part;
-use crate::objects;
-use crate::parts::{conditions, verdict};
+use crate::parts::verdict;
 use crate::words;
 
 const LIST: &str = "/heddle/v1/health/applications";
 
 pub(crate) async fn list(look: &PageLook) -> PageResult {
-    let list: ApplicationHealthList = look.ask.get(LIST).await?;
-    let body = html! { h1 { "Applications" } (applications(&list, look)) };
+    let mesh: MeshHealth = look.ask.get(super::mesh::HEALTH).await?;
+    let list = mesh.application_list.unwrap_or_default();
+    let body = html! { h1 { "Applications" } (applications(&list, ROWS_MAX, look)) };
     Ok(
         RenderedPage::new("applications", "applications", "Applications", body)
-            .behind("heddle health", LIST),
+            .behind("heddle health", super::mesh::HEALTH),
     )
 }
 
@@ -36,12 +36,12 @@ pub(crate) async fn one(look: &PageLook, name: &str) -> PageResult {
     let namespaces = &found.eventing.namespaces;
     let only = (namespaces.len() == 1).then(|| namespaces[0].name.clone());
     let Some(namespace) = wanted.or(only) else {
-        let whole = way(look, name, None).await?;
+        let graph = topology(look, name, None).await?;
         let body = html! {
             (title(&found, None, look))
             (planes(&found.eventing.verdict.planes, &look.links))
             (self::namespaces(&found, look))
-            (whole)
+            (way(&graph, look))
         };
         let command = format!("heddle health {name}");
         return Ok(
@@ -50,13 +50,13 @@ pub(crate) async fn one(look: &PageLook, name: &str) -> PageResult {
     };
     let path = format!("{path}/namespaces/{}", part(&namespace));
     let pair: NamespaceHealth = look.ask.get(&path).await?;
-    let whole = way(look, name, Some(&namespace)).await?;
-    let parts = path_objects(look, name, &namespace).await?;
+    let graph = topology(look, name, Some(&namespace)).await?;
+    let parts = path::objects(look, name, &pair, &graph).await?;
     let body = html! {
         (title(&found, Some(&pair), look))
         (steps(&pair, look))
         (planes(&pair.verdict.planes, &look.links))
-        (whole)
+        (way(&graph, look))
         (parts)
         @if namespaces.len() > 1 { (self::namespaces(&found, look)) }
     };
@@ -140,104 +140,28 @@ fn namespaces(found: &ApplicationHealth, look: &PageLook) -> Markup {
 }
 
 /// The part of the picture that belongs to one application, or to one namespace of it.
-async fn way(look: &PageLook, name: &str, namespace: Option<&str>) -> Result<Markup, AnswerFault> {
-    let graph: TopologyGraph = look.ask.get("/heddle/v1/topology?all").await?;
-    let graph = of_application(&graph, name, namespace);
-    Ok(html! {
+async fn topology(
+    look: &PageLook,
+    name: &str,
+    namespace: Option<&str>,
+) -> Result<TopologyGraph, AnswerFault> {
+    let scope = match namespace {
+        Some(namespace) => format!("application/{name}/{namespace}"),
+        None => format!("application/{name}"),
+    };
+    let path = format!("/heddle/v1/topology?scope={}", part(&scope));
+    look.ask.get(&path).await
+}
+
+fn way(graph: &TopologyGraph, look: &PageLook) -> Markup {
+    html! {
         section.card.ways data-view="graph" aria-labelledby="ways" {
             h2 #ways { "Its way" }
-            div.picture { (graph::draw(&graph, &look.links, false)) }
-            div.twin { (graph::table(&graph, &look.links)) }
-        }
-    })
-}
-
-/// What can be reached from the application's source, in a namespace if one is meant.
-fn of_application(graph: &TopologyGraph, name: &str, namespace: Option<&str>) -> TopologyGraph {
-    let is_meant = |id: &str| {
-        let node = graph.nodes.iter().find(|node| node.id == id);
-        node.is_some_and(|node| {
-            node.ns.is_none() || namespace.is_none() || node.ns.as_deref() == namespace
-        })
-    };
-    let mut reached = vec![format!("application/{name}")];
-    let mut looked = 0;
-    while let Some(from) = reached.get(looked).cloned() {
-        looked += 1;
-        for link in graph.links.iter().filter(|link| link.from == from) {
-            if is_meant(&link.to) && !reached.contains(&link.to) {
-                reached.push(link.to.clone());
+            @if let Some(truncated) = &graph.truncated {
+                p.notice { (words::number(truncated.hidden.into())) " nodes are left out; those that are not well come first." }
             }
-        }
-    }
-    let mut part = graph.clone();
-    part.truncated = None;
-    part.nodes.retain(|node| reached.contains(&node.id));
-    part.links
-        .retain(|link| reached.contains(&link.from) && reached.contains(&link.to));
-    part
-}
-
-/// The objects of the way with their conditions, in its order.
-async fn path_objects(look: &PageLook, name: &str, namespace: &str) -> Result<Markup, AnswerFault> {
-    let fixed = [
-        (ResourceKind::Application, None, name),
-        (
-            ResourceKind::HTTPSource,
-            Some(heddle_api::well_known::INTEGRATION_NAMESPACE),
-            name,
-        ),
-        (
-            ResourceKind::Channel,
-            Some(heddle_api::well_known::INTEGRATION_NAMESPACE),
-            name,
-        ),
-        (ResourceKind::ApplicationMapping, Some(namespace), name),
-    ];
-    let mut found: Vec<(ResourceKind, Value)> = Vec::new();
-    for (kind, namespace, name) in fixed {
-        let object = look
-            .ask
-            .find(&objects::of(kind).one(namespace, name))
-            .await?;
-        found.extend(object.map(|object| (kind, object)));
-    }
-    for kind in [
-        ResourceKind::EventFlow,
-        ResourceKind::Broker,
-        ResourceKind::Trigger,
-    ] {
-        let path = objects::of(kind).within(namespace);
-        let list: Option<Value> = look.ask.find(&path).await?;
-        let items = list.as_ref().and_then(|list| list["items"].as_array());
-        let of_application = |object: &&Value| {
-            kind != ResourceKind::EventFlow || object["spec"]["application"].as_str() == Some(name)
-        };
-        let items = items.into_iter().flatten().filter(of_application);
-        found.extend(items.map(|object| (kind, object.clone())));
-    }
-    Ok(html! {
-        section.card aria-labelledby="conditions" {
-            h2 #conditions { "Conditions, in the order of the way" }
-            ul.objects {
-                @for (kind, object) in &found { (conditions_of(*kind, object, look)) }
-            }
-        }
-    })
-}
-
-fn conditions_of(kind: ResourceKind, object: &Value, look: &PageLook) -> Markup {
-    let id = super::object::id(kind, object);
-    let ready = conditions::readiness(object);
-    let word = ready.as_ref().map_or("unknown", |(word, _)| word);
-    let all = conditions::of(object);
-    html! {
-        li data-verdict=(word) {
-            details open[word != "healthy"] {
-                summary { (verdict::mark(word)) " " span.object { (id) } " " span.quiet { @if word == "healthy" { "ready" } @else { "not ready" } } }
-                @if let Some(link) = look.links.object(&id) { p { a href=(link) { "The object itself" } } }
-                (conditions::list(&all, objects::of(kind).conditions, look.now))
-            }
+            div.picture { (graph::draw(graph, &look.links, false)) }
+            div.twin { (graph::table(graph, &look.links)) }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //!   list      groups by cause, type or application; each of them; what is under way with many   (`groups`, `operations`)
 //!   preview   what redriving, discarding or trying would do, and the question whether to         (`preview`)
+//!   mark      what is said about a group: that its cause is known, or to be ignored             (`mark`)
 //!   letter    one of them whole, beside one of its type that was delivered                       (`letter`, `compare`)
 //! ```
 //! Whoever may not act sees the same without anything to press.
@@ -10,6 +11,7 @@
 pub(crate) mod compare;
 mod groups;
 pub(crate) mod letter;
+pub(crate) mod mark;
 mod operations;
 pub(crate) mod preview;
 #[cfg(test)]
@@ -29,7 +31,8 @@ use crate::words;
 
 pub(crate) const LIST: &str = "/heddle/v1/dead-letters";
 
-/// Between two looks, in milliseconds: while something is under way, and otherwise.
+/// Between two looks, in milliseconds: while something is under way, and otherwise; the script waits longer the longer nothing
+/// happens.
 const FRESH_MS: [u32; 2] = [1_000, 5_000];
 
 pub(crate) async fn list(look: &PageLook) -> PageResult {
@@ -44,12 +47,13 @@ pub(crate) async fn list(look: &PageLook) -> PageResult {
     let groups: DeadLetterGroups = look.ask.get(&format!("{LIST}/groups?{grouped}")).await?;
     let under_way: BulkOperations = look.ask.get(&format!("{LIST}/operations")).await?;
     let [busy, calm] = FRESH_MS;
-    let fresh = match operations::is_running(&under_way) {
-        true => busy,
-        false => calm,
+    // What is under way ends, and is followed until it does.
+    let (fresh, most) = match operations::is_running(&under_way) {
+        true => (busy, Some(calm)),
+        false => (calm, None),
     };
     let body = html! {
-        h1 data-fresh=(fresh) { "Dead letters" }
+        h1 data-fresh=(fresh) data-fresh-most=[most] { "Dead letters" }
         p.lead { (summary(&page, &groups, look)) }
         (operations::running(&under_way, look))
         @if page.total == 0 && choice.is_nothing() { (nothing()) }
@@ -86,6 +90,7 @@ fn summary(page: &DeadLetterPage, groups: &DeadLetterGroups, look: &PageLook) ->
     html! {
         @match page.total { 0 => "Nothing rests here.", total => { (heddle_api::counted(total, "event")) " at rest" } }
         @if let Some(oldest) = oldest { ", the oldest " (words::since(oldest, look.now)) }
+        @for (count, word) in [(groups.known, "known"), (groups.ignored, "ignored")] { @if count > 0 { ", " span data-marked=(word) { (words::number(count)) " " (word) } } }
     }
 }
 

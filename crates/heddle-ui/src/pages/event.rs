@@ -25,8 +25,8 @@ use crate::words;
 /// Events with the same id on one page, and those of which all is shown.
 const EVENTS_MAX: usize = 20;
 const WHOLE_MAX: usize = 5;
-/// Between two looks, in milliseconds: while it is under way, and afterwards.
-const FRESH_MS: [u32; 2] = [1_000, 10_000];
+/// Between two looks, in milliseconds: while it is under way and its consumers have news, and afterwards.
+const FRESH_MS: [u32; 2] = [1_000, 30_000];
 
 pub(crate) async fn page(look: &PageLook) -> PageResult {
     let Some(id) = look.visit.text("id") else {
@@ -48,6 +48,7 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     }
     let body = html! {
         @if trace.events.is_empty() { (unknown(&id, &trace)) }
+        @if !trace.refused.is_empty() { (super::refused::beside(&trace.refused, look)) }
         @for event in &shown { (event) }
         @if trace.events.len() > EVENTS_MAX { p.quiet { "The newest " (EVENTS_MAX) " of " (trace.events.len()) " events with this id." } }
     };
@@ -73,7 +74,8 @@ fn unknown(id: &str, trace: &Trace) -> Markup {
             h1 { "No retained event has the id " code { (id) } }
             @match trace.older {
                 Some(older) => p { "Looked through the newest events, from place " (words::number(older)) " on. Older ones were not looked at: with its source an event is found wherever it is." },
-                None => p { "It was refused, never sent, or retention has let it go." },
+                None if !trace.refused.is_empty() => p { "It was refused." },
+                None => p { "It was refused long ago, never sent, or retention has let it go." },
             }
             @for loss in &trace.losses { p.notice { (loss) } }
         }
@@ -130,7 +132,7 @@ async fn one(event: &TracedEvent, with_all: bool, look: &PageLook) -> Markup {
                     (family::ancestors(event, look).await)
                     @if let Some(caused) = &caused { (caused) }
                 }
-                div { @match &whole { Some(Ok(exact)) => (whole::shown(exact)), Some(Err(fault)) => p.notice { (fault) }, None => {} } }
+                div { @match &whole { Some(Ok(exact)) => (whole::shown(exact, &look.links)), Some(Err(fault)) => p.notice { (fault) }, None => {} } }
             }
         }
     }

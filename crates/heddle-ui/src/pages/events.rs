@@ -1,10 +1,13 @@
-//! Events: found by what is in them, newest first.
+//! Events: found by what is in them, newest first. What a single word names is found wherever in the log it is.
+
+#[cfg(test)]
+mod tests;
 
 use heddle_api::ledger::EventState;
-use heddle_api::search::{EventPage, FoundEvent};
+use heddle_api::search::{EventPage, FoundEvent, WholeEvent};
 use maud::{Markup, html};
 
-use super::event::quoted;
+use super::event::{ExactEvent, quoted};
 use super::{PageLook, PageResult};
 use crate::ask::AnswerFault;
 use crate::frame::RenderedPage;
@@ -29,13 +32,15 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
         Err(fault) if fault.status == http::StatusCode::BAD_REQUEST => Some(fault.to_string()),
         _ => None,
     };
-    let found = match fault {
+    let mut found = match fault {
         Some(_) => EventPage::default(),
         None => found?,
     };
+    let further = further_back(&found, look).await?;
+    found.items.extend(further);
     let asked = query.as_deref().unwrap_or_default();
     let body = html! {
-        div.bar { h1 { "Events" } a href=(look.links.page("types")) { "Types" } a href=(look.links.page("publish")) { "Test event" } a href=(look.links.page("subscribe")) { "New subscriber" } }
+        div.bar { h1 { "Events" } a href=(look.links.page("types")) { "Types" } a href=(look.links.page("refused")) { "Refused" } a href=(look.links.page("publish")) { "Test event" } a href=(look.links.page("subscribe")) { "New subscriber" } }
         section.card {
             form.ask action=(look.links.page("events")) method="get" {
                 label for="query" { "Find" }
@@ -54,10 +59,43 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     Ok(RenderedPage::new("events", "events", "Events", body).behind(&command, &path))
 }
 
+/// What is called by the word that was asked for, and lies further back than the search has come.
+async fn further_back(found: &EventPage, look: &PageLook) -> Result<Vec<FoundEvent>, AnswerFault> {
+    let is_listed = |place: &u64| found.items.iter().any(|item| item.offset == *place);
+    let mut further = Vec::new();
+    for place in found.direct.iter().filter(|place| !is_listed(place)) {
+        let whole: Option<WholeEvent> = look.ask.find(&ExactEvent::path(*place)).await?;
+        further.extend(whole.map(row));
+    }
+    Ok(further)
+}
+
+fn row(whole: WholeEvent) -> FoundEvent {
+    let text = |name: &str| whole.event.get(name)?.as_str().map(str::to_owned);
+    FoundEvent {
+        source: text("source").unwrap_or_default(),
+        type_: text("type").unwrap_or_default(),
+        id: text("id").unwrap_or_default(),
+        subject: text("subject"),
+        offset: whole.offset,
+        accepted_at: whole.accepted_at,
+        entry: whole.entry,
+        data_bytes: whole.data_bytes,
+        // Its own page says what became of it.
+        ..FoundEvent::default()
+    }
+}
+
 fn listed(found: &EventPage, asked: &str, look: &PageLook) -> Markup {
     let looked = found.looked_at.to.saturating_sub(found.looked_at.from);
     let before = look.visit.text("before");
+    let number = |key: &str| look.visit.text(key)?.parse::<u64>().ok();
+    // Whoever opened a number wants to know that this is what it counts.
+    let seen = number("seen").unwrap_or(0) + found.items.len() as u64;
+    let counted = number("of").filter(|_| !asked.is_empty());
+    let rest = counted.map(|counted| format!("&of={counted}&seen={seen}"));
     html! {
+        @if let Some(counted) = counted { (behind_number(counted, seen, found.next.is_some())) }
         @if found.items.is_empty() {
             section.card.state { p { @if found.looked_at.is_told() && found.looked_at.of == 0 { "No event is kept yet." } @else { "Nothing was found in what was looked at." } } }
         }
@@ -68,7 +106,19 @@ fn listed(found: &EventPage, asked: &str, look: &PageLook) -> Markup {
             @if before.is_some() { " " a href=(look.links.page(&format!("events?q={}", part(asked)))) { "The newest" } }
         }
         @if let Some(next) = found.next {
-            p { a href=(look.links.page(&format!("events?q={}&before={next}", part(asked)))) { "Older ones" } }
+            p { a href=(look.links.page(&format!("events?q={}&before={next}{}", part(asked), rest.unwrap_or_default()))) { "Older ones" } }
+        }
+    }
+}
+
+/// How a list compares with the number that led to it.
+fn behind_number(counted: u64, seen: u64, is_more: bool) -> Markup {
+    let missing = counted.saturating_sub(seen);
+    html! {
+        p.quiet #counted data-counted=(counted) data-listed=(seen) {
+            @if is_more { (words::number(seen)) " of the " (words::number(counted)) " that were counted, so far." }
+            @else if missing > 0 { (words::number(missing)) " of the " (words::number(counted)) " that were counted are older than what the log keeps, or became something else since." }
+            @else { "All " (words::number(counted)) " that were counted." }
         }
     }
 }

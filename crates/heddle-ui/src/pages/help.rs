@@ -1,15 +1,19 @@
-//! What codes mean: health codes from their catalogue and checks from their table, without a network.
+//! What codes mean: alerts, health codes, checks and the reasons of conditions, from their tables and without a network.
+
+pub(crate) mod entries;
+#[cfg(test)]
+mod tests;
 
 use heddle_api::checks;
+use heddle_api::health::alerts::ALERTS;
 use heddle_api::health::catalogue;
 use heddle_api::health::{HealthPlane, HealthStatus};
 use http::StatusCode;
-use maud::{Markup, html};
+use maud::html;
 
 use super::{PageLook, PageResult};
 use crate::frame::RenderedPage;
 use crate::parts::verdict;
-use crate::words::capital;
 
 /// Everything that can go wrong.
 pub(crate) async fn list(look: &PageLook) -> PageResult {
@@ -34,6 +38,19 @@ pub(crate) async fn list(look: &PageLook) -> PageResult {
                 }
             }
         }
+        section.card {
+            h2 { "Alerts" }
+            ul.plain {
+                @for alert in ALERTS {
+                    li { a href=(links.help(alert.name)) { (alert.name) } " " span.quiet { (alert.said()) } }
+                }
+            }
+        }
+        section.card {
+            h2 { "Reasons of conditions" }
+            p.quiet { "Why an object is not ready. What an object waits for is on its own page." }
+            p { @for (index, reason) in entries::reason_names().iter().enumerate() { @if index > 0 { ", " } a href=(links.help(reason)) { (reason) } } }
+        }
     };
     Ok(RenderedPage::new("help", "help", "Help", body))
 }
@@ -47,56 +64,25 @@ fn title(plane: HealthPlane) -> &'static str {
     }
 }
 
-/// One code.
+/// One code: everything that is called so.
 pub(crate) async fn one(look: &PageLook, code: &str) -> PageResult {
     let links = &look.links;
-    let back = html! { p.quiet { a href=(links.page("help")) { "All codes" } } };
-    if let Some(fault) = catalogue::find(code) {
-        let body = html! {
-            (back)
-            section.card data-code=(fault.code) {
-                h1 { (verdict::mark(fault.health.word())) " " (fault.code) }
-                p.lead { (fault.meaning) }
-                dl.facts {
-                    @for (label, text) in fault.facts() { dt { (capital(label)) } dd { (text) } }
-                }
-                @if !fault.diagnosis.is_empty() {
-                    h2 { "To see more" }
-                    (commands(fault.diagnosis))
-                }
-            }
-        };
-        return Ok(RenderedPage::new("help", "help", fault.code, body));
-    }
-    if let Some(check) = checks::find(code) {
-        let body = html! {
-            (back)
-            section.card data-code=(check.id) {
-                h1 { (check.id) " " span.quiet { (check.category.word()) } }
-                p.lead { (check.holds) }
-                p { "When it does not hold: " (check.otherwise) }
-                (commands(&["heddle doctor"]))
-            }
-        };
-        return Ok(RenderedPage::new("help", "help", check.id, body));
-    }
+    let found = entries::of(code, links);
+    let is_known = !found.is_empty();
     let body = html! {
-        (back)
-        section.card.state {
-            h1 { "No entry for " (code) }
-            p { "It is the reason that a condition gives. The object that has the condition says what it means, and what would change it." }
-            (verdict::badge(HealthStatus::Unknown.word()))
+        p.quiet { a href=(links.page("help")) { "All codes" } }
+        @for entry in &found { (entry) }
+        @if !is_known {
+            section.card.state {
+                h1 { "No entry for " (code) }
+                p { "No alert, check, health code or reason of a condition is called so." }
+                (verdict::badge(HealthStatus::Unknown.word()))
+            }
         }
     };
-    Ok(RenderedPage::new("help", "help", code, body).with_status(StatusCode::NOT_FOUND))
-}
-
-fn commands(commands: &[&str]) -> Markup {
-    html! {
-        ul.plain {
-            @for command in commands {
-                li { span.copyable { code { span.prompt aria-hidden="true" { "$ " } (command) } button.plain.copy type="button" hidden data-copy=(command) { "Copy" } } }
-            }
-        }
-    }
+    let page = RenderedPage::new("help", "help", code, body);
+    Ok(match is_known {
+        true => page,
+        false => page.with_status(StatusCode::NOT_FOUND),
+    })
 }

@@ -1,6 +1,7 @@
 //! Instances: what platforms asked for, and what each waits for.
 
 mod bindings;
+mod waiting;
 
 use heddle_api::access::Right;
 use heddle_api::well_known::OSB_FRONT_ANNOTATION;
@@ -17,7 +18,7 @@ use crate::parts::{conditions, content, verdict};
 
 /// After how many milliseconds the page looks again.
 const FRESH_WAITING: u32 = 1_000;
-const FRESH_READY: u32 = 10_000;
+const FRESH_READY: u32 = 30_000;
 
 pub(crate) async fn list(look: &PageLook) -> PageResult {
     let kind = objects::of(ResourceKind::ServiceInstance);
@@ -120,6 +121,7 @@ pub(crate) async fn one(look: &PageLook, namespace: &str, name: &str) -> PageRes
             h1 { (verdict::mark(word)) " " (id) " " span.word { (instance["status"]["phase"].as_str().unwrap_or("has not been looked at yet")) } }
             @if let Some((_, condition)) = &ready { @if let Some(message) = &condition.message { p.lead { (message) } } }
         }
+        (waiting::of(&instance, flow.as_ref(), look))
         section.card {
             h2 { "As the platform sees it" }
             dl.facts {
@@ -127,20 +129,17 @@ pub(crate) async fn one(look: &PageLook, namespace: &str, name: &str) -> PageRes
                 dt { "Plan" } dd { (instance["spec"]["planID"].as_str().unwrap_or_default()) }
                 @if let Some(state) = operation["state"].as_str() { dt { "Last operation" } dd { (state) @if let Some(said) = operation["description"].as_str() { ": " (said) } } }
                 @if let Some(deadline) = instance["spec"]["operation"]["deadline"].as_str() { dt { "Deadline" } dd { (deadline) } }
+                @if let Some(user) = waiting::on_behalf(&instance["spec"]["originatingIdentity"]) { dt { "On behalf of" } dd { (user) } }
             }
         }
         (bindings::of(look, namespace, name, &instance).await?)
         @if let Some(flow) = &flow {
             section.card { h2 { "Its flow of events" } (conditions::list(&conditions::of(flow), flow_kind.conditions, look.now)) }
         }
-        section.card { h2 { "Conditions" } (conditions::list(&conditions::of(&instance), kind.conditions, look.now)) (content::json(&instance["status"], "status")) }
+        section.card { h2 { "Conditions" } (conditions::list(&conditions::of(&instance), kind.conditions, look.now)) (content::json(&instance["status"], "status")) (crate::parts::command::line(&format!("heddle explain instance {} -n {}", quoted(&id), quoted(namespace)))) }
         @if look.may(Right::Operate, Some(namespace)) { (deprovision(&instance, namespace, &id)) }
     };
-    let command = format!(
-        "heddle explain instance {} -n {}",
-        quoted(&id),
-        quoted(namespace)
-    );
+    let command = kind.command(Some(namespace), name);
     Ok(RenderedPage::new("instance", "catalog", &id, body).behind(&command, &path))
 }
 

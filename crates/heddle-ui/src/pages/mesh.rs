@@ -1,40 +1,48 @@
 //! The first page: is it well, and if not, where.
 
+use heddle_api::account_terms::{AccountTerm, MATCHED, OUTCOMES};
 use heddle_api::health::topology::TopologyGraph;
-use heddle_api::health::{ApplicationHealthList, HealthStatus, MeshHealth, Planes};
+use heddle_api::health::{ApplicationHealth, HealthStatus, MeshHealth, Planes};
 use heddle_api::ledger::{Account, Accounts};
 use maud::{Markup, html};
 
-use super::{PageLook, PageResult};
+use super::{PageLook, PageResult, ROWS_MAX};
 use crate::ask::AnswerFault;
 use crate::draw::graph;
 use crate::frame::{self, RenderedPage};
-use crate::links::PageLinks;
+use crate::links::{PageLinks, part};
 use crate::parts::verdict;
 use crate::words::{self, capital};
 
-const HEALTH: &str = "/heddle/v1/health";
-/// Applications in the table of the first page; all are on their own.
+pub(crate) const HEALTH: &str = "/heddle/v1/health?applications";
+/// Applications in the table of the first page; more are on their own.
 const APPLICATIONS_MAX: usize = 50;
 /// Rows of the accounts.
 const ACCOUNTS_MAX: usize = 200;
 
+/// What of the picture somebody wants to see: the question as it is asked, or nothing.
+fn asked(look: &PageLook) -> String {
+    let pairs = ["q", "verdict"].into_iter();
+    let pairs = pairs.filter_map(|key| Some(format!("{key}={}", part(&look.visit.text(key)?))));
+    pairs.collect::<Vec<String>>().join("&")
+}
+
 /// The picture that everybody can ask for.
 pub(crate) async fn topology(look: &PageLook) -> Result<TopologyGraph, AnswerFault> {
-    look.ask.get("/heddle/v1/topology").await
+    let asked = asked(look);
+    look.ask.get(&format!("/heddle/v1/topology?{asked}")).await
 }
 
 pub(crate) async fn page(look: &PageLook) -> PageResult {
     let mesh: MeshHealth = look.ask.get(HEALTH).await?;
-    let applications: ApplicationHealthList =
-        look.ask.get("/heddle/v1/health/applications").await?;
+    let applications = mesh.application_list.as_deref().unwrap_or_default();
     let topology = topology(look).await?;
     let accounts: Accounts = look.ask.get("/heddle/v1/accounts?depth=tallied").await?;
     let body = html! {
         (headline(&mesh, look))
         (facts(&mesh, &accounts, look))
         (ways(&topology, look))
-        (self::applications(&applications, look))
+        (self::applications(applications, APPLICATIONS_MAX, look))
         (equation(&accounts, look))
         (frame::as_of(mesh.at, look.now))
     };
@@ -100,32 +108,40 @@ fn facts(mesh: &MeshHealth, accounts: &Accounts, look: &PageLook) -> Markup {
             @if let Some(free) = log.free_bytes { li { strong { (words::bytes(free)) } " free on their disk" } }
             li { a href=(look.links.page("dead-letters")) { strong { (words::number(accounts.consumers.iter().map(|account| account.dead_letters).sum())) } " dead letters" } }
             li { a href=(look.links.page("checks")) { "All checks" } }
+            li { a href=(look.links.page("what-if")) { "What would a change do?" } }
         }
     }
 }
 
 fn ways(topology: &TopologyGraph, look: &PageLook) -> Markup {
-    let links = &look.links;
+    let (links, asked) = (&look.links, asked(look));
     let as_table = look.visit.text("view").as_deref() == Some("table");
+    let with = |rest: &str| match asked.is_empty() {
+        true => rest.trim_end_matches(['&', '?']).to_owned(),
+        false => format!("{rest}{asked}"),
+    };
     html! {
         section.card.ways aria-labelledby="ways" data-view=(if as_table { "table" } else { "graph" }) {
             div.bar {
                 h2 #ways { "Ways of events" }
                 span.choice {
-                    a href=(links.page("")) aria-current=[(!as_table).then_some("true")] { "Graph" }
-                    a href=(links.page("?view=table")) aria-current=[as_table.then_some("true")] { "Table" }
+                    a href=(links.page(&with("?"))) aria-current=[(!as_table).then_some("true")] { "Graph" }
+                    a href=(links.page(&with("?view=table&"))) aria-current=[as_table.then_some("true")] { "Table" }
                 }
-                a href=(links.page("graph.svg")) download="heddle-mesh.svg" data-file { "SVG" }
-                a href=(links.server("/heddle/v1/topology?all")) download="heddle-mesh.json" data-file { "JSON" }
+                a href=(links.page(&with("graph.svg?"))) download="heddle-mesh.svg" data-file { "SVG" }
+                a href=(links.server(&with("/heddle/v1/topology?all&"))) download="heddle-mesh.json" data-file { "JSON" }
             }
-            @if topology.nodes.is_empty() {
+            @if !topology.nodes.is_empty() || !asked.is_empty() { (narrowing(look)) }
+            @if topology.nodes.is_empty() && asked.is_empty() {
                 div.state {
                     p { "There is no application yet." }
                     p.quiet { "Declare one, and it is drawn here: " code { "heddle apply -f application.yaml" } ". " code { "heddle demo" } " shows a whole mesh." }
                 }
+            } @else if topology.nodes.is_empty() {
+                div.state { p { "Nothing is named so and is as well as that." } }
             } @else {
                 @if let Some(truncated) = &topology.truncated {
-                    p.notice { (words::number(truncated.hidden.into())) " nodes that are well are summed up by " (truncated.by) "; those that are not are all shown." }
+                    p.notice { (words::number(truncated.hidden.into())) " nodes are summed up by " (truncated.by) ": " (truncated.verdicts.said()) "." }
                 }
                 div.picture { (graph::draw(topology, links, false)) }
                 div.twin { (graph::table(topology, links)) }
@@ -134,17 +150,38 @@ fn ways(topology: &TopologyGraph, look: &PageLook) -> Markup {
     }
 }
 
-/// All applications, the worst first.
-pub(crate) fn applications(list: &ApplicationHealthList, look: &PageLook) -> Markup {
+/// Asks for a part of the picture.
+fn narrowing(look: &PageLook) -> Markup {
+    let chosen = |key: &str| look.visit.text(key);
+    html! {
+        form.acts method="get" action=(look.links.page("")) {
+            @if let Some(view) = chosen("view") { input type="hidden" name="view" value=(view); }
+            label { "Named " input name="q" value=[chosen("q")] placeholder="shop, team-a/" maxlength="256" autocomplete="off" spellcheck="false"; }
+            label { "How it is "
+                select name="verdict" {
+                    option value="" { "any" }
+                    @for health in HealthStatus::ALL {
+                        option value=(health.word()) selected[chosen("verdict").as_deref() == Some(health.word())] { (health.word()) }
+                    }
+                }
+            }
+            button type="submit" { "Show" }
+        }
+    }
+}
+
+/// The worst applications, the very worst first.
+pub(crate) fn applications(list: &[ApplicationHealth], rows_max: usize, look: &PageLook) -> Markup {
     let links = &look.links;
+    let beyond = list.len().saturating_sub(rows_max) as u64;
     html! {
         section.card aria-labelledby="applications" {
             h2 #applications { "Applications" }
-            @if list.items.is_empty() { p.quiet { "None yet." } } @else {
+            @if list.is_empty() { p.quiet { "None yet." } } @else {
                 div.table { table {
                     thead { tr { th scope="col" { "Application" } th scope="col" { "How it is" } th scope="col" { "State" } th scope="col" { "Why" } th scope="col" { "Since" } th scope="col" { "Published" } } }
                     tbody {
-                        @for application in list.items.iter().take(APPLICATIONS_MAX) {
+                        @for application in list.iter().take(rows_max) {
                             @let found = &application.eventing.verdict;
                             tr data-row data-verdict=(found.health.word()) data-application=(application.name) {
                                 th scope="row" { a href=(links.application(&application.name, None)) { (application.name) } }
@@ -157,8 +194,12 @@ pub(crate) fn applications(list: &ApplicationHealthList, look: &PageLook) -> Mar
                         }
                     }
                 } }
-                @if list.items.len() > APPLICATIONS_MAX {
-                    p.quiet { "The worst " (APPLICATIONS_MAX) " of " (list.items.len()) ". " a href=(links.page("applications")) { "All applications" } }
+                @if beyond > 0 {
+                    p.quiet {
+                        "The worst " (rows_max) "; " (words::number(beyond)) " more are not shown. "
+                        @if rows_max < ROWS_MAX { a href=(links.page("applications")) { "More applications" } }
+                        @else { code { "heddle health" } " lists all, the box above finds one by its name." }
+                    }
                 }
             }
         }
@@ -176,30 +217,12 @@ pub(crate) fn state(state: u8) -> &'static str {
     }
 }
 
-/// What an account counts: the word for it, the query that lists the events, and the count.
-type AccountTerm = (&'static str, &'static str, fn(&Account) -> u64);
-
-/// The ways in which an event can have ended or be under way, in the order of the equation.
-const TERMS: [AccountTerm; 6] = [
-    ("delivered", "state:delivered", |account| account.delivered),
-    ("dead", "state:deadLettered", |account| {
-        account.dead_lettered
-    }),
-    ("expired", "state:expired", |account| account.expired),
-    ("removed", "state:removed", |account| account.removed),
-    // Nobody knows which those are.
-    ("lost", "", |account| account.lost),
-    ("pending", UNDER_WAY, |account| account.pending),
-];
-const UNDER_WAY: &str = "state:pending,delivering,retrying,waiting";
-
-/// Every event accounted for: the sum, and each consumer.
+/// Every event accounted for: the sum, and each consumer. A sum is opened by the table of what it is the sum of.
 fn equation(accounts: &Accounts, look: &PageLook) -> Markup {
-    let sum = |of: fn(&Account) -> u64| accounts.consumers.iter().map(of).sum::<u64>();
+    let sum = |term: &AccountTerm| accounts.consumers.iter().map(term.count).sum::<u64>();
     let difference: i128 = accounts.consumers.iter().map(Account::difference).sum();
-    let terms = TERMS.map(|(name, query, of)| (name, query, sum(of)));
-    let terms = terms.into_iter();
-    let terms = terms.filter(|(name, _, count)| *name != "lost" || *count > 0);
+    let terms = OUTCOMES.iter().map(|term| (term.name, sum(term)));
+    let terms = terms.filter(|(name, count)| *name != LOST || *count > 0);
     let balanced = if difference == 0 {
         "healthy"
     } else {
@@ -209,41 +232,65 @@ fn equation(accounts: &Accounts, look: &PageLook) -> Markup {
         section.card aria-labelledby="accounts" {
             h2 #accounts { "Accounts" }
             p.equation data-verdict=(balanced) data-balance=(difference) {
-                span.term { strong { (words::number(sum(|account| account.matched))) } " matched" } " = "
-                @for (index, (name, query, count)) in terms.enumerate() {
+                span.term { strong { (summed(sum(&MATCHED))) } " matched" } " = "
+                @for (index, (name, count)) in terms.enumerate() {
                     @if index > 0 { " + " }
-                    span.term { strong { (listed(count, query, look)) } " " (name) }
+                    span.term { strong { (summed(count)) } " " (name) }
                 }
                 " " span.verdict data-verdict=(balanced) { (verdict::mark(balanced)) @if difference == 0 { "balanced" } @else { "off by " (difference) } }
             }
+            p.quiet { "These are deliveries: an event that two consumers want counts twice." }
             @if !accounts.consumers.is_empty() {
-                details { summary { "By consumer" } (consumers(&accounts.consumers, look)) }
+                details { summary { "By consumer" } div #by-consumer { (consumers(&accounts.consumers, look)) } }
             }
         }
     }
 }
 
-/// A number, and behind it the events that it counts, as far as the log still has them.
-fn listed(count: u64, query: &str, look: &PageLook) -> Markup {
+/// A sum over consumers, and behind it what each has of it.
+fn summed(count: u64) -> Markup {
     html! {
-        @if count == 0 || query.is_empty() { (words::number(count)) }
-        @else { a href=(look.links.events(query)) { (words::number(count)) } }
+        @if count == 0 { "0" }
+        @else { a href="#by-consumer" { (words::number(count)) } }
+    }
+}
+
+/// The term of which nobody knows the events.
+const LOST: &str = "lost";
+
+/// A number, and behind it the list that has as many rows.
+fn listed(term: &AccountTerm, account: &Account, look: &PageLook) -> Markup {
+    let count = (term.count)(account);
+    let letters = term.name == "dead" && account.dead_replies == 0;
+    let links = &look.links;
+    let query = term.query(&account.consumer);
+    let to = match letters {
+        true => Some(links.page(&format!(
+            "dead-letters?consumer={}",
+            part(&account.consumer)
+        ))),
+        false => query.map(|query| links.counted_events(&query, count)),
+    };
+    html! {
+        @match to.filter(|_| count > 0) {
+            Some(to) => a href=(to) { (words::number(count)) },
+            None => (words::number(count)),
+        }
     }
 }
 
 /// The account of each consumer. Behind each number are the events that it counts.
 pub(crate) fn consumers(accounts: &[Account], look: &PageLook) -> Markup {
+    let columns = || OUTCOMES.iter().filter(|term| term.name != LOST);
     html! {
-        div.table { table {
-            thead { tr { th scope="col" { "Consumer" } th.number scope="col" { "Matched" } @for (name, ..) in TERMS { @if name != "lost" { th.number scope="col" { (capital(name)) } } } th scope="col" { "Oldest" } th scope="col" { "Held" } } }
+        div.table { table data-accounts {
+            thead { tr { th scope="col" { "Consumer" } th.number scope="col" { "Matched" } @for term in columns() { th.number scope="col" { (capital(term.name)) } } th scope="col" { "Oldest" } th scope="col" { "Held" } } }
             tbody {
                 @for account in accounts.iter().take(ACCOUNTS_MAX) {
-                    tr data-row {
+                    tr data-row data-consumer=(account.consumer) {
                         th scope="row" { (verdict::object(&account.consumer, &look.links)) }
-                        td.number data-label="Matched" { (words::number(account.matched)) }
-                        @for (name, query, of) in TERMS { @if name != "lost" {
-                            td.number data-label=(capital(name)) { (listed(of(account), &format!("consumer:\"{}\" {query}", account.consumer), look)) }
-                        } }
+                        td.number data-label="Matched" { (listed(&MATCHED, account, look)) }
+                        @for term in columns() { td.number data-label=(capital(term.name)) { (listed(term, account, look)) } }
                         td data-label="Oldest" { @if let Some(at) = account.oldest_pending_at { (words::since(at, look.now)) } @else { "–" } }
                         td data-label="Held" { @if let Some(why) = &account.held { (why) } @else { "–" } }
                     }

@@ -5,11 +5,12 @@ use heddle_api::types::SeenTypes;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::event::quoted;
+use super::event::{ExactEvent, quoted};
 use super::{PageLook, PageResult};
 use crate::frame::RenderedPage;
 use crate::links::part;
 use crate::parts::command;
+use crate::parts::content::indented;
 use crate::parts::send_form::{self, SendForm};
 use crate::words;
 
@@ -57,20 +58,16 @@ async fn draft(look: &PageLook, types: &SeenTypes) -> Result<TestDraft, crate::a
         ..TestDraft::default()
     };
     if let Some(sample) = sample {
-        let found: Value = look.ask.get(&format!("/heddle/v1/events/{sample}")).await?;
-        let event = &found["event"];
+        let exact = ExactEvent::ask(sample, look).await?;
+        let event = &exact.whole.event;
         let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
         draft.type_ = text("type");
         draft.source = text("source");
         draft.subject = text("subject");
         draft.datacontenttype = text("datacontenttype");
-        draft.data = match event.get("data") {
-            None => String::new(),
-            Some(Value::String(text)) => text.clone(),
-            Some(data) => format!("{data:#}"),
-        };
+        draft.data = data_of(&exact);
         if draft.to.is_empty() {
-            draft.to = entry_as_door(found["entry"].as_str().unwrap_or_default());
+            draft.to = entry_as_door(&exact.whole.entry);
         }
     }
     if draft.to.is_empty() {
@@ -78,6 +75,14 @@ async fn draft(look: &PageLook, types: &SeenTypes) -> Result<TestDraft, crate::a
         draft.to = first.map_or_else(String::new, |first| entry_as_door(&first.entry));
     }
     Ok(draft)
+}
+
+/// What the form has for the data of a sample: text as it is, and JSON with its numbers as they were written.
+fn data_of(sample: &ExactEvent) -> String {
+    match sample.whole.event.get("data").and_then(Value::as_str) {
+        Some(text) => text.to_owned(),
+        None => sample.json_data().map(indented).unwrap_or_default(),
+    }
 }
 
 /// Where something that came in here is published.
@@ -156,6 +161,16 @@ fn door(draft: &TestDraft, entry: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sample_keeps_its_numbers() {
+        let answer = r#"{"offset":7,"acceptedAt":"2026-05-01T12:00:00Z","entry":"broker/a/b","dataBytes":9,"event":{"specversion":"1.0","id":"1","type":"t","source":"/s","data":{"a":9007199254740993,"b":10.10,"c":123456789012345678901234567890}}}"#;
+        let data = data_of(&ExactEvent::read(answer).unwrap());
+        assert_eq!(
+            data,
+            "{\n  \"a\": 9007199254740993,\n  \"b\": 10.10,\n  \"c\": 123456789012345678901234567890\n}"
+        );
+    }
 
     #[test]
     fn what_came_in_at_a_channel_is_published_as_its_application() {

@@ -118,8 +118,12 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     if wanted.broker.is_empty() {
         wanted.broker = brokers.first().cloned().unwrap_or_default();
     }
-    let namespace = part(wanted.namespace());
-    let types = format!("/heddle/v1/types?last=2000&namespace={namespace}");
+    let namespace = wanted.namespace();
+    let types = format!("/heddle/v1/types?last=2000&namespace={}", part(namespace));
+    let command = match namespace {
+        "" => "heddle types --last 2000".to_owned(),
+        namespace => format!("heddle types --last 2000 -n {}", command::quoted(namespace)),
+    };
     let seen: SeenTypes = look.ask.get(&types).await?;
     let result = match look.visit.text("url") {
         Some(_) => answer(look, false).await,
@@ -133,10 +137,7 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
             section.card.state { p { "There is no broker here that you may put a trigger on. A namespace gets one with its first provisioned service, or by " code { "heddle apply" } " of a Broker." } }
         } @else { (steps(look, &wanted, &brokers, &seen)) (result) }
     };
-    Ok(
-        RenderedPage::new("subscribe", "none", "New subscriber", body)
-            .behind("heddle apply -f trigger.yaml", &types),
-    )
+    Ok(RenderedPage::new("subscribe", "none", "New subscriber", body).behind(&command, &types))
 }
 
 /// Brokers in namespaces in which whoever looks may make a Trigger, or could see one.

@@ -4,9 +4,12 @@
 mod change;
 mod pause;
 pub(crate) mod playground;
+mod rate;
 mod sample;
+mod silence;
 
 use heddle_api::ResourceKind;
+use heddle_api::account_terms::OUTCOMES;
 use heddle_api::filter::{FilterSource, text};
 use heddle_api::ledger::{Account, Accounts};
 use heddle_api::trigger::TriggerSpec;
@@ -84,17 +87,21 @@ pub(crate) async fn page(look: &PageLook, namespace: &str, name: &str) -> PageRe
     let accounts: Accounts = look.ask.get(&path).await?;
     let account = accounts.consumers.first();
     let played = playground::section(look, &trigger).await;
+    let silence = silence::section(look, &trigger).await;
     let body = html! {
         (head(&id, &trigger.object))
         (figures(account, &id, look))
         @if trigger.may_operate(look) { p { a href=(look.links.page(&format!("publish?to={}", part(&trigger.entry())))) { "Send a test event to its broker" } } }
         (change::changed(look, &trigger, account))
         (pause::section(look, &trigger, account))
+        (rate::section(look, &trigger, account))
         (played)
+        (silence)
         @if let Some(account) = account { (numbers(account, look)) }
         (facts(kind, &trigger.object, look))
     };
-    let command = format!("heddle explain trigger {namespace}/{name}");
+    // What its filter would match has a command of its own, where it is tried.
+    let command = kind.command(Some(namespace), name);
     Ok(RenderedPage::new("trigger", "none", &id, body).behind(&command, &trigger.path))
 }
 
@@ -105,8 +112,9 @@ fn figures(account: Option<&Account>, id: &str, look: &PageLook) -> Markup {
             li { span data-number=(id) data-of="trigger" { "–" } }
             @if let Some(account) = account {
                 li { "to " @match &account.destination { Some(destination) => code { (destination) }, None => "nowhere: the subscriber has no address" } }
-                li { strong { (words::number(account.pending)) } " wait" @if let Some(at) = account.oldest_pending_at { ", the oldest came " (words::since(at, look.now)) } }
+                li { strong { (waiting(account, look)) } " wait" @if let Some(at) = account.oldest_pending_at { ", the oldest came " (words::since(at, look.now)) } }
                 li { strong { (account.in_flight) } " under way" }
+                (rate::figure(account))
                 @if account.dead_letters > 0 {
                     li { a href=(links.page(&format!("dead-letters?consumer={}", part(id)))) { strong { (words::number(account.dead_letters)) } " dead letters" } }
                 }
@@ -116,6 +124,19 @@ fn figures(account: Option<&Account>, id: &str, look: &PageLook) -> Markup {
             p.notice #held { (verdict::mark("degraded")) " Nothing is sent: " (held) }
         }
         @if let Some(over) = account.and_then(|account| account.over_quota.as_deref()) { p.notice { (over) } }
+    }
+}
+
+/// How many wait, and behind it which.
+fn waiting(account: &Account, look: &PageLook) -> Markup {
+    let pending = OUTCOMES.iter().find(|term| term.name == "pending");
+    let query = pending.and_then(|term| term.query(&account.consumer));
+    let count = account.pending;
+    html! {
+        @match query.filter(|_| count > 0) {
+            Some(query) => a href=(look.links.counted_events(&query, count)) { (words::number(count)) },
+            None => (words::number(count)),
+        }
     }
 }
 

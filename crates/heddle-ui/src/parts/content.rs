@@ -3,6 +3,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use heddle_api::raw_json::RawJson;
+pub(crate) use heddle_api::raw_json::indented;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -44,13 +46,17 @@ fn folded(text: &str, label: &str, bytes: usize) -> Markup {
     }
 }
 
-/// An event in the JSON format of CloudEvents: attributes as a list, data below it.
-pub(crate) fn event(event: &Value) -> Markup {
+/// An event in the JSON format of CloudEvents: attributes as a list, data below it, with its numbers as they were written.
+pub(crate) fn event(event: &RawJson) -> Markup {
+    let (members, read) = (event.members(), event.value());
+    let as_text = |name: &str| read.get(name).and_then(Value::as_str);
     html! {
         h2 { "Attributes" }
-        (attributes(event))
-        @if let Some(data) = event.get("data") { @match data.as_str() { Some(data) => (text(data, "data")), None => (json(data, "data")) } }
-        @if let Some(encoded) = event.get("data_base64").and_then(Value::as_str) { (base64(encoded)) }
+        (attributes(&read))
+        @if let Some(data) = members.get("data") {
+            @match as_text("data") { Some(data) => (text(data, "data")), None => (exact_json(data.text(), "data")) }
+        }
+        @if let Some(encoded) = as_text("data_base64") { (base64(encoded)) }
     }
 }
 
@@ -65,50 +71,6 @@ pub(crate) fn attributes(event: &Value) -> Markup {
             }
         }
     }
-}
-
-/// The text of a JSON value, indented, and nothing of it changed.
-pub(crate) fn indented(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() * 2);
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for character in text.chars() {
-        if in_string {
-            out.push(character);
-            in_string = escaped || character != '"';
-            escaped = !escaped && character == '\\';
-            continue;
-        }
-        match character {
-            ' ' | '\n' | '\r' | '\t' => continue,
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                // What is empty stays in one line.
-                match out.trim_end().ends_with(['{', '[']) {
-                    true => out.truncate(out.trim_end().len()),
-                    false => new_line(&mut out, depth),
-                }
-            }
-            '"' => in_string = true,
-            _ => {}
-        }
-        out.push(character);
-        match character {
-            '{' | '[' => {
-                depth += 1;
-                new_line(&mut out, depth);
-            }
-            ',' => new_line(&mut out, depth),
-            ':' => out.push(' '),
-            _ => {}
-        }
-    }
-    out
-}
-
-fn new_line(out: &mut String, depth: usize) {
-    out.push('\n');
-    // What is nested deeper than anybody reads costs no more room.
-    out.extend(std::iter::repeat_n("  ", depth.min(32)));
 }
 
 /// Instead of data, for those who may not read it.
@@ -209,6 +171,19 @@ mod tests {
         );
         let longer = text(&"ü".repeat(SHOWN_BYTES_MAX), "data").into_string();
         assert!(longer.contains("The rest is left out") && longer.len() < SHOWN_BYTES_MAX + 1000);
+    }
+
+    #[test]
+    fn numbers_of_an_event_are_shown_as_they_were_written() {
+        let exact = r#"{"id":"1","data":{"a":9007199254740993,"b":10.10,"c":123456789012345678901234567890}}"#;
+        let shown = event(&RawJson::read(exact).unwrap()).into_string();
+        for number in [
+            "9007199254740993",
+            "10.10",
+            "123456789012345678901234567890",
+        ] {
+            assert!(shown.contains(number), "{shown}");
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ const BACKUP: &str = "/heddle/v1/backup";
 
 /// What needs the right to make a change, and makes none.
 const WHAT_IF: &str = "/what-if";
+/// The same on the page.
+const PAGE_TRIAL: &str = "/ui/what-if/try";
 
 /// The longest path that is kept whole; names of objects are shorter.
 const REQUEST_BYTES_MAX: usize = 512;
@@ -82,6 +84,7 @@ impl AuditedChange {
             AuditDoor::Resources => (AuditDoor::Resources, server.asked_change(method, uri)),
             AuditDoor::Questions => (AuditDoor::Questions, question(method, path)),
             AuditDoor::Sessions => (AuditDoor::Sessions, session(method, path)),
+            AuditDoor::Page if path == PAGE_TRIAL => (AuditDoor::Page, ChangeNote::question()),
             door => (door, ChangeNote::default()),
         };
         if note.is_question {
@@ -135,6 +138,9 @@ fn question(method: &Method, path: &str) -> ChangeNote {
                 note.verb = Some(wanted);
             }
         }
+    }
+    if note.verb == Some("mark") && *method == Method::DELETE {
+        note.verb = Some("unmark");
     }
     if path.contains("/operations/") {
         note.kind = Some("operation".into());

@@ -7,6 +7,8 @@
 //! and none of it keeps a server from starting. What is kept is bounded in bytes and in time, whole segments at once, the
 //! oldest first. A wrong clock costs one segment a day at most.
 
+pub(crate) mod fuzzing;
+
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;

@@ -89,16 +89,12 @@ async fn audit_house() -> AuditHouse {
         .layer(middleware::from_fn(rights::guard));
     let server = ground.server.clone();
     let sessions = PageSessions::new(beside.clock.clone(), world.chance.clone(), 4333);
-    let logins = Logins {
-        server: server.clone(),
-        sessions: sessions.clone(),
-        base: String::new(),
-    };
-    let entrance = Entrance {
-        server: server.clone(),
-        sessions,
-        closing: tokio_util::sync::CancellationToken::new(),
-    };
+    let logins = Logins::new(&server, &sessions, None);
+    let entrance = Entrance::new(
+        &server,
+        &sessions,
+        tokio_util::sync::CancellationToken::new(),
+    );
     let doorway = AuditDoorway {
         log: log.clone(),
         server: server.clone(),
@@ -111,6 +107,7 @@ async fn audit_house() -> AuditHouse {
         .route("/v2/{*rest}", any(counting))
         .route_service("/api/{*rest}", server.remote())
         .route_service("/apis/{*rest}", server.remote())
+        .merge(logins.clone().forms())
         .merge(logins.router())
         .nest_service("/heddle/v1", questions)
         .layer(middleware::from_fn_with_state(entrance, door::enter))

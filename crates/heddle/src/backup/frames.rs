@@ -2,6 +2,8 @@
 //!
 //! Without the last line the stream was broken off, whatever the connection says.
 
+pub(crate) mod fuzzing;
+
 use std::io;
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -68,13 +70,14 @@ where
     /// The next line.
     pub(crate) async fn frame(&mut self) -> io::Result<Frame> {
         loop {
-            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let end = self.rest.iter().position(|byte| *byte == b'\n');
+            if end.unwrap_or(self.rest.len()) > LINE_BYTES_MAX {
+                return Err(io::Error::other("what was sent is no backup"));
+            }
+            if let Some(end) = end {
                 let line = self.rest.split_to(end);
                 self.rest.advance(1);
                 return serde_json::from_slice(&line).map_err(io::Error::other);
-            }
-            if self.rest.len() > LINE_BYTES_MAX {
-                return Err(io::Error::other("what was sent is no backup"));
             }
             self.more().await?;
         }

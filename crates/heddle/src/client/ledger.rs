@@ -8,16 +8,19 @@ mod events;
 
 use anyhow::Context as _;
 use heddle_api::checks::CheckReport;
+use heddle_api::dead_letters::marks::{GroupMark, MarkRequest};
 use heddle_api::dead_letters::{
     BulkAct, BulkOperation, BulkOperations, DeadLetterGroups, DeadLetterPreview, TriedDeadLetter,
 };
 use heddle_api::health::inventory::Inventory;
 use heddle_api::health::topology::TopologyGraph;
-use heddle_api::health::{ApplicationHealth, ApplicationHealthList, MeshHealth, NamespaceHealth};
+use heddle_api::health::{ApplicationHealth, MeshHealth, NamespaceHealth};
 use heddle_api::ledger::{
     Accounts, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken, ErrorBody,
     ExplainRequest, Explanation, Trace,
 };
+use heddle_api::refused_events::RefusedEvents;
+use heddle_api::silence::Silence;
 use heddle_api::types::SeenTypes;
 use heddle_api::what_if::{WhatIf, WhatIfRequest};
 use heddle_rt::net::percent_encoded;
@@ -117,6 +120,18 @@ impl<'a> Ledger<'a> {
             .await
     }
 
+    /// What was refused lately, of this id if one is meant.
+    pub(crate) async fn refused(
+        &self,
+        id: Option<&str>,
+        limit: u64,
+    ) -> anyhow::Result<RefusedEvents> {
+        let limit = limit.to_string();
+        let query = query(&[("id", id), ("limit", Some(&limit))]);
+        let path = format!("/heddle/v1/events/refused{query}");
+        self.get(&path, "what was refused").await
+    }
+
     pub(crate) async fn dead_letters(
         &self,
         asked: &DeadLetterQuery,
@@ -199,6 +214,21 @@ impl<'a> Ledger<'a> {
         self.get(&path, "dead letters").await
     }
 
+    /// Says something about a group, by its key or a letter in it.
+    pub(crate) async fn mark_group(
+        &self,
+        group: &str,
+        request: &MarkRequest,
+    ) -> anyhow::Result<GroupMark> {
+        self.post(&mark_path(group), request, &format!("group {group}"))
+            .await
+    }
+
+    pub(crate) async fn unmark_group(&self, group: &str) -> anyhow::Result<GroupMark> {
+        let request = Request::delete(mark_path(group)).body(Vec::new())?;
+        read(&self.remote.send(request).await?, &format!("group {group}"))
+    }
+
     pub(crate) async fn try_dead_letter(&self, name: &str) -> anyhow::Result<TriedDeadLetter> {
         let path = format!("/heddle/v1/dead-letters/{}/try", percent_encoded(name));
         let nothing = serde_json::json!({});
@@ -226,6 +256,22 @@ impl<'a> Ledger<'a> {
         self.post(&path, &nothing, &format!("operation {id}")).await
     }
 
+    /// Why a consumer got nothing in a time.
+    pub(crate) async fn silence(
+        &self,
+        consumer: &str,
+        since: &str,
+        until: Option<&str>,
+    ) -> anyhow::Result<Silence> {
+        let query = query(&[
+            ("consumer", Some(consumer)),
+            ("since", Some(since)),
+            ("until", until),
+        ]);
+        self.get(&format!("/heddle/v1/silence{query}"), consumer)
+            .await
+    }
+
     pub(crate) async fn explain(&self, asked: &ExplainRequest) -> anyhow::Result<Explanation> {
         self.post("/heddle/v1/explain", asked, &asked.entry).await
     }
@@ -244,14 +290,10 @@ impl<'a> Ledger<'a> {
         self.get("/heddle/v1/accounts", "accounts").await
     }
 
+    /// With all applications.
     pub(crate) async fn mesh_health(&self) -> anyhow::Result<MeshHealth> {
-        self.get("/heddle/v1/health", "the health of the mesh")
-            .await
-    }
-
-    pub(crate) async fn applications_health(&self) -> anyhow::Result<ApplicationHealthList> {
-        let path = "/heddle/v1/health/applications";
-        self.get(path, "the health of applications").await
+        let path = "/heddle/v1/health?applications";
+        self.get(path, "the health of the mesh").await
     }
 
     pub(crate) async fn application_health(&self, name: &str) -> anyhow::Result<ApplicationHealth> {
@@ -275,8 +317,19 @@ impl<'a> Ledger<'a> {
             .await
     }
 
-    pub(crate) async fn topology(&self, all: bool) -> anyhow::Result<TopologyGraph> {
-        let query = query(&[("all", all.then_some("1"))]);
+    /// `name` and `verdicts` narrow what is told; no verdict is every verdict.
+    pub(crate) async fn topology(
+        &self,
+        all: bool,
+        name: Option<&str>,
+        verdicts: &str,
+    ) -> anyhow::Result<TopologyGraph> {
+        let verdicts = Some(verdicts).filter(|words| !words.is_empty());
+        let query = query(&[
+            ("all", all.then_some("1")),
+            ("q", name),
+            ("verdict", verdicts),
+        ]);
         self.get(&format!("/heddle/v1/topology{query}"), "the topology")
             .await
     }
@@ -297,6 +350,13 @@ impl<'a> Ledger<'a> {
             .body(serde_json::to_vec(body)?)?;
         read(&self.remote.send(request).await?, object)
     }
+}
+
+fn mark_path(group: &str) -> String {
+    format!(
+        "/heddle/v1/dead-letters/groups/{}/mark",
+        percent_encoded(group)
+    )
 }
 
 fn read<T: DeserializeOwned>(answer: &ClientResponse, object: &str) -> anyhow::Result<T> {

@@ -19,6 +19,28 @@ use crate::wire::World;
 /// An event with more bytes than this is none of the server's.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
+/// The bytes of an answer, as they come in.
+pub(super) type AnswerChunks = BoxStream<'static, anyhow::Result<bytes::Bytes>>;
+
+/// Asks for an answer that is read while it comes in. `what` is refused, if it is not answered with success.
+pub(super) async fn open_chunks(
+    remote: &Remote,
+    request: Request<Vec<u8>>,
+    what: &str,
+) -> anyhow::Result<AnswerChunks> {
+    let (parts, body) = remote.open(request).await?.into_parts();
+    if parts.status.is_success() {
+        let chunks = body.into_data_stream().map_err(anyhow::Error::from);
+        return Ok(chunks.boxed());
+    }
+    let answer = ClientResponse {
+        code: parts.status,
+        headers: parts.headers,
+        body: body.collect().await?.to_bytes(),
+    };
+    Err(refused(what, &answer).into())
+}
+
 /// One event as it was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamEvent {
@@ -34,7 +56,7 @@ pub(crate) struct EventStream<'a> {
     path: String,
     heard: Option<String>,
     reconnect: Reconnect,
-    chunks: Option<BoxStream<'static, anyhow::Result<bytes::Bytes>>>,
+    chunks: Option<AnswerChunks>,
     parser: EventParser,
     ready: VecDeque<StreamEvent>,
     /// Of a batch that has not ended yet.
@@ -104,23 +126,13 @@ impl<'a> EventStream<'a> {
         if let Some(heard) = &self.heard {
             request = request.header("last-event-id", heard);
         }
-        let response = self.remote.open(request.body(Vec::new())?).await?;
-        let (parts, body) = response.into_parts();
-        if !parts.status.is_success() {
-            let body = body.collect().await?.to_bytes();
-            let answer = ClientResponse {
-                code: parts.status,
-                headers: parts.headers,
-                body,
-            };
-            return Err(refused("the stream", &answer).into());
-        }
+        let request = request.body(Vec::new())?;
+        let chunks = open_chunks(self.remote, request, "the stream").await?;
         // What was read of a batch is told again.
         self.parser = EventParser::default();
         self.ready.clear();
         self.batch.clear();
-        let chunks = body.into_data_stream().map_err(anyhow::Error::from);
-        self.chunks = Some(chunks.boxed());
+        self.chunks = Some(chunks);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 //! Server-side apply under the field manager `heddle`: what another manager owns is a conflict,
 //! not a silent change. An object that fails does not stop the others; the exit code tells.
 
-mod what_if;
+pub(super) mod what_if;
 
 use std::time::Duration;
 

@@ -4,16 +4,18 @@
 //! takes more than the named ones happens without `--yes` or somebody at the terminal who agrees.
 
 mod bulk;
+mod mark;
 mod render;
 mod selection;
 
 use heddle_api::dead_letters::{BulkAct, BulkOperation};
-use heddle_api::ledger::{DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken};
+use heddle_api::ledger::{DeadLetterPage, DeadLetterSelection, DeadLettersTaken};
+use heddle_rt::net::percent_encoded;
 
 use self::selection::{Filters, Selection};
 use crate::client::ledger::{Ledger, PAGE_MAX, TakeAnswer};
 use crate::client::{ClientArgs, Remote};
-use crate::cmd::CommandContext;
+use crate::cmd::{CommandContext, ui};
 use crate::failure::Failure;
 use crate::output::{ReportFormat, count};
 use crate::terminal::Terminal;
@@ -24,6 +26,8 @@ Examples:
   heddle dead-letters list                   everything at rest, oldest first
   heddle dead-letters list --trigger team-a/orders --type order.created
   heddle dead-letters list --by cause        what they have in common, those with the most first
+  heddle dead-letters mark NAME --note \"fixed in 1.2\"
+                                             say of its group that the cause is known; it opens again when it recurs
   heddle dead-letters try NAME               send one again, and hear what its subscriber says
   heddle dead-letters show NAME              the event, the reason and the last answer
   heddle dead-letters redrive NAME           send it on its way again
@@ -50,6 +54,10 @@ pub(super) enum Command {
     Discard(TakeArgs),
     /// Send one on its way again and tell what its subscriber says
     Try(bulk::TryArgs),
+    /// Say of a group that its cause is known, or to be ignored
+    Mark(mark::MarkArgs),
+    /// Take back what was said of a group
+    Unmark(mark::UnmarkArgs),
     /// List what is done with many dead letters
     Operations(bulk::OperationsArgs),
     /// Stop what is done with many dead letters
@@ -82,6 +90,10 @@ pub(super) struct ShowArgs {
     /// Names, as `list` shows them
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+
+    /// Print the addresses of their pages, and nothing else
+    #[arg(long, conflicts_with = "output")]
+    link: bool,
 
     /// How to show them
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -141,6 +153,8 @@ impl Command {
                 bulk::follow(begun, &args, CommandContext::new(&remote, world, terminal)).await
             }
             Self::Try(args) => args.run(terminal).await,
+            Self::Mark(args) => args.run(world, terminal).await,
+            Self::Unmark(args) => args.run(terminal).await,
             Self::Operations(args) => args.run(terminal).await,
             Self::Stop(args) => args.run(terminal).await,
         }
@@ -195,15 +209,22 @@ async fn gather(filters: &Filters, limit: u64, remote: &Remote) -> anyhow::Resul
 async fn show(args: &ShowArgs, remote: &Remote, terminal: &mut Terminal) -> anyhow::Result<()> {
     for (index, name) in args.names.iter().enumerate() {
         let detail = Ledger::of(remote).dead_letter(name).await?;
+        if args.link {
+            let page = format!("dead-letters/{}", percent_encoded(name));
+            terminal.say(&ui::page_address(remote, &page))?;
+            continue;
+        }
         match (index, args.output) {
             (_, ReportFormat::Yaml) => terminal.say("---")?,
             (1.., ReportFormat::Table) => terminal.say("")?,
             _ => {}
         }
         let colour = terminal.colour_out;
-        let text = (args.output).render(&detail, |detail: &DeadLetterDetail| {
-            render::detail(detail, colour)
-        });
+        let text = match args.output {
+            ReportFormat::Table => render::detail(&detail, colour),
+            ReportFormat::Json => render::detail_as_json(&detail),
+            ReportFormat::Yaml => render::detail_as_yaml(&detail),
+        };
         terminal.out.write_all(text.as_bytes())?;
     }
     Ok(terminal.out.flush()?)

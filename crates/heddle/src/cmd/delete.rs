@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use heddle_api::what_if::ChangedObject;
 use http::StatusCode;
 use kube::api::{DeleteParams, ListParams, PropagationPolicy};
 use kube::core::params::GetParams;
 use serde_json::Value;
 
+use super::apply::what_if;
 use super::{NamespaceArgs, SelectorArgs};
 use crate::client::catalog::{Catalog, Resource};
 use crate::client::{ClientArgs, Remote, target};
@@ -30,7 +32,8 @@ Examples:
   heddle delete -f examples/                 what these files declared
   heddle delete triggers --all -n team-a     all of a kind in a namespace
   heddle delete channels -A -l team=shop     by label
-  heddle delete app shop --wait=false        do not wait for finalizers";
+  heddle delete app shop --wait=false        do not wait for finalizers
+  heddle delete trigger orders --what-if     which stored events who would not have got, delete nothing";
 
 /// Delete objects and wait until they are gone
 #[derive(Debug, clap::Args)]
@@ -78,6 +81,19 @@ pub(super) struct Args {
     #[arg(long)]
     dry_run: bool,
 
+    /// Delete nothing, and tell which of the stored events consumers would have got more or fewer
+    #[arg(long, conflicts_with = "dry_run")]
+    what_if: bool,
+
+    /// With --what-if, how many of the newest events are looked at
+    #[arg(
+        long,
+        default_value_t = 10_000,
+        value_name = "COUNT",
+        requires = "what_if"
+    )]
+    last: u64,
+
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -124,6 +140,9 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
         terminal.note("nothing to delete");
         return Ok(());
     }
+    if run.args.what_if {
+        return run.what_if(doomed, terminal).await;
+    }
     let mut failures = Vec::new();
     let mut going = Vec::new();
     for object in &doomed {
@@ -151,6 +170,22 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// What it would do to events, without doing it.
+    async fn what_if(&self, doomed: Vec<Doomed>, terminal: &mut Terminal) -> anyhow::Result<()> {
+        let mut gone = Vec::new();
+        for object in doomed {
+            let kind = object.resource.api.kind.clone();
+            if what_if::is_compared(&kind, &object.name, terminal) {
+                gone.push(ChangedObject {
+                    kind,
+                    namespace: object.namespace.unwrap_or_default(),
+                    name: object.name,
+                });
+            }
+        }
+        what_if::tell_of_deletions(gone, &self.remote, self.args.last, terminal).await
+    }
+
     /// The objects the command line means.
     async fn choose(
         &self,

@@ -15,7 +15,7 @@ use crate::wire::World;
 
 const EXAMPLES: &str = "\
 Examples:
-  heddle doctor                              everything, the worst first
+  heddle doctor                              everything, by category, the worst of each first
   heddle doctor -o short                     only what is not well, a line each
   heddle doctor --wait --timeout 60          until nothing is bad any more, for instance after a start
   heddle doctor --category events
@@ -55,7 +55,7 @@ pub(super) struct Args {
 /// `-o` of the doctor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum DoctorFormat {
-    /// Every finding with its remedy
+    /// Every finding with its remedy, by category
     #[default]
     Table,
     /// Only what is not well, a line each
@@ -133,14 +133,27 @@ fn bad(report: &CheckReport) -> u64 {
         .count() as u64
 }
 
+/// By category, in the order of an event's way; of each the worst first, as they came.
 fn text(findings: &[CheckFinding], colour: bool) -> String {
-    let mut text = String::new();
-    for finding in findings {
-        text.push_str(&line(finding, colour));
-        if !finding.remedy.is_empty() {
-            let remedy = paint(colour, Tone::Quiet, &harmless(&finding.remedy));
-            text.push_str(&format!("              {remedy}\n"));
-        }
+    let of = |category: CheckCategory| {
+        let found = findings.iter();
+        let found = found.filter(|finding| finding.category == category);
+        let lines: String = found.map(|finding| explained(finding, colour)).collect();
+        let heading = paint(colour, Tone::Strong, category.word());
+        (!lines.is_empty()).then(|| format!("{heading}\n{lines}"))
+    };
+    let sections: Vec<String> = CheckCategory::ALL.into_iter().filter_map(of).collect();
+    sections.join("\n")
+}
+
+/// A finding below its category. What is not well has its remedy and the place that explains the check.
+fn explained(finding: &CheckFinding, colour: bool) -> String {
+    let mut text = format!("  {}", line(finding, colour));
+    let link = (finding.level != FindingLevel::Ok).then_some(finding.link.as_str());
+    let hints = [Some(finding.remedy.as_str()), link].into_iter().flatten();
+    for hint in hints.filter(|hint| !hint.is_empty()) {
+        let hint = paint(colour, Tone::Quiet, &harmless(hint));
+        text.push_str(&format!("                {hint}\n"));
     }
     text
 }

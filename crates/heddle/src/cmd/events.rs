@@ -3,6 +3,7 @@
 //! The query is the text of the find box; what it means is known to the server only. `heddle tail` (`tail.rs`) shows
 //! events as they come in.
 
+mod refused;
 mod republish;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ Examples:
   heddle events state:retrying,dead          by what became of them
   heddle events consumer:trigger/team-a/orders state:dead
   heddle events order-17                     by anything: an id, a place, a request id, a trace id, a text
+  heddle events --refused                    what was refused lately, of whom and why
   heddle events show 4711                    one of them with its data
   heddle events republish 4711 --dry-run     who would want it, were it published again as a new event
   heddle events type:order.* -o cloudevents > orders.json
@@ -66,6 +68,10 @@ struct FindEventsArgs {
     /// Only events that were accepted since, such as 15m, 2h, 3d or 2026-05-01T12:00:00Z
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
+
+    /// Those that were refused lately, with who was refused what, where and why; with an id only those with that id
+    #[arg(long, conflicts_with_all = ["since", "before"])]
+    refused: bool,
 
     /// At most so many, the newest first
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -143,6 +149,9 @@ async fn list(
     world: &World,
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
+    if args.refused {
+        return refused::list(args, remote, terminal).await;
+    }
     let mut query = args.query.join(" ");
     if let Some(since) = &args.since {
         query.push_str(&format!(" since:{since}"));

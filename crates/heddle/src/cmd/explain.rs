@@ -3,15 +3,18 @@
 //! `explain instance` says what an instance waits for (`instance.rs`). `explain trigger` says what a
 //! filter would have done to the events that are stored. The filter comes from an existing trigger, from a file or from the command line
 //! (`proposal.rs`); the server tries it on stored events and changes nothing. For an existing
-//! trigger its condition, its account and its schedule of attempts are told as well.
+//! trigger its condition, its account and its schedule of attempts are told as well. `explain silence` says why nothing arrived
+//! in a time (`silence.rs`).
 
 mod instance;
 mod proposal;
 mod render;
+mod silence;
 
 use anyhow::Context as _;
 use heddle_api::Trigger;
 use heddle_api::ledger::{Account, ExplainRequest, Explanation};
+use heddle_rt::net::percent_encoded;
 use kube::Resource as _;
 use kube::core::params::GetParams;
 use serde_json::{Value, json};
@@ -20,7 +23,7 @@ use self::proposal::{FilterArgs, Proposal};
 use crate::client::ledger::Ledger;
 use crate::client::target::{Qualified, check_name};
 use crate::client::{ClientArgs, Remote};
-use crate::cmd::CommandContext;
+use crate::cmd::{CommandContext, ui};
 use crate::failure::Failure;
 use crate::manifest;
 use crate::output::ReportFormat;
@@ -38,7 +41,7 @@ Examples:
 
 Several filters must all hold, as in a trigger's spec.filters.";
 
-/// Say what an instance waits for, or what a filter would match
+/// Say what an instance waits for, what a filter would match, or why nothing arrived
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// Explain an existing or a proposed trigger
@@ -46,6 +49,8 @@ pub(super) enum Command {
     Trigger(Box<TriggerArgs>),
     /// Explain what an instance waits for
     Instance(instance::Args),
+    /// Explain why nothing arrived in a time
+    Silence(silence::SilenceArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -72,6 +77,10 @@ pub(super) struct TriggerArgs {
     /// How many of the newest events to look at
     #[arg(long, default_value_t = ExplainRequest::default_last(), value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     last: u64,
+
+    /// Print the address of the trigger's page, where filters can be tried, and nothing else
+    #[arg(long, conflicts_with = "output")]
+    link: bool,
 
     /// How to show it
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -114,6 +123,10 @@ impl Command {
                 let remote = Remote::connect(&args.instance.client).await?;
                 instance::explain(&args, CommandContext::new(&remote, world, terminal)).await
             }
+            Self::Silence(args) => {
+                let remote = Remote::connect(&args.client).await?;
+                silence::explain(&args, &remote, terminal).await
+            }
         }
     }
 }
@@ -124,6 +137,16 @@ async fn explain(
     terminal: &mut Terminal,
 ) -> anyhow::Result<()> {
     let proposal = propose(args, remote).await?;
+    if args.link {
+        let trigger = proposal.existing.as_ref().ok_or_else(|| {
+            let text = "only an existing trigger has a page: name one, or leave --link away";
+            Failure::Usage(text.to_owned())
+        })?;
+        let [namespace, name] =
+            [&trigger.namespace, &trigger.name].map(|text| percent_encoded(text));
+        let page = format!("triggers/{namespace}/{name}");
+        return Ok(terminal.say(&ui::page_address(remote, &page))?);
+    }
     let request = ExplainRequest {
         entry: proposal.entry(),
         filters: proposal.filters.clone(),

@@ -6,10 +6,7 @@ mod render;
 mod tests;
 
 use heddle_api::health::stream::VERDICT;
-use heddle_api::health::{
-    ApplicationHealth, ApplicationHealthList, HealthStatus, MeshHealth, NamespaceHealth,
-};
-use serde::Serialize;
+use heddle_api::health::{ApplicationHealth, HealthStatus, NamespaceHealth};
 
 use crate::client::ledger::Ledger;
 use crate::client::stream::EventStream;
@@ -143,30 +140,12 @@ async fn look(
         }
         (None, _) => {
             let mesh = ledger.mesh_health().await?;
-            let applications = ledger.applications_health().await?;
-            let report = Overview { mesh, applications };
             let text = args
                 .output
-                .render(&report, |report| render::overview(report, colour));
-            Ok((text, "the mesh".to_owned(), report.mesh.verdict.health))
+                .render(&mesh, |mesh| render::overview(mesh, colour));
+            Ok((text, "the mesh".to_owned(), mesh.verdict.health))
         }
     }
-}
-
-/// The mesh and its applications, for machines in one body.
-#[derive(Debug, Serialize)]
-struct Overview {
-    #[serde(flatten)]
-    mesh: MeshHealth,
-    #[serde(rename = "applicationList", serialize_with = "items")]
-    applications: ApplicationHealthList,
-}
-
-fn items<S: serde::Serializer>(
-    list: &ApplicationHealthList,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    list.items.serialize(serializer)
 }
 
 /// The text without what moves on by itself: the ages of heartbeats.

@@ -9,11 +9,12 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use heddle_api::ledger::{Trace, TracedEvent};
+use heddle_rt::net::percent_encoded;
 
 pub(super) use self::render::text as render;
 use crate::client::ledger::Ledger;
 use crate::client::{ClientArgs, Remote};
-use crate::cmd::CommandContext;
+use crate::cmd::{CommandContext, ui};
 use crate::failure::Failure;
 use crate::output::{ReportFormat, harmless};
 use crate::terminal::Terminal;
@@ -32,6 +33,7 @@ Examples:
   heddle trace order-17                      every event with this id, and its way
   heddle trace order-17 --source /shop       of this source only
   heddle trace order-17 --follow             until it has ended everywhere
+  heddle trace order-17 --link               where its page is
   heddle trace order-17 -o json | jq '.events[].verdicts[] | {consumer, state}'
 
 A consumer says `filtered` with the term of the filter that did not hold, `waiting` with what it
@@ -55,6 +57,10 @@ pub(super) struct Args {
     /// Give up following after so many seconds; 0 follows for ever
     #[arg(long, default_value_t = 0, value_name = "SECONDS", requires = "follow")]
     timeout: u64,
+
+    /// Print the address of its page, and nothing else
+    #[arg(long, conflicts_with_all = ["output", "follow"])]
+    link: bool,
 
     /// How to show it
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -83,7 +89,11 @@ async fn show(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
             .await?
     };
     if trace.events.is_empty() {
-        return Err(wanted.unknown(&trace.losses).into());
+        return Err(wanted.unknown(&trace).into());
+    }
+    if args.link {
+        let link = ui::page_address(ctx.remote, &wanted.page());
+        return Ok(ctx.terminal.say(&link)?);
     }
     let (now, colour) = (ctx.world.clock.now(), ctx.terminal.colour_out);
     let text = args
@@ -100,16 +110,27 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
+    /// Its page, below `/ui/`.
+    fn page(self) -> String {
+        let source = self.source.map(percent_encoded);
+        let source = source.map(|source| format!("&source={source}"));
+        let id = percent_encoded(self.id);
+        format!("trace?id={id}{}", source.unwrap_or_default())
+    }
+
     /// Denies the event, unless it may be among what is lost.
-    fn unknown(self, losses: &[String]) -> Failure {
+    fn unknown(self, trace: &Trace) -> Failure {
         let from = self
             .source
             .map_or_else(String::new, |source| format!(" from {source}"));
         let mut text = format!("no retained event has the id {}{from}; ", self.id);
-        if losses.is_empty() {
-            text.push_str("it was refused, never sent, or retention has let it go");
-        } else {
-            text.push_str(&losses.join("; "));
+        let refused = trace.refused.first().map(render::refused);
+        match (refused, trace.losses.is_empty()) {
+            (Some(refused), _) => text.push_str(&refused),
+            (None, true) => {
+                text.push_str("it was refused long ago, never sent, or retention has let it go");
+            }
+            (None, false) => text.push_str(&trace.losses.join("; ")),
         }
         Failure::NotFound(harmless(&text))
     }
@@ -178,7 +199,7 @@ fn overdue(wanted: Wanted<'_>, trace: &Trace) -> Failure {
             "event {} has not ended: {}",
             event.id, event.summary
         ))),
-        None => Failure::TimedOut(wanted.unknown(&trace.losses).to_string()),
+        None => Failure::TimedOut(wanted.unknown(trace).to_string()),
     }
 }
 

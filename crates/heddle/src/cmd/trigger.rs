@@ -1,4 +1,4 @@
-//! `heddle trigger`: what a trigger is told to do for now: keep its events, let them go, and which ones it wants.
+//! `heddle trigger`: what a trigger is told to do for now: keep its events, let them go, how fast, and which ones it wants.
 //!
 //! Each is one change of the object through the resource API, in the name of whoever asks; who that is, the server says.
 
@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use heddle_api::Trigger;
 use heddle_api::filter::text;
 use heddle_api::pause::DeliveryPause;
+use heddle_api::rate::{self, DeliveryRate};
 use http::Request;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -29,11 +30,12 @@ Examples:
   heddle trigger pause team-a/orders --reason \"the pool is being mended\"
   heddle trigger pause team-a/orders --for 2h      and it goes on by itself
   heddle trigger resume team-a/orders
+  heddle trigger rate team-a/orders 100/s          or 0.5/s, 30/min, none
   heddle trigger filter team-a/orders 'exact type = order.created'
 
 A paused trigger keeps its events, which are accepted as always; none is lost.";
 
-/// Pause, resume and filter a trigger
+/// Pause, resume, pace and filter a trigger
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(super) enum Command {
@@ -41,6 +43,8 @@ pub(super) enum Command {
     Pause(PauseArgs),
     /// Send what was kept, and go on
     Resume(ResumeArgs),
+    /// Send no more than so many events, evenly spaced; the others wait
+    Rate(RateArgs),
     /// Ask for other events; what came before stays judged by the former filter
     Filter(FilterChangeArgs),
 }
@@ -85,6 +89,29 @@ pub(super) struct ResumeArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(super) struct RateArgs {
+    #[command(flatten)]
+    target: TriggerTarget,
+
+    /// How many events per second (s), minute (min) or hour (h), such as 100/s or 30/min; none for no bound
+    #[arg(value_name = "RATE", value_parser = wanted_rate)]
+    rate: WantedRate,
+}
+
+/// A rate, or none.
+#[derive(Clone, Copy, Debug)]
+struct WantedRate(Option<DeliveryRate>);
+
+fn wanted_rate(text: &str) -> Result<WantedRate, String> {
+    match text {
+        "none" => Ok(WantedRate(None)),
+        text => DeliveryRate::parse(text)
+            .map(|rate| WantedRate(Some(rate)))
+            .ok_or_else(|| format!("wanted is {}, or none", rate::WANTED)),
+    }
+}
+
+#[derive(Debug, clap::Args)]
 pub(super) struct FilterChangeArgs {
     #[command(flatten)]
     target: TriggerTarget,
@@ -105,6 +132,7 @@ impl Command {
         match self {
             Self::Pause(args) => &args.target,
             Self::Resume(args) => &args.target,
+            Self::Rate(args) => &args.target,
             Self::Filter(args) => &args.target,
         }
     }
@@ -113,6 +141,7 @@ impl Command {
         match self {
             Self::Pause(args) => pause(args, context).await,
             Self::Resume(args) => resume(args, context).await,
+            Self::Rate(args) => rate(args, context).await,
             Self::Filter(args) => filter(args, context).await,
         }
     }
@@ -152,6 +181,21 @@ async fn resume(args: ResumeArgs, context: CommandContext<'_>) -> anyhow::Result
     let end = DeliveryPause::end_patch();
     let changed = change(&args.target, &end, context.remote).await?;
     let text = format!("trigger {} resumed\n", args.target.name);
+    Ok(context
+        .terminal
+        .print(&args.target.output.render(&changed, |_| text))?)
+}
+
+async fn rate(args: RateArgs, context: CommandContext<'_>) -> anyhow::Result<()> {
+    let WantedRate(rate) = args.rate;
+    let changed = change(&args.target, &DeliveryRate::patch(rate), context.remote).await?;
+    let name = &args.target.name;
+    let text = match rate {
+        Some(rate) => format!(
+            "trigger {name} is sent {rate} at most; `heddle explain trigger {name}` tells what that costs in delay\n"
+        ),
+        None => format!("trigger {name} is sent as many events as its subscriber takes\n"),
+    };
     Ok(context
         .terminal
         .print(&args.target.output.render(&changed, |_| text))?)

@@ -85,8 +85,13 @@ pub(super) async fn link(remote: &Remote) -> anyhow::Result<String> {
     ))
 }
 
+/// Where a page is, for whoever may see it. `rest` is what follows `/ui/`.
+pub(super) fn page_address(remote: &Remote, rest: &str) -> String {
+    format!("{}/ui/{rest}", for_browsers(remote.url()))
+}
+
 /// The server's own certificate is none that a browser believes; on this machine none is needed.
-fn for_browsers(url: &str) -> String {
+pub(super) fn for_browsers(url: &str) -> String {
     let plain = url.replacen("https://", "http://", 1);
     let parsed: Option<http::Uri> = plain.parse().ok();
     let host = parsed

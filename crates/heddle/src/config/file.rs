@@ -1,9 +1,12 @@
 //! The configuration file: how it is read, and the words it has for some values. Its keys are in `keys.rs`.
 
+use std::num::NonZeroU16;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use heddle_front::settings::{DeletedPoll, MissingVersion};
+use heddle_mesh::path::source::legacy::LegacySettings;
 use heddle_rt::net::egress::Prefix;
 use serde::{Deserialize, Deserializer};
 
@@ -21,6 +24,36 @@ impl TelemetryFile {
     pub(super) fn to(endpoint: String) -> Self {
         Self {
             otlp_endpoint: Some(endpoint),
+        }
+    }
+}
+
+/// How the publish API of old Kyma is served. What is not there stays as it was.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct CompatFile {
+    pub(super) strict: Option<bool>,
+    pub(super) repeat_minutes: Option<u16>,
+    pub(super) body_kibibytes: Option<NonZeroU16>,
+}
+
+impl CompatFile {
+    pub(super) fn strictly(strict: bool) -> Self {
+        Self {
+            strict: Some(strict),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn put(&self, legacy: &mut LegacySettings) {
+        if let Some(strict) = self.strict {
+            legacy.strict = strict;
+        }
+        if let Some(minutes) = self.repeat_minutes {
+            legacy.repeat_window = Duration::from_secs(u64::from(minutes) * 60);
+        }
+        if let Some(kibibytes) = self.body_kibibytes {
+            legacy.body_bytes_max = usize::from(kibibytes.get()) << 10;
         }
     }
 }

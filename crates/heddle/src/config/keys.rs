@@ -19,7 +19,7 @@ use heddle_rt::net::egress::Prefix;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::file::{OnDeletedPoll, OnMissingVersion, TelemetryFile};
+use super::file::{CompatFile, OnDeletedPoll, OnMissingVersion, TelemetryFile};
 use super::{Config, ConfigArgs, LogFormat, Origin};
 
 /// One row of the table.
@@ -117,6 +117,14 @@ config_keys! {
     "eventsClientCAFile", events_client_ca: PathBuf, flag events_client_ca;
         put |config, path| config.events_client_ca = Some(path);
         show |config| json!(config.events_client_ca.as_ref().map(|path| path.display().to_string())).to_string();
+
+    "compat", compat: CompatFile, flag compat_strict via CompatFile::strictly;
+        put |config, compat| compat.put(&mut config.legacy);
+        show |config| json!({
+            "bodyKibibytes": config.legacy.body_bytes_max >> 10,
+            "repeatMinutes": config.legacy.repeat_window.as_secs() / 60,
+            "strict": config.legacy.strict,
+        }).to_string();
 
     "egressAllow", egress_allow: Vec<Prefix>,
         about "Ranges of addresses that events may be delivered to although `egressDeny` has them ([publishers](operating/publishers.md))";

@@ -27,7 +27,8 @@ as a file that can be used again. Changes take effect at the next start.
 ";
 
 const FOOT: &str = "
-`telemetry` is a map with one key, `otlpEndpoint`. `--no-controllers` and `--no-heartbeats` are
+`telemetry` is a map with one key, `otlpEndpoint`, and `compat` one about
+[the publish API of old Kyma](operating/legacy.md), of which the flag sets `strict`. `--no-controllers` and `--no-heartbeats` are
 the opposites of the keys `controllers` and `heartbeats`. What is set with
 annotations on single objects is in the [reference of kinds](reference/kinds.md); every bound that cannot be configured is in
 [limits](operating/limits.md). What other programs of heddle's read:

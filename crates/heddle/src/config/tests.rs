@@ -39,6 +39,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     events: "127.0.0.1:4334"  # default
     eventsRequireIdentity: false  # default
     eventsClientCAFile: null  # default
+    compat: {"bodyKibibytes":64,"repeatMinutes":10,"strict":false}  # default
     egressAllow: []  # default
     egressDeny: []  # default
     brokerClasses: ["heddle","MTChannelBasedBroker","ChannelBasedBroker"]  # default

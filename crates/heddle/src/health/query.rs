@@ -19,6 +19,12 @@ pub(super) struct HealthQuery {
     pub(super) probe: bool,
     /// Leave nothing out.
     pub(super) all: bool,
+    /// Every application with the mesh.
+    pub(super) applications: bool,
+    /// Only what is named so.
+    pub(super) name: Option<String>,
+    /// Only what is as well as one of these words says.
+    pub(super) verdict: Vec<String>,
     /// Tell it again whenever it changes.
     pub(super) watch: bool,
     pub(super) verdicts: bool,
@@ -51,7 +57,13 @@ impl HealthQuery {
             match &*key {
                 "probe" => asked.probe = is_set,
                 "all" => asked.all = is_set,
+                "applications" => asked.applications = is_set,
                 "watch" => asked.watch = is_set,
+                "q" => asked.name = Some(value.trim().to_owned()).filter(|name| !name.is_empty()),
+                "verdict" => {
+                    let words = value.split(',').map(|word| word.trim().to_lowercase());
+                    asked.verdict.extend(words.filter(|word| !word.is_empty()));
+                }
                 "scope" => asked.scope = Some(value.into_owned()).filter(|scope| !scope.is_empty()),
                 "topics" => {
                     asked.verdicts = value.split(',').any(|topic| topic == VERDICT);
@@ -104,6 +116,15 @@ mod tests {
             assert!(!asked(off).probe, "{off}");
         }
         assert!(asked("all").all && asked("watch=1").watch);
+    }
+
+    #[test]
+    fn names_and_verdicts_are_asked_for_by_words() {
+        let nothing = asked("q=&verdict=");
+        assert_eq!((nothing.name, nothing.verdict.len()), (None, 0));
+        let both = asked("q=%20Shop%2F&verdict=Unhealthy,degraded&verdict=unknown");
+        assert_eq!(both.name.as_deref(), Some("Shop/"));
+        assert_eq!(both.verdict, ["unhealthy", "degraded", "unknown"]);
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use serde_json::Value;
 
 /// What moves on by itself, by its name on the wire.
-const MOVING: [&str; 5] = [
+const MOVING: [&str; 6] = [
     "at",
+    "offset",
     "evidence",
     "ageSeconds",
     "endToEndSeconds",

@@ -16,6 +16,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Extension, State};
+use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use heddle_api::access::{Access, Scope};
@@ -34,10 +35,10 @@ const LOGIN_BYTES_MAX: usize = 8 << 10;
 /// What logging in needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Logins {
-    pub(crate) server: ApiServer,
-    pub(crate) sessions: PageSessions,
+    server: ApiServer,
+    sessions: PageSessions,
     /// What stands before the paths of the page.
-    pub(crate) base: String,
+    base: String,
 }
 
 /// What somebody shows to log in: one of the two.
@@ -65,6 +66,14 @@ struct SessionInfo<'a> {
 }
 
 impl Logins {
+    pub(crate) fn new(server: &ApiServer, sessions: &PageSessions, base: Option<&str>) -> Self {
+        Self {
+            server: server.clone(),
+            sessions: sessions.clone(),
+            base: base.unwrap_or_default().to_owned(),
+        }
+    }
+
     /// The routes, for a router of any state.
     pub(crate) fn router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         let router = Router::new()
@@ -73,9 +82,17 @@ impl Logins {
                 get(who_am_i).post(log_in).delete(log_out),
             )
             .route("/heddle/v1/session/codes", post(make_code))
+            .layer(DefaultBodyLimit::max(LOGIN_BYTES_MAX));
+        router.with_state(self)
+    }
+
+    /// Those that are part of the page. All that they answer has its headers, refusals too.
+    pub(crate) fn forms<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
+        let router = Router::new()
             .route("/ui/login", post(log_in_by_form))
             .route("/ui/logout", post(log_out_by_form))
-            .layer(DefaultBodyLimit::max(LOGIN_BYTES_MAX));
+            .layer(DefaultBodyLimit::max(LOGIN_BYTES_MAX))
+            .layer(middleware::map_response(heddle_ui::guarded));
         router.with_state(self)
     }
 
@@ -163,8 +180,7 @@ async fn log_in(
     let mut info = SessionInfo::of(&secrets.logged_in.access);
     info.page = Some(&secrets.page);
     info.tell_ends(ends);
-    let name = logins.sessions.cookie_name(from.is_tls);
-    let cookie = cookie::set(&name, &secrets.cookie, from.is_tls);
+    let cookie = logins.sessions.set_cookie(&secrets.cookie, from.is_tls);
     let mut response = private_json(StatusCode::CREATED, &info, Some(cookie));
     response.extensions_mut().insert(secrets.logged_in);
     response
@@ -195,8 +211,7 @@ async fn log_out(
     };
     logins.sessions.end(&logged_in);
     let from = Address::of(peer);
-    let name = logins.sessions.cookie_name(from.is_tls);
-    let cookie = cookie::set(&name, "", from.is_tls);
+    let cookie = logins.sessions.set_cookie("", from.is_tls);
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
 }
 
@@ -246,8 +261,7 @@ async fn log_in_by_form(
     let from = Address::of(peer);
     match logins.begin(&request, from.ip, SessionKind::Reading) {
         Ok(secrets) => {
-            let name = logins.sessions.cookie_name(from.is_tls);
-            let cookie = cookie::set(&name, &secrets.cookie, from.is_tls);
+            let cookie = logins.sessions.set_cookie(&secrets.cookie, from.is_tls);
             let mut response = see_other(&next, Some(cookie));
             response.extensions_mut().insert(secrets.logged_in);
             response
@@ -289,7 +303,7 @@ async fn log_out_by_form(
     let from = Address::of(peer);
     let name = logins.sessions.cookie_name(from.is_tls);
     let ended = logins.sessions.end_shown(&cookie::values(&headers, &name));
-    let cookie = cookie::set(&name, "", from.is_tls);
+    let cookie = logins.sessions.set_cookie("", from.is_tls);
     let mut response = see_other(&logins.home(), Some(cookie));
     match ended {
         Some(logged_in) => drop(response.extensions_mut().insert(logged_in)),

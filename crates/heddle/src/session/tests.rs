@@ -215,19 +215,13 @@ async fn house() -> House {
         questions = questions.route(row.path, on(method, answer));
     }
     let questions = questions.layer(middleware::from_fn(rights::guard));
-    let logins = Logins {
-        server: server.clone(),
-        sessions: sessions.clone(),
-        base: String::new(),
-    };
-    let entrance = Entrance {
-        server: server.clone(),
-        sessions,
-        closing: CancellationToken::new(),
-    };
+    let logins = Logins::new(&server, &sessions, None);
+    let entrance = Entrance::new(&server, &sessions, CancellationToken::new());
     let router = Router::new()
         .route("/ui/", axum::routing::any(page))
+        .route("/ui/{*rest}", axum::routing::any(page))
         .route_service("/api/{*rest}", server.remote())
+        .merge(logins.clone().forms())
         .merge(logins.router())
         .nest_service("/heddle/v1", questions)
         .layer(middleware::from_fn_with_state(entrance, door::enter));
@@ -251,22 +245,66 @@ async fn page(
     format!("{:?} {}", visitor.0, access.is_some())
 }
 
-/// Every role, in all namespaces and in one; the token of each is their name.
+/// Every role, in all namespaces and in one, with the data of events and without; the token of each is their name.
 fn everybody() -> Vec<Access> {
     let mut all = Vec::new();
     for role in Role::ALL {
         for scope in [Scope::All, Scope::Namespaces([TEAM_A.to_owned()].into())] {
             let place = if scope == Scope::All { "all" } else { TEAM_A };
-            all.push(Access {
-                user: format!("{}-{place}", role.name()),
+            let user = format!("{}-{place}", role.name());
+            let plain = Access {
+                user,
                 role,
                 scope,
                 payloads: role == Role::Administrator,
-            });
+            };
+            if role != Role::Administrator {
+                all.push(Access {
+                    user: format!("{}-payloads", plain.user),
+                    payloads: true,
+                    ..plain.clone()
+                });
+            }
+            all.push(plain);
         }
     }
     all
 }
+
+/// Addresses of the page, one of each kind.
+const PAGES: &[&str] = &[
+    "/ui/",
+    "/ui/graph.svg",
+    "/ui/find?q=x",
+    "/ui/applications",
+    "/ui/applications/shop",
+    "/ui/triggers/team-a/orders",
+    "/ui/triggers/team-a/orders/try",
+    "/ui/types",
+    "/ui/publish",
+    "/ui/subscribe",
+    "/ui/subscribe/try",
+    "/ui/objects/registry/main",
+    "/ui/objects/broker/team-a/default",
+    "/ui/events",
+    "/ui/events/1",
+    "/ui/events/1/republish",
+    "/ui/trace?id=x",
+    "/ui/dead-letters",
+    "/ui/dead-letters/preview",
+    "/ui/dead-letters/x",
+    "/ui/instances",
+    "/ui/instances/team-a",
+    "/ui/instances/team-a/one",
+    "/ui/catalog",
+    "/ui/catalog/team-a/shop",
+    "/ui/registries",
+    "/ui/checks",
+    "/ui/audit",
+    "/ui/help",
+    "/ui/help/LinkBroken",
+    "/ui/nowhere",
+];
 
 /// What somebody shows at the door.
 #[derive(Clone, Debug, Default)]
@@ -375,6 +413,8 @@ async fn every_route_is_open_to_those_who_may_and_show_it_whole() {
                 }
             }
         }
+        let data = house.ask("GET", "/heddle/v1/events/1/data", &both).await.0;
+        assert_eq!(data == StatusCode::OK, access.payloads, "{access:?} {data}");
         let path = "/api/v1/namespaces/team-a/configmaps";
         for shown in [&bearer, &both] {
             let (status, body) = house.ask("GET", path, shown).await;
@@ -465,6 +505,12 @@ async fn the_plain_form_gives_what_reads_pages_and_nothing_else() {
     };
     let foreign = house.send(form("token=root", "cross-site")).await;
     assert_eq!(foreign.0, StatusCode::FORBIDDEN);
+    let foreign = house.router.clone();
+    let foreign = foreign.oneshot(form("token=root", "cross-site")).await;
+    let headers = foreign.unwrap().headers().clone();
+    assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+    let policy = headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
     let wrong = form("token=nobody&next=/ui/events%3Fq%3Da%26b", "same-origin");
     let wrong = house.router.clone().oneshot(wrong).await.unwrap();
     assert_eq!(wrong.status(), StatusCode::SEE_OTHER);
@@ -493,11 +539,20 @@ async fn the_plain_form_gives_what_reads_pages_and_nothing_else() {
         cookie: cookie.split(';').next().map(str::to_owned),
         ..Credentials::default()
     };
-    assert_eq!(house.ask("GET", "/ui/", &shown).await.1, "Known true");
-    assert_eq!(
-        house.ask("POST", "/ui/", &shown).await.1,
-        "CookieOnly false"
-    );
+    for path in PAGES {
+        assert_eq!(house.ask("GET", path, &shown).await.1, "Known true");
+        for method in ["POST", "PUT", "PATCH", "DELETE"] {
+            let (_, seen) = house.ask(method, path, &shown).await;
+            assert_eq!(seen, "CookieOnly false", "{method} {path}");
+        }
+    }
+    for row in ROUTES {
+        let path = row.path.replace("{namespace}", TEAM_A);
+        let (status, _) = house
+            .ask(row.method, &format!("/heddle/v1{path}"), &shown)
+            .await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}");
+    }
     for path in [
         "/heddle/v1/trace",
         "/api/v1/namespaces",

@@ -27,6 +27,11 @@ async fn an_instance_keeps_its_version_through_a_new_push_and_a_swept_registry()
     sync(&server);
     until_offered(&server, "1.1.0", true).await;
     server.provision(TEAM, "local-scribe", "second", &[]);
+    let counted = server.heddle(&["health", "inventory", "-o", "json"]).ok();
+    let counted: Value = serde_json::from_str(&counted).unwrap();
+    let mut items = counted["objects"].as_array().unwrap().iter();
+    let runs = items.find(|item| item["name"] == "SyncRun").unwrap();
+    assert!(runs["counts"]["healthy"].as_u64() >= Some(2), "{runs}");
     assert_eq!(
         instance(&server, "first")["spec"]["revisionRef"]["bundleVersion"],
         "1.0.0"

@@ -72,6 +72,30 @@ async fn a_token_lets_somebody_in_as_far_as_it_says_until_it_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_the_page_has_nothing_of_it_and_answers_questions_all_the_same() {
+    let server = Server::start_with("warn", &["--no-ui"]).await;
+    for (method, path) in [
+        ("GET", "/ui"),
+        ("GET", "/ui/"),
+        ("GET", "/ui/login"),
+        ("POST", "/ui/login"),
+        ("POST", "/ui/logout"),
+        ("GET", "/ui/events?q=a"),
+    ] {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("sec-fetch-site", "same-origin");
+        let answer = server.send(request.body(Vec::new()).unwrap()).await;
+        assert_eq!(answer.code, StatusCode::NOT_FOUND, "{method} {path}");
+    }
+    // A browser that asks for the root is led nowhere.
+    let root = Request::get("/").header("accept", "text/html");
+    let root = server.send(root.body(Vec::new()).unwrap()).await;
+    assert_ne!(root.code, StatusCode::SEE_OTHER, "{}", root.body);
+    let health = ask(&server, &server.token(), "/heddle/v1/health").await;
+    assert_eq!(health.code, StatusCode::OK, "{}", health.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_link_logs_in_once_and_is_in_no_log() {
     let server = Server::start_with("debug", &[]).await;
     let link = server.heddle(&["ui", "--no-open"]).ok();

@@ -12,6 +12,7 @@ mod damage;
 mod dead_letters;
 mod descriptors;
 mod identity;
+mod legacy;
 pub(crate) mod load;
 mod metrics;
 mod own_door;

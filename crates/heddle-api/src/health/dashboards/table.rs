@@ -469,5 +469,32 @@ const HEARTBEATS: Dashboard = Dashboard {
                 r#"heddle_heartbeat_e2e_seconds{job=~"$job",app!="",app=~"$app",ns=~"$ns"}"#,
             )],
         ),
+        panel(
+            "Smoke tests that failed in a row",
+            PanelUnit::Count,
+            "Two are an alert. `heddle smoke` shows the step that fails.",
+            &[query(
+                "in a row",
+                r#"heddle_smoke_failed_in_a_row{job=~"$job"}"#,
+            )],
+        ),
+        panel(
+            "How long the last smoke test took",
+            PanelUnit::Seconds,
+            "From the first step to the last, the removal of what it made included.",
+            &[query(
+                "all steps",
+                r#"heddle_smoke_last_seconds{job=~"$job"}"#,
+            )],
+        ),
+        panel(
+            "Smoke tests",
+            PanelUnit::Count,
+            "Since the process began, by how they ended.",
+            &[query(
+                "{{result}}",
+                r#"sum by (result) (heddle_smoke_runs_total{job=~"$job"}) > 0"#,
+            )],
+        ),
     ],
 };

@@ -13,6 +13,8 @@
 
 mod head;
 
+pub(crate) use head::fuzzing as head_fuzzing;
+
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;

@@ -425,6 +425,7 @@ fn a_suspicion_is_believed_after_equal_readings_and_not_after_others() {
     let spec = spec(json!({"removalConfirmations": 2}));
     let first = judged(&spec, &bundles, &all_but(10)).suspicion.unwrap();
     assert_eq!((first.count, first.readings), (10, 1));
+    assert_eq!(first.bundles.len(), 10, "each of them is named");
     let second = with_suspicion(&spec, &bundles, &all_but(10), Some(&first), None);
     let second = second.suspicion.unwrap();
     assert_eq!((&second.id, second.readings), (&first.id, 2));

@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use heddle_api::action::{RunEnd, RunState};
 use heddle_api::operation::{OperationKind, OperationState};
 use heddle_api::service_binding::{InstanceReference, ServiceBindingSpec};
@@ -9,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::*;
-use crate::operation::fixtures::{ACCEPTED, at, metadata, request, revision};
+use crate::operation::fixtures::{ACCEPTED, action_deps, at, metadata, request, revision};
 use crate::reconcile::Step;
 use crate::service_binding::credentials::Sources;
 use crate::service_binding::{plan, status as statuses};
@@ -47,15 +45,7 @@ fn world() -> World {
         instance: Some(instance),
         service: None,
         bundle: Some(BundledBinding {
-            deps: ActionDeps {
-                reference,
-                pinned: Some(revision),
-                current: None,
-                registry: None,
-                kept: BTreeSet::from(["sha256:1".to_owned()]),
-                run: Some(RunState::Unheard),
-                credentials: None,
-            },
+            deps: action_deps(reference, revision),
             provision: json!({"admin": "root"}).as_object().cloned(),
         }),
         sources: Sources::default(),

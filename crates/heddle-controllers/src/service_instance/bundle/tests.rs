@@ -1,12 +1,10 @@
-use std::collections::BTreeSet;
-
 use heddle_api::action::{Outcome, RunEnd, RunState};
 use heddle_api::operation::{OperationKind, OperationProgress};
 use heddle_api::service_instance::ServiceInstanceSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::*;
-use crate::operation::fixtures::{ACCEPTED, at, metadata, request, revision};
+use crate::operation::fixtures::{ACCEPTED, action_deps, at, metadata, request, revision};
 use crate::service_instance::{plan, status as statuses};
 
 /// An instance as the front writes it, pinned to a revision whose image is kept.
@@ -27,15 +25,7 @@ fn world() -> World {
     let mut instance = ServiceInstance::new("i", spec);
     instance.metadata = metadata("i");
     let revision = revision(&json!([{"name": "small"}, {"name": "large"}]));
-    let deps = ActionDeps {
-        reference,
-        pinned: Some(revision),
-        current: None,
-        registry: None,
-        kept: BTreeSet::from(["sha256:1".to_owned()]),
-        run: Some(RunState::Unheard),
-        credentials: None,
-    };
+    let deps = action_deps(reference, revision);
     World {
         instance,
         now: at(ACCEPTED),

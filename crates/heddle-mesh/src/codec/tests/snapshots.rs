@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{at, pinned};
 use crate::journal::bulk::BulkEntries;
+use crate::journal::mark::GroupMarks;
 use crate::journal::positions::{
     Counters, DeadLetterEntry, Position, Positions, Retry, Revision, Sink,
 };
 use crate::journal::{ReplyFault, Snapshot};
 use crate::path::delivery::retry_policy::CAP;
 use heddle_api::dead_letters::FailureClass;
+use heddle_api::dead_letters::marks::MarkKind;
 
 /// By layout, from the first on.
-const LAYOUTS: [&str; 7] = [
+const LAYOUTS: [&str; 8] = [
     include_str!("snapshots/layout-1.hex"),
     include_str!("snapshots/layout-2.hex"),
     include_str!("snapshots/layout-3.hex"),
@@ -20,6 +22,7 @@ const LAYOUTS: [&str; 7] = [
     include_str!("snapshots/layout-5.hex"),
     include_str!("snapshots/layout-6.hex"),
     include_str!("snapshots/layout-7.hex"),
+    include_str!("snapshots/layout-8.hex"),
 ];
 
 /// What a snapshot of that layout says.
@@ -38,6 +41,7 @@ fn snapshot(layout: usize) -> Snapshot {
             unknown_from: (layout >= 4).then_some(3),
             log_lost_below: if layout >= 6 { 7 } else { 0 },
             bulks: bulks(layout),
+            marks: marks(layout),
         },
     }
 }
@@ -125,6 +129,14 @@ fn bulks(layout: usize) -> BulkEntries {
         entries.apply(&super::bulk());
     }
     entries
+}
+
+fn marks(layout: usize) -> GroupMarks {
+    let mut marks = GroupMarks::default();
+    if layout >= 8 {
+        marks.apply(&super::mark(Some(MarkKind::Ignored)));
+    }
+    marks
 }
 
 fn reply(layout: usize) -> DeadLetterEntry {

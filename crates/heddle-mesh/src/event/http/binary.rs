@@ -91,7 +91,7 @@ fn measure(headers: &HeaderMap, limits: &Limits) -> Result<usize, Refused> {
 }
 
 /// Gives 1 for an attribute that was not encoded as it should be.
-fn push(builder: &mut Builder, name: &str, value: &HeaderValue) -> Result<u64, Refused> {
+pub(super) fn push(builder: &mut Builder, name: &str, value: &HeaderValue) -> Result<u64, Refused> {
     let header::Decoded { text, encoded } = header::decode(value.as_bytes());
     builder.push(name, rules::value(name, Value::Text(&text))?);
     Ok(u64::from(!encoded))

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use heddle_api::broker::{CLASS, CLASS_ANNOTATION, KNATIVE_CLASSES};
 use heddle_api::dataplane::Resources;
 use heddle_api::what_if::{ChangedObject, WhatIfRequest};
-use heddle_api::{EventPolicy, Subscription, Trigger};
+use heddle_api::{Broker, Channel, EventPolicy, Subscription, Trigger};
 use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -59,12 +60,7 @@ fn delete(resources: &mut Resources, object: &ChangedObject) -> Result<(), Error
         "EventPolicy" => remove(&mut resources.policies, object).is_some(),
         "Broker" => remove(&mut resources.brokers, object).is_some(),
         "Channel" => remove(&mut resources.channels, object).is_some(),
-        kind => {
-            return Err(unknown(
-                kind,
-                "Trigger, Subscription, EventPolicy, Broker and Channel",
-            ));
-        }
+        kind => return Err(unknown(kind)),
     };
     if found {
         return Ok(());
@@ -98,14 +94,42 @@ fn apply(resources: &mut Resources, object: &Value) -> Result<(), Error> {
             object,
             |new: &mut EventPolicy, old| new.status.clone_from(&old.status),
         ),
-        kind => Err(unknown(kind, "Trigger, Subscription and EventPolicy")),
+        "Broker" => {
+            served(&name, object)?;
+            put(
+                &mut resources.brokers,
+                &name,
+                object,
+                |new: &mut Broker, old| new.status.clone_from(&old.status),
+            )
+        }
+        "Channel" => put(
+            &mut resources.channels,
+            &name,
+            object,
+            |new: &mut Channel, old| new.status.clone_from(&old.status),
+        ),
+        kind => Err(unknown(kind)),
     }
 }
 
-fn unknown(kind: &str, known: &str) -> Error {
-    Error::Invalid(format!(
-        "nobody can say what {kind} would do; known are {known}"
-    ))
+fn unknown(kind: &str) -> Error {
+    let known = WhatIfRequest::KINDS.join(", ");
+    let text = format!("what {kind} would do to events is not known; known are {known}");
+    Error::Invalid(text)
+}
+
+/// Which further classes are served is not known here: those of the configuration are the controllers' business.
+fn served(name: &ChangedObject, object: &Value) -> Result<(), Error> {
+    let class = object["metadata"]["annotations"][CLASS_ANNOTATION].as_str();
+    let is_known = |class| class == CLASS || KNATIVE_CLASSES.contains(&class);
+    match class {
+        Some(class) if !is_known(class) => Err(Error::Invalid(format!(
+            "whether Broker {} of the class {class} would be served is not known; try it with the class {CLASS}",
+            name.name
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn remove<K: Resource>(all: &mut Vec<Arc<K>>, object: &ChangedObject) -> Option<Arc<K>> {

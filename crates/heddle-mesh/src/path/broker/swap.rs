@@ -185,6 +185,7 @@ fn update(
     let over = state.routing.pause_over.as_ref();
     state.routing.plan = Arc::new(DeliveryPlan::new(spec, shared, over));
     state.routing.spec = Some(Arc::clone(spec));
+    state.set_rate(spec.settings.rate);
     consumer.await_resume(shared, &state);
     if state.routing.plan.ordered {
         state.hold_keys_on_record(shared);

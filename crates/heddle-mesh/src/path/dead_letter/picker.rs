@@ -59,6 +59,11 @@ impl Picker {
         self.up_to
     }
 
+    /// The namespaces outside of which none is meant.
+    pub(crate) fn within(&self) -> Option<&BTreeSet<String>> {
+        self.within.as_ref()
+    }
+
     /// Whether any letter of the consumer with this key can be meant.
     pub(crate) fn may_mean(&self, key: &str) -> bool {
         let namespace = namespace_of(key);
@@ -66,7 +71,7 @@ impl Picker {
             wanted.as_ref().is_none_or(|wanted| wanted == found)
         };
         let in_group = match &self.group {
-            Some(GroupKey::Cause { consumer, .. }) => consumer == key,
+            Some(GroupKey::Cause(cause)) => cause.consumer == key,
             Some(GroupKey::Unknown) => false,
             Some(GroupKey::Type(_) | GroupKey::Application(_)) | None => true,
         };
@@ -128,20 +133,42 @@ impl GroupBy {
     /// The key of the group that one belongs to.
     pub(crate) fn key(self, rest: &DeadLetterEntry, consumer: &str) -> String {
         match self {
-            Self::Cause => format!("cause:{consumer}:{:016x}", cause_of(rest)),
+            Self::Cause => cause_key(consumer, cause_of(rest)),
             Self::Type => format!("type:{}", rest.type_),
             Self::Application => format!("application:{}", metrics::application(&rest.entry)),
         }
     }
 }
 
+/// A group by cause, as its key names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CauseKey {
+    pub(crate) consumer: String,
+    pub(crate) cause: u64,
+}
+
+impl CauseKey {
+    pub(crate) fn read(key: &str) -> Option<Self> {
+        match GroupKey::read(key) {
+            GroupKey::Cause(cause) => Some(cause),
+            GroupKey::Type(_) | GroupKey::Application(_) | GroupKey::Unknown => None,
+        }
+    }
+
+    /// The key, as groups are told with it.
+    pub(crate) fn key(&self) -> String {
+        cause_key(&self.consumer, self.cause)
+    }
+}
+
+fn cause_key(consumer: &str, cause: u64) -> String {
+    format!("cause:{consumer}:{cause:016x}")
+}
+
 /// A group, as its key names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum GroupKey {
-    Cause {
-        consumer: String,
-        cause: u64,
-    },
+    Cause(CauseKey),
     Type(String),
     Application(String),
     /// Nothing is in it.
@@ -155,10 +182,10 @@ impl GroupKey {
             Some(("application", name)) => Self::Application(name.to_owned()),
             Some(("cause", rest)) => match rest.rsplit_once(':') {
                 Some((consumer, cause)) => match u64::from_str_radix(cause, 16) {
-                    Ok(cause) => Self::Cause {
+                    Ok(cause) => Self::Cause(CauseKey {
                         consumer: consumer.to_owned(),
                         cause,
-                    },
+                    }),
                     Err(_) => Self::Unknown,
                 },
                 None => Self::Unknown,
@@ -169,7 +196,9 @@ impl GroupKey {
 
     fn contains(&self, rest: &DeadLetterEntry, key: &str) -> bool {
         match self {
-            Self::Cause { consumer, cause } => consumer == key && *cause == cause_of(rest),
+            Self::Cause(CauseKey { consumer, cause }) => {
+                consumer == key && *cause == cause_of(rest)
+            }
             Self::Type(type_) => *type_ == rest.type_,
             Self::Application(name) => name == metrics::application(&rest.entry),
             Self::Unknown => false,
@@ -194,10 +223,11 @@ mod tests {
             assert_eq!(GroupKey::read(key), GroupKey::Unknown, "{key}");
         }
         let key = "cause:trigger/a/b:00000000000000ff";
-        let expected = GroupKey::Cause {
+        let expected = CauseKey {
             consumer: "trigger/a/b".to_owned(),
             cause: 255,
         };
-        assert_eq!(GroupKey::read(key), expected);
+        assert_eq!(expected.key(), key);
+        assert_eq!(GroupKey::read(key), GroupKey::Cause(expected));
     }
 }

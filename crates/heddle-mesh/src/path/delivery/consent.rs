@@ -11,7 +11,6 @@
 //! The rules are those of the webhook specification of CloudEvents; what an answer means is in [`said`].
 
 pub(crate) mod fuzzing;
-mod pace;
 mod said;
 #[cfg(test)]
 mod tests;
@@ -28,9 +27,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::courier::Address;
+use super::pace::Pace;
 use crate::routes::Webhook;
 use crate::shared::Shared;
-use pace::Pace;
 pub(crate) use said::BadRate;
 use said::Said;
 
@@ -59,6 +58,8 @@ const LASTS: Duration = Duration::from_secs(24 * 3600);
 /// When it is asked for again: by request soon, since that costs nobody anything; a callback may need a person.
 const RENEWED_AFTER: Duration = Duration::from_secs(3600);
 const CALLED_BACK_AFTER: Duration = Duration::from_secs(12 * 3600);
+/// What an allowance is about.
+const MINUTE: Duration = Duration::from_secs(60);
 /// How soon a destination that did not consent is asked again.
 const ASKED_AGAIN: Limits = Limits {
     min: Duration::from_secs(1),
@@ -234,7 +235,9 @@ impl Consent {
             RENEWED_AFTER
         };
         state.ask_at = now + after;
-        state.pace.set(rate);
+        // Rounded up, since a little too late is within the rate and a little too early is not.
+        let apart = rate.map(|rate| MINUTE / rate.max(1) + Duration::from_nanos(1));
+        state.pace.set(apart);
         self.granted.store(true, Ordering::Release);
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use heddle_api::duck::DeliveryFormat;
 use heddle_api::pause::DeliveryPause;
+use heddle_api::rate::DeliveryRate;
 
 use super::consent::{Consent, Consents};
 use super::courier::Address;
@@ -46,6 +47,8 @@ pub(crate) struct DeliveryPlan {
     pub(crate) probe: Option<Arc<SubscriberProbe>>,
     /// Nothing is sent for now.
     pub(crate) pause: Option<DeliveryPause>,
+    /// No more than so many are sent. The turns are the consumer's to keep: another plan does not begin them anew.
+    pub(crate) rate: Option<DeliveryRate>,
     pub(crate) policy: RetryPolicy,
     pub(crate) format: Option<DeliveryFormat>,
     pub(crate) window: u32,
@@ -67,6 +70,7 @@ impl DeliveryPlan {
             consent: None,
             probe: None,
             pause: None,
+            rate: None,
             policy: RetryPolicy::default(),
             format: None,
             window: WINDOW,
@@ -150,6 +154,7 @@ impl DeliveryPlan {
                 target(sink, spec.dead_letter_ca_certs.as_deref())
             }),
             pause: pause.cloned(),
+            rate: spec.settings.rate,
             // What cannot be read is reported by the table; the defaults harm nobody.
             policy: RetryPolicy::from_spec(&spec.delivery).unwrap_or_default(),
             format: spec.delivery.format,

@@ -8,7 +8,8 @@ use heddle_rt::net::receive::NotReceived;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::Full;
 
-use crate::event::http::Refused as NotAnEvent;
+use super::refused_log::SeenEvent;
+use crate::event::http::{Mode, Refused as NotAnEvent};
 use crate::log::AppendRefused;
 use crate::metrics::DoorKind;
 use crate::who::{Denied, Who};
@@ -24,10 +25,12 @@ pub(super) struct PublishError {
     status: StatusCode,
     retry_after: Option<Duration>,
     body: heddle_api::ledger::ErrorBody,
+    /// What is known of the event, where headers do not say it.
+    seen: Option<Box<SeenEvent>>,
 }
 
 impl PublishError {
-    fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
         debug_assert!(code::is_known(code, status.as_u16()), "{status} {code}");
         Self {
             status,
@@ -37,11 +40,33 @@ impl PublishError {
                 message: message.into(),
                 ..heddle_api::ledger::ErrorBody::default()
             },
+            seen: None,
         }
+    }
+
+    /// Remembers which event it was, as far as its body says.
+    pub(super) fn seen_in(mut self, mode: Mode, body: &[u8]) -> Self {
+        self.seen = Some(SeenEvent::in_body(mode, self.body.index, body).into());
+        self
+    }
+
+    pub(super) fn seen(&self) -> Option<&SeenEvent> {
+        self.seen.as_deref()
+    }
+
+    /// What is answered.
+    pub(super) fn told(&self) -> (StatusCode, &heddle_api::ledger::ErrorBody) {
+        (self.status, &self.body)
     }
 
     fn after(mut self, pause: Duration) -> Self {
         self.retry_after = Some(pause);
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn at(mut self, index: Option<u64>) -> Self {
+        self.body.index = index;
         self
     }
 
@@ -50,9 +75,19 @@ impl PublishError {
         self
     }
 
-    /// The status and the message, for who needs no response.
-    pub(super) fn into_parts(self) -> (StatusCode, String) {
-        (self.status, self.body.message)
+    /// The status and what is told, for who needs no response.
+    pub(super) fn into_parts(self) -> (StatusCode, heddle_api::ledger::ErrorBody) {
+        (self.status, self.body)
+    }
+
+    /// When to come again.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// Whether it is about an Application that is there and takes no events yet.
+    pub(super) fn is_application_not_ready(&self) -> bool {
+        self.body.code == code::APPLICATION_NOT_READY
     }
 
     pub(super) fn response(&self) -> Response<Full<Bytes>> {

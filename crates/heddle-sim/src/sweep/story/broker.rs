@@ -231,6 +231,10 @@ pub(super) fn stories_of_flows() -> Vec<Story> {
         let spec = json!({"application": "shop", "serviceID": service});
         apply::<EventFlow>(TEAM, name, spec)
     };
+    let with_flow = |acts: Vec<Act>| {
+        let first = vec![shop(), shop_mapping(), flow("f", "orders"), Act::Rest];
+        [first, acts].concat()
+    };
     let injection = |value: Value| Act::Meddle {
         resource: of::<Namespace>(),
         namespace: None,
@@ -272,22 +276,14 @@ pub(super) fn stories_of_flows() -> Vec<Story> {
         ),
         story(
             "a flow comes while the last one goes",
-            vec![
-                shop(),
-                shop_mapping(),
-                flow("f", "orders"),
-                Act::Rest,
+            with_flow(vec![
                 delete::<EventFlow>(Some(TEAM), "f"),
                 flow("g", "orders"),
-            ],
+            ]),
         ),
         story(
             "somebody deletes a link, a broker and a policy",
-            vec![
-                shop(),
-                shop_mapping(),
-                flow("f", "orders"),
-                Act::Rest,
+            with_flow(vec![
                 Act::Delete {
                     resource: of::<Subscription>(),
                     namespace: INTEGRATION,
@@ -295,7 +291,7 @@ pub(super) fn stories_of_flows() -> Vec<Story> {
                 },
                 delete::<Broker>(Some(TEAM), "default"),
                 delete::<EventPolicy>(Some(TEAM), "flow-shop"),
-            ],
+            ]),
         ),
         story(
             "a link that was there before is taken in",
@@ -303,15 +299,11 @@ pub(super) fn stories_of_flows() -> Vec<Story> {
         ),
         story(
             "a namespace forbids its broker and allows it again",
-            vec![
-                shop(),
-                shop_mapping(),
-                flow("f", "orders"),
-                Act::Rest,
+            with_flow(vec![
                 injection(json!("disabled")),
                 Act::Rest,
                 injection(Value::Null),
-            ],
+            ]),
         ),
         story(
             "a label alone asks for a broker and lets it go",
@@ -323,13 +315,7 @@ pub(super) fn stories_of_flows() -> Vec<Story> {
         ),
         story(
             "a namespace with flows is deleted",
-            vec![
-                shop(),
-                shop_mapping(),
-                flow("f", "orders"),
-                Act::Rest,
-                delete::<Namespace>(None, TEAM),
-            ],
+            with_flow(vec![delete::<Namespace>(None, TEAM)]),
         ),
     ]
 }

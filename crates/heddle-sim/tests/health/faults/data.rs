@@ -114,6 +114,18 @@ pub(super) fn cases() -> Vec<FaultCase> {
         )
         .sparing(others),
         broken(
+            "every delivery of a pair is late, and arrives",
+            "delivery",
+            "heartbeat/team-a/shop",
+            |world| {
+                let by = Duration::from_secs(8);
+                let delay = Fault::DelayDelivery(fault_pair(SHOP_A), by);
+                world.mesh().inject(delay);
+                async {}.boxed()
+            },
+        )
+        .sparing(others),
+        broken(
             "a hop breaks and mends again and again",
             "broker",
             "broker/team-a/default",

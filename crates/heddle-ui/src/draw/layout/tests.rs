@@ -1,6 +1,6 @@
 //! Places of nodes, as tables and as rules that hold for every graph.
 
-use heddle_api::health::topology::{GraphLink, GraphNode, TopologyGraph};
+use heddle_api::health::topology::{GraphLink, GraphNode, TopologyGraph, Truncation};
 
 use super::*;
 
@@ -130,4 +130,35 @@ fn places_are_as_near_as_the_order_allows() {
         ]
     );
     assert!(apart(&[]).is_empty());
+}
+
+#[test]
+fn what_comes_into_a_picture_of_sums_moves_nobody_above_it_and_no_other_column() {
+    let ids: Vec<String> = (0..9).map(|number| format!("trigger/{number}")).collect();
+    let mut nodes = vec![("broker", "broker/a"), ("broker", "broker/b")];
+    nodes.push(("namespace", "namespace/a"));
+    nodes.extend(ids.iter().map(|id| ("trigger", &**id)));
+    let summed = |left_out: &str| {
+        let nodes: Vec<(&str, &str)> = nodes
+            .iter()
+            .copied()
+            .filter(|(_, id)| *id != left_out)
+            .collect();
+        let links: Vec<(&str, &str)> = nodes.iter().map(|(_, id)| ("broker/b", *id)).collect();
+        let mut graph = graph(&nodes, &links);
+        graph.truncated = Some(Truncation::default());
+        let places = place(&graph).places;
+        let ids = graph.nodes.into_iter().map(|node| node.id);
+        ids.zip(places).collect::<HashMap<String, (usize, f64)>>()
+    };
+    let (before, after) = (summed("trigger/5"), summed(""));
+    for (id, place) in before {
+        let below = id.as_str() > "trigger/5";
+        assert_eq!(
+            after[&id].1,
+            place.1 + if below { 1.0 } else { 0.0 },
+            "{id}"
+        );
+        assert_eq!(after[&id].0, place.0, "{id}");
+    }
 }

@@ -59,7 +59,7 @@ pub(crate) fn sought(text: &str) -> String {
 
 fn beside(whole: &WholeEvent, detail: &DeadLetterDetail, look: &PageLook) -> Markup {
     let mut before = whole.event.clone();
-    let mut now = detail.event.clone();
+    let mut now = detail.event.value();
     let hidden = whole.data_withheld || detail.data_hidden;
     if hidden {
         for event in [&mut before, &mut now]

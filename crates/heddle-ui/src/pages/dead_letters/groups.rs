@@ -3,7 +3,7 @@
 use heddle_api::dead_letters::{DeadLetterGroup, DeadLetterGroups, SubscriberNow};
 use maud::{Markup, html};
 
-use super::PageLook;
+use super::{PageLook, mark};
 use crate::parts::choice::LetterChoice;
 use crate::parts::{content, verdict};
 use crate::visit::Visit;
@@ -94,6 +94,7 @@ fn row(group: &DeadLetterGroup, by: GroupedBy, choice: &LetterChoice, look: &Pag
                 a data-open href=(links.page(&narrowed)) { (why(group)) }
                 @if group.replies { " " span.quiet { "(replies)" } }
                 " " a.quiet href=(links.dead_letter(&group.sample)) { "newest" }
+                @if let Some(mark) = &group.mark { br; (mark::badge(mark)) }
             }
             td data-label="Types" { (group.types.join(", ")) }
             td data-label="When" { (words::since(group.first, look.now)) @if group.count > 1 { " to " (words::since(group.last, look.now)) } }
@@ -128,6 +129,7 @@ fn acts(group: &DeadLetterGroup, mine: &LetterChoice, look: &PageLook) -> Markup
             a.button href=(to("try")) data-dialog aria-label=(format!("Try one of {count} of {of}")) { "Try one" }
             a.button href=(to("redrive")) data-dialog aria-label=(format!("Redrive {count} of {of}")) { "Redrive " (count) "…" }
         }
+        (mark::link(group, look))
         a.button href=(to("discard")) data-dialog aria-label=(format!("Discard {count} of {of}")) { "Discard " (count) "…" }
     }
 }

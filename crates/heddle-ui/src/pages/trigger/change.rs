@@ -10,7 +10,7 @@ use super::super::event::quoted;
 use super::ShownTrigger;
 use super::playground::TriedFilter;
 use crate::links::part;
-use crate::pages::PageLook;
+use crate::pages::{PageLook, what_if};
 use crate::parts::command;
 use crate::parts::send_form::{self, SendForm};
 use crate::words;
@@ -38,6 +38,7 @@ pub(super) fn section(
                 @let then = format!("{}?changed=1&was={}", trigger.page(look), part(&former));
                 @let form = SendForm { method: "PATCH", path: &trigger.path, kind: send_form::MERGE_PATCH, body: &body, then: &then };
                 (send_form::draw(&form, &html! { button.primary type="submit" { "Apply" } }))
+                p { a #whatif href=(what_if::link(&look.links, &manifest(trigger, filters))) { "What would it do to everybody?" } }
             } @else { p.quiet { "An operator of this namespace may apply it." } }
             (command::line(&change))
             @if tried.text != wanted && !tried.text.trim().is_empty() { p.quiet { "It is kept without remarks and blank lines." } }
@@ -59,6 +60,22 @@ fn patch(trigger: &ShownTrigger, filters: &[Filter]) -> Value {
         "metadata": {"resourceVersion": trigger.object["metadata"]["resourceVersion"]},
         "spec": {"filters": filters, "filter": null},
     })
+}
+
+/// The trigger as it would be applied; JSON is YAML.
+fn manifest(trigger: &ShownTrigger, filters: &[Filter]) -> String {
+    let mut spec = trigger.object["spec"].clone();
+    if let Some(members) = spec.as_object_mut() {
+        members.remove("filter");
+        members.insert("filters".to_owned(), json!(filters));
+    }
+    let object = json!({
+        "apiVersion": "eventing.knative.dev/v1",
+        "kind": "Trigger",
+        "metadata": {"name": trigger.name, "namespace": trigger.namespace},
+        "spec": spec,
+    });
+    format!("{object:#}")
 }
 
 /// The lines of the manifest that go, and those that come. JSON is YAML, so each filter is a line.

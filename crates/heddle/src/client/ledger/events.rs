@@ -1,16 +1,14 @@
 //! Events, found and watched: `/heddle/v1/events`.
 
 use anyhow::Context as _;
-use futures::stream::BoxStream;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::TryStreamExt as _;
 use heddle_api::republish::{RepublishPreview, RepublishedEvent};
 use heddle_api::search::{EventPage, StreamedEvents};
 use http::Request;
-use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 
 use super::{Ledger, query, read, refused};
-use crate::client::ClientResponse;
+use crate::client::stream::{AnswerChunks, open_chunks};
 
 /// A line with more bytes than this is none of the server's.
 const LINE_BYTES_MAX: usize = 16 << 20;
@@ -115,18 +113,8 @@ impl Ledger<'_> {
     pub(crate) async fn tail(&self, text: &str) -> anyhow::Result<TailLines> {
         let query = query(&[("watch", Some("1")), ("q", Some(text))]);
         let request = Request::get(format!("/heddle/v1/events{query}")).body(Vec::new())?;
-        let (parts, body) = self.remote.open(request).await?.into_parts();
-        if !parts.status.is_success() {
-            let body = body.collect().await?.to_bytes();
-            let answer = ClientResponse {
-                code: parts.status,
-                headers: parts.headers,
-                body,
-            };
-            return Err(refused("events", &answer).into());
-        }
         Ok(TailLines {
-            chunks: body.into_data_stream().map_err(Into::into).boxed(),
+            chunks: open_chunks(self.remote, request, "events").await?,
             rest: Vec::new(),
         })
     }
@@ -134,7 +122,7 @@ impl Ledger<'_> {
 
 /// The lines of a tail.
 pub(crate) struct TailLines {
-    chunks: BoxStream<'static, anyhow::Result<bytes::Bytes>>,
+    chunks: AnswerChunks,
     rest: Vec<u8>,
 }
 

@@ -1,9 +1,9 @@
-//! `heddle apply --what-if`: which of the stored events consumers would have got more or fewer.
+//! `heddle apply --what-if` and `heddle delete --what-if`: which of the stored events consumers would have got more or fewer.
 //!
 //! The server checks each object and fills it in as it would when applying it (a dry run), and then says what all of them
-//! together would have done. Nothing is stored.
+//! together would have done. Nothing is stored. What other kinds would make heddle do is not told, and that is said.
 
-use heddle_api::what_if::{ChangedConsumer, WhatIf, WhatIfRequest};
+use heddle_api::what_if::{ChangedConsumer, ChangedObject, WhatIf, WhatIfRequest};
 use serde_json::Value;
 
 use super::{Manner, Run};
@@ -14,8 +14,47 @@ use crate::output::{Format, Table, count, harmless, json, yaml};
 use crate::terminal::Terminal;
 use crate::wire::World;
 
-/// Kinds that decide who gets which events, and that people write.
-const KINDS: [&str; 3] = ["Trigger", "Subscription", "EventPolicy"];
+/// Whether it is known what an object does to events. If not, that is said.
+pub(in crate::cmd) fn is_compared(kind: &str, name: &str, terminal: &mut Terminal) -> bool {
+    if WhatIfRequest::KINDS.contains(&kind) {
+        return true;
+    }
+    let object = format!("{} {}", harmless(kind), harmless(name));
+    terminal.note(&match WhatIfRequest::INDIRECT.contains(&kind) {
+        true => format!(
+            "{object} is left out: heddle makes and removes links, brokers, policies and sources for it, and what those would do is not compared"
+        ),
+        false => format!("{object} decides nothing about events and is left out"),
+    });
+    false
+}
+
+/// Why there is nothing to ask.
+fn nothing_compared() -> anyhow::Error {
+    anyhow::anyhow!(
+        "nothing in it can be compared; what {} would do can",
+        WhatIfRequest::KINDS.join(", ")
+    )
+}
+
+/// What it would do if objects were gone.
+pub(in crate::cmd) async fn tell_of_deletions(
+    delete: Vec<ChangedObject>,
+    remote: &Remote,
+    last: u64,
+    terminal: &mut Terminal,
+) -> anyhow::Result<()> {
+    if delete.is_empty() {
+        return Err(nothing_compared());
+    }
+    let request = WhatIfRequest {
+        apply: Vec::new(),
+        delete,
+        last,
+    };
+    let told = Ledger::of(remote).what_if(&request).await?;
+    Ok(terminal.print(&text(&told, terminal.colour_out))?)
+}
 
 pub(super) async fn tell(
     documents: &[Document],
@@ -34,12 +73,7 @@ pub(super) async fn tell(
     let mut run = Run::begin(remote, manner, world).await?;
     let mut apply = Vec::new();
     for document in documents {
-        if !KINDS.contains(&document.kind()) {
-            terminal.note(&format!(
-                "{} {} decides nothing about events and is left out",
-                harmless(document.kind()),
-                harmless(document.name())
-            ));
+        if !is_compared(document.kind(), document.name(), terminal) {
             continue;
         }
         let applied = run.apply(document, terminal).await;
@@ -50,10 +84,7 @@ pub(super) async fn tell(
         );
     }
     if apply.is_empty() {
-        anyhow::bail!(
-            "nothing in it decides who gets which events; {} do",
-            KINDS.join(", ")
-        );
+        return Err(nothing_compared());
     }
     let request = WhatIfRequest {
         apply: apply.into_iter().map(whole).collect(),
@@ -139,6 +170,42 @@ mod tests {
     use heddle_api::ledger::ExplainedEvent;
 
     use super::*;
+    use crate::client::stand_in::StandIn;
+    use crate::cmd::testing::Screen;
+
+    #[tokio::test]
+    async fn what_is_deleted_is_asked_for_and_what_is_not_compared_is_said() {
+        let server = StandIn::start().await;
+        let told = serde_json::to_value(WhatIf::default()).unwrap();
+        server.answers("POST /heddle/v1/what-if", 200, &told);
+        let screen = Screen::default();
+        let mut terminal = screen.terminal();
+        for (kind, words) in [
+            ("EventFlow", "is not compared"),
+            ("ConfigMap", "decides nothing about events"),
+        ] {
+            assert!(!is_compared(kind, "x", &mut terminal));
+            assert!(screen.err().contains(words), "{kind}: {}", screen.err());
+        }
+        assert!(is_compared("Broker", "x", &mut terminal));
+        let gone = ChangedObject {
+            kind: "Broker".to_owned(),
+            namespace: "team-a".to_owned(),
+            name: "x".to_owned(),
+        };
+        let remote = server.remote();
+        tell_of_deletions(vec![gone], &remote, 7, &mut terminal)
+            .await
+            .unwrap();
+        let asked = server.asked()[0].json();
+        assert_eq!(
+            (&asked["delete"][0]["kind"], &asked["last"]),
+            (&"Broker".into(), &7.into())
+        );
+        assert!(screen.out().contains("nobody would get others"));
+        let refused = tell_of_deletions(Vec::new(), &remote, 7, &mut terminal).await;
+        assert!(refused.unwrap_err().to_string().contains("Channel"));
+    }
 
     #[test]
     fn who_would_get_what_is_a_table() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use heddle_api::dead_letters::marks::GroupMark;
 use heddle_api::dead_letters::{
     BulkAct, BulkOperation, BulkOperations, BulkState, DeadLetterGroup, DeadLetterGroups,
     DeadLetterPreview, NOT_CURED_BY_REPEATING, TriedDeadLetter, TriedOutcome,
@@ -245,6 +246,7 @@ pub(super) async fn groups(args: &ListArgs, by: By, ctx: CommandContext<'_>) -> 
             "TYPES",
             "SUBSCRIBER NOW",
             "SAMPLE",
+            "MARK",
         ];
         let row = |group: &DeadLetterGroup| {
             let answer = group.status.map(|status| status.to_string());
@@ -259,6 +261,12 @@ pub(super) async fn groups(args: &ListArgs, by: By, ctx: CommandContext<'_>) -> 
                 harmless(&group.types.join(", ")),
                 group.subscriber_now.map_or("", |now| now.word()).to_owned(),
                 harmless(&group.sample),
+                harmless(
+                    &group
+                        .mark
+                        .as_ref()
+                        .map_or_else(String::new, GroupMark::in_words),
+                ),
             ]
         };
         let table = Table {
@@ -267,7 +275,16 @@ pub(super) async fn groups(args: &ListArgs, by: By, ctx: CommandContext<'_>) -> 
         };
         table.page(colour)
     });
-    Ok(ctx.terminal.print(&text)?)
+    ctx.terminal.print(&text)?;
+    let marked = found.known + found.ignored;
+    if marked > 0 && args.output == ReportFormat::Table {
+        let text = format!(
+            "{marked} of {} are marked: {} known, {} ignored",
+            found.total, found.known, found.ignored
+        );
+        ctx.terminal.note(&text);
+    }
+    Ok(())
 }
 
 /// What would happen, in words.

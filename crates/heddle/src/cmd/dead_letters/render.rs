@@ -1,10 +1,10 @@
 //! Dead letters as people read them.
 
 use heddle_api::ledger::{DeadLetter, DeadLetterDetail, DeadLetterPage};
+use heddle_api::raw_json::{RawJson, indented};
 use jiff::Timestamp;
-use serde_json::Value;
 
-use crate::output::{self, Table, age, count, harmless, moment, span};
+use crate::output::{Table, age, count, harmless, moment, span, yaml};
 use crate::terminal::{Tone, paint};
 
 /// One line each.
@@ -87,14 +87,43 @@ pub(super) fn detail(detail: &DeadLetterDetail, colour: bool) -> String {
         line("said", answer);
     }
     text.push('\n');
-    text.push_str(&block(&detail.event));
+    text.push_str(&block(&detail.event.indented()));
     text
 }
 
+/// The same for machines, with the numbers of the event as they were written.
+pub(super) fn detail_as_json(detail: &DeadLetterDetail) -> String {
+    let text = serde_json::to_string(detail).expect("reports have string keys only");
+    format!("{}\n", indented(&text))
+}
+
+/// Likewise. An event with numbers that reading would change is in it as JSON, which YAML has room for.
+pub(super) fn detail_as_yaml(detail: &DeadLetterDetail) -> String {
+    let is_plain = detail.event.has_plain_numbers();
+    let event = match is_plain {
+        true => detail.event.clone(),
+        false => RawJson::default(),
+    };
+    let shown = DeadLetterDetail {
+        event,
+        ..detail.clone()
+    };
+    let mut value = serde_json::to_value(shown).expect("reports have string keys only");
+    if is_plain {
+        return yaml(&value);
+    }
+    if let Some(members) = value.as_object_mut() {
+        members.remove("event");
+    }
+    let text = yaml(&value);
+    let event = detail.event.indented();
+    let event: Vec<&str> = event.lines().map(str::trim).collect();
+    format!("{}\nevent: {}\n", text.trim_end(), event.join(" "))
+}
+
 /// JSON escapes what could move a cursor, except for the few controls above ASCII.
-fn block(event: &Value) -> String {
-    let lines = output::json(event);
-    lines
+fn block(event: &str) -> String {
+    event
         .lines()
         .map(|line| format!("  {}\n", harmless(line)))
         .collect()

@@ -1,7 +1,8 @@
 //! Which dead letters are meant, what is asked before they are taken, and how they look.
 
 use clap::Parser as _;
-use heddle_api::ledger::{DeadLetter, DeadReply};
+use heddle_api::ledger::{DeadLetter, DeadLetterDetail, DeadReply};
+use heddle_api::raw_json::RawJson;
 use serde_json::{Value, json};
 
 use super::*;
@@ -172,7 +173,7 @@ fn a_dead_letter_reads_well_alone_and_in_a_table() {
     ");
     let detail = DeadLetterDetail {
         summary: letter("a", "1"),
-        event: json!({"id": "1", "data": {"order": 17}}),
+        event: json!({"id": "1", "data": {"order": 17}}).into(),
         answer: Some("overloaded".to_owned()),
         data_hidden: false,
     };
@@ -198,6 +199,42 @@ fn a_dead_letter_reads_well_alone_and_in_a_table() {
 }
 
 #[test]
+fn numbers_of_an_event_are_told_as_they_were_written() {
+    let event =
+        r#"{"id":"1","data":{"a":9007199254740993,"b":10.10,"c":123456789012345678901234567890}}"#;
+    let detail = DeadLetterDetail {
+        summary: letter("a", "1"),
+        event: RawJson::read(event).unwrap(),
+        answer: None,
+        data_hidden: false,
+    };
+    let (text, json, yaml) = (
+        render::detail(&detail, false),
+        render::detail_as_json(&detail),
+        render::detail_as_yaml(&detail),
+    );
+    for told in [&text, &json, &yaml] {
+        for number in [
+            "9007199254740993",
+            "10.10",
+            "123456789012345678901234567890",
+        ] {
+            assert!(told.contains(&format!("\": {number}")), "{told}");
+        }
+    }
+    let read: DeadLetterDetail = serde_json::from_str(&json).unwrap();
+    assert_eq!(read.summary, detail.summary);
+    assert_eq!(read.event.indented(), detail.event.indented());
+    let read: Value = serde_saphyr::from_str(&yaml).unwrap();
+    assert_eq!(read["event"]["data"]["a"], 9_007_199_254_740_993_u64);
+    let plain = DeadLetterDetail {
+        event: json!({"id": "1", "data": {"order": 17}}).into(),
+        ..detail
+    };
+    assert!(render::detail_as_yaml(&plain).contains("    order: 17\n"));
+}
+
+#[test]
 fn a_reply_is_told_from_an_event() {
     let mut reply = letter("b", "1");
     reply.reason = "the reply has no source".to_owned();
@@ -218,7 +255,7 @@ fn a_reply_is_told_from_an_event() {
     ");
     let detail = DeadLetterDetail {
         summary: reply,
-        event: json!({"id": "1"}),
+        event: json!({"id": "1"}).into(),
         answer: Some("{\"spec".to_owned()),
         data_hidden: false,
     };
@@ -455,4 +492,59 @@ async fn named_ones_and_yes_are_not_asked_about() {
     .await
     .unwrap_err();
     assert_eq!(exit_code(&error), 3, "{error}");
+}
+
+#[tokio::test]
+async fn a_mark_says_what_why_and_until_when() {
+    let (server, screen) = (StandIn::start().await, Screen::default());
+    let marked = json!({
+        "key": "cause:trigger/a/b:ff", "as": "ignored", "note": "tests\u{7}", "by": "ada", "at": "2026-01-01T00:00:00Z",
+        "until": "2126-01-01T00:00:00Z", "upTo": "7", "more": 3,
+    });
+    let path = "/heddle/v1/dead-letters/groups/cause%3Atrigger%2Fa%2Fb%3Aff/mark";
+    server.answers(&format!("POST {path}"), 200, &marked);
+    let line =
+        "mark cause:trigger/a/b:ff --as ignored --note tests --until 2126-01-01T00:00:00Z --more 3";
+    let Command::Mark(args) = command(line).unwrap() else {
+        panic!("{line}");
+    };
+    let (remote, world, mut terminal) = (server.remote(), world(), screen.terminal());
+    args.act(CommandContext::new(&remote, &world, &mut terminal))
+        .await
+        .unwrap();
+    let expected =
+        json!({"as": "ignored", "note": "tests", "until": "2126-01-01T00:00:00Z", "more": 3});
+    assert_eq!(server.asked()[0].json(), expected);
+    let shown = screen.out();
+    assert!(
+        shown.starts_with("ignored until 2126-01-01 00:00 UTC (ada): tests"),
+        "{shown}"
+    );
+    assert!(!shown.contains('\u{7}'), "{shown:?}");
+    for wrong in [
+        "mark",
+        "mark 7",
+        "mark 7 --note x --as fine",
+        "mark 7 --note x --for 1h --until 2126-01-01T00:00:00Z",
+        "unmark",
+    ] {
+        assert!(command(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn links_lead_to_the_pages_of_letters_that_are_there() {
+    let server = StandIn::start().await;
+    let mut detail = serde_json::to_value(letter("a", "order-1")).unwrap();
+    detail["event"] = json!({"specversion": "1.0", "id": "order-1"});
+    server
+        .answers("GET /heddle/v1/dead-letters/a", 200, &detail)
+        .answers("GET /heddle/v1/dead-letters/b%2Fc", 200, &detail);
+    let (screen, remote) = (Screen::default(), server.remote());
+    let Command::Show(args) = command("show a b/c --link").unwrap() else {
+        panic!("the line says show");
+    };
+    show(&args, &remote, &mut screen.terminal()).await.unwrap();
+    let page = |name: &str| format!("{}/ui/dead-letters/{name}\n", remote.url());
+    assert_eq!(screen.out(), page("a") + &page("b%2Fc"));
 }

@@ -13,11 +13,16 @@ use crate::cmd::testing::{Screen, world};
 fn a_healthy_server_has_no_complaints() {
     assert_eq!(complaints(|_| {}), []);
     insta::assert_snapshot!(text(&findings::report(&healthy(), now()).findings, false), @r"
-    ok    HD-001  server: ready
-    ok    HD-011  log: serving, 90 events in 2 segments, 5 MiB, no damage
-    ok    HD-015  matching: 0 events not matched with triggers yet
-    ok    HD-016  accounts: 5 matched events for 1 consumer, all accounted for
-    ok    HD-030  resources: 6 objects ready
+    server
+      ok    HD-001  server: ready
+
+    events
+      ok    HD-011  log: serving, 90 events in 2 segments, 5 MiB, no damage
+      ok    HD-015  matching: 0 events not matched with triggers yet
+      ok    HD-016  accounts: 5 matched events for 1 consumer, all accounted for
+
+    resources
+      ok    HD-030  resources: 6 objects ready
     ");
 }
 
@@ -53,28 +58,46 @@ fn every_complaint_names_a_remedy() {
         0
     );
     insta::assert_snapshot!(text(&found.findings, false), @r"
-    bad   HD-001  server: not ready: x
-                  a full disk needs room, a failed one a restart; otherwise look at the server's log
-    bad   HD-011  log: no event is accepted: full
-                  make room on the disk, or replace it and restart
-    bad   HD-013  log: 1 record damaged and kept aside
-                  the disk returned other bytes than were written: check it, and keep a copy of the data directory
-    bad   HD-016  trigger/team-a/orders: 72 of 77 matched events are unaccounted for
-                  this must never happen: keep the data directory and report it
-    bad   HD-030  trigger/a/b: not ready: Some: reason
-                  heddle get trigger/b -n a -o yaml
-    bad   HD-030  subscription/a/b: not ready: Some: reason
-                  heddle get subscriptions.messaging.knative.dev/b -n a -o yaml
-    bad   HD-030  application/b: not ready: Some: reason
-                  heddle get application/b -o yaml
-    warn  HD-015  matching: 1099511627666 events not matched with triggers yet
-                  ask again; if the number does not fall, the machine is too busy or matching has stopped
-    warn  HD-020  trigger/team-a/orders: nothing is sent: paused
-                  1 event waiting; look at its conditions and its subscriber
-    warn  HD-021  trigger/team-a/orders: 3 dead letters at rest
-                  heddle dead-letters list --trigger team-a/orders
-    warn  HD-023  trigger/team-a/orders: the oldest of 1 pending event has waited for 20454 d
-                  it is meant for a subscriber without an address; 0 retrying
+    server
+      bad   HD-001  server: not ready: x
+                    a full disk needs room, a failed one a restart; otherwise look at the server's log
+                    docs/reference/checks.md#hd-001
+
+    events
+      bad   HD-011  log: no event is accepted: full
+                    make room on the disk, or replace it and restart
+                    docs/reference/checks.md#hd-011
+      bad   HD-013  log: 1 record damaged and kept aside
+                    the disk returned other bytes than were written: check it, and keep a copy of the data directory
+                    docs/reference/checks.md#hd-013
+      bad   HD-016  trigger/team-a/orders: 72 of 77 matched events are unaccounted for
+                    this must never happen: keep the data directory and report it
+                    docs/reference/checks.md#hd-016
+      warn  HD-015  matching: 1099511627666 events not matched with triggers yet
+                    ask again; if the number does not fall, the machine is too busy or matching has stopped
+                    docs/reference/checks.md#hd-015
+
+    consumers
+      warn  HD-020  trigger/team-a/orders: nothing is sent: paused
+                    1 event waiting; look at its conditions and its subscriber
+                    docs/reference/checks.md#hd-020
+      warn  HD-021  trigger/team-a/orders: 3 dead letters at rest
+                    heddle dead-letters list --trigger team-a/orders
+                    docs/reference/checks.md#hd-021
+      warn  HD-023  trigger/team-a/orders: the oldest of 1 pending event has waited for 20454 d
+                    it is meant for a subscriber without an address; 0 retrying
+                    docs/reference/checks.md#hd-023
+
+    resources
+      bad   HD-030  trigger/a/b: not ready: Some: reason
+                    heddle get trigger/b -n a -o yaml
+                    docs/reference/checks.md#hd-030
+      bad   HD-030  subscription/a/b: not ready: Some: reason
+                    heddle get subscriptions.messaging.knative.dev/b -n a -o yaml
+                    docs/reference/checks.md#hd-030
+      bad   HD-030  application/b: not ready: Some: reason
+                    heddle get application/b -o yaml
+                    docs/reference/checks.md#hd-030
     ");
 }
 
@@ -123,6 +146,27 @@ async fn no_token_is_a_failure() {
     server.answers("GET /heddle/v1/checks", 401, &refusal);
     let done = examined(&server, &Screen::default()).await;
     assert_eq!(done, Err(5));
+}
+
+#[test]
+fn every_category_has_its_heading_in_the_order_of_an_events_way() {
+    let finding = |category: CheckCategory, id: &str| CheckFinding {
+        id: id.to_owned(),
+        category,
+        level: FindingLevel::Ok,
+        about: "all".to_owned(),
+        what: "well".to_owned(),
+        remedy: String::new(),
+        link: String::new(),
+    };
+    let checks = heddle_api::checks::ALL.iter().rev();
+    let findings: Vec<CheckFinding> = checks
+        .map(|check| finding(check.category, check.id))
+        .collect();
+    let text = text(&findings, false);
+    let headings: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let headings = headings.into_iter().filter(|line| !line.starts_with(' '));
+    assert!(headings.eq(CheckCategory::ALL.map(CheckCategory::word)));
 }
 
 #[test]

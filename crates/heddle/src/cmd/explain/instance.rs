@@ -1,14 +1,13 @@
 //! `heddle explain instance`: what an instance waits for, which object must change, since when.
 //!
-//! Everything said here stands in the conditions of the ServiceInstance and its EventFlow; this only puts it into the
-//! order in which a person asks.
+//! What is said follows from `heddle_api::service_instance::waits`; the page of an instance says the same.
 
-use heddle_api::conditions::{Condition, ConditionSet, Conditions, READY, Reason, Status};
-use heddle_api::operation::{GRACE_SECONDS, OperationKind, OperationRequest, OperationState};
+use heddle_api::operation::{OperationKind, OperationRequest, OperationState};
+use heddle_api::service_instance::waits::{InstanceWait, fails_at, waits, who_acts};
 use heddle_api::{
-    Application, BundleRevision, EventFlow, ServiceInstance, event_flow, names, service_instance,
+    Application, BundleRevision, EventFlow, ServiceInstance, names, service_instance,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource as _;
 use kube::core::params::GetParams;
@@ -40,18 +39,6 @@ pub(in crate::cmd) struct Args {
     pub(super) instance: InstanceArgs,
 }
 
-/// One condition that does not hold.
-#[derive(Debug, PartialEq)]
-struct Wait {
-    object: String,
-    condition: String,
-    since: Option<Timestamp>,
-    reason: String,
-    message: String,
-    /// What the reason means, wherever it is met.
-    meaning: &'static str,
-}
-
 pub(super) async fn explain(args: &Args, ctx: CommandContext<'_>) -> anyhow::Result<()> {
     let namespace = args.instance.namespace(ctx.remote)?;
     let instance = ServiceInstance::deserialize(fetch(&args.id, &namespace, ctx.remote).await?)?;
@@ -67,7 +54,7 @@ pub(super) async fn explain(args: &Args, ctx: CommandContext<'_>) -> anyhow::Res
         "operation": status.operation,
         "accepted": instance.spec.operation,
         "failsAt": fails_at(&instance).map(|at| at.to_string()),
-        "waitsFor": waits.iter().map(Wait::to_json).collect::<Vec<_>>(),
+        "waitsFor": waits.iter().map(to_json).collect::<Vec<_>>(),
     });
     let (now, colour) = (ctx.world.clock.now(), ctx.terminal.colour_out);
     let text = (args.output).render(&report, |_| text(&instance, &offering, &waits, now, colour));
@@ -122,113 +109,17 @@ async fn lookup(remote: &Remote, path: String, name: &str, what: &str) -> anyhow
     answer.ok(what)
 }
 
-/// When the platform is told that the operation failed, if nothing changes: what only people can put right is waited for
-/// much shorter than all else.
-fn fails_at(instance: &ServiceInstance) -> Option<Timestamp> {
-    let request = instance.spec.operation.as_ref()?;
-    let status = instance.status.as_ref();
-    let refusals = [
-        service_instance::condition::OFFERING_RESOLVED,
-        service_instance::condition::ALLOWED,
-    ];
-    let refused = refusals.iter().filter_map(|refusal| {
-        let condition = status?.conditions.find(refusal.name)?;
-        let since = condition.last_transition_time.as_ref()?;
-        (condition.status == Status::False).then_some(since.0)
-    });
-    let refused = refused.min().and_then(|since| {
-        let since = since.max(request.accepted_at.0);
-        since
-            .checked_add(SignedDuration::from_secs(GRACE_SECONDS))
-            .ok()
-    });
-    let deadline = request.deadline.as_ref().map(|deadline| deadline.0);
-    [refused, deadline].into_iter().flatten().min()
-}
-
-/// Reasons that stay until somebody acts.
-const FOR_PEOPLE: [Reason; 9] = [
-    service_instance::reason::SERVICE_UNKNOWN,
-    service_instance::reason::SERVICE_WITHDRAWN,
-    service_instance::reason::PLAN_WITHDRAWN,
-    service_instance::reason::REVISION_MISSING,
-    service_instance::reason::MAPPING_MISSING,
-    service_instance::reason::SERVICE_NOT_ENABLED,
-    service_instance::reason::FLOW_TAKEN,
-    service_instance::reason::ACTION_FAILED,
-    event_flow::reason::INJECTION_DISABLED,
-];
-
-/// What does not hold: of the flow first, since the instance only repeats it.
-fn waits(instance: &ServiceInstance, flow: Option<&EventFlow>) -> Vec<Wait> {
-    let mut waits = Vec::new();
-    if let Some(flow) = flow {
-        let name = flow.metadata.name.as_deref().unwrap_or_default();
-        let conditions = flow.status.as_ref().map(|status| &status.conditions);
-        let (object, kinds) = (format!("eventflow/{name}"), event_flow::CONDITIONS);
-        open(&mut waits, &object, conditions, kinds);
-    }
-    if waits.is_empty() {
-        let name = instance.metadata.name.as_deref().unwrap_or_default();
-        let conditions = instance.status.as_ref().map(|status| &status.conditions);
-        let (object, kinds) = (
-            format!("serviceinstance/{name}"),
-            service_instance::CONDITIONS,
-        );
-        open(&mut waits, &object, conditions, kinds);
-    }
-    // That something is under way is no news beside what it waits for.
-    let under_way = |wait: &Wait| wait.reason == service_instance::reason::IN_PROGRESS.name;
-    if !waits.iter().all(under_way) {
-        waits.retain(|wait| !under_way(wait));
-    }
-    waits
-}
-
-fn open(waits: &mut Vec<Wait>, object: &str, conditions: Option<&Conditions>, kinds: ConditionSet) {
-    let meaning = |word: &str| {
-        let mut reasons = kinds.iter().flat_map(|kind| kind.reasons);
-        reasons.find(|reason| reason.name == word)
-    };
-    let failing = |condition: &&Condition| {
-        condition.type_ != READY && condition.status != Status::True && condition.severity.is_none()
-    };
-    for condition in conditions.into_iter().flatten().filter(failing) {
-        let reason = condition.reason.clone().unwrap_or_default();
-        let message = condition.message.as_deref().unwrap_or_default();
-        if waits.iter().any(|wait| repeats(message, &wait.message)) {
-            continue;
-        }
-        waits.push(Wait {
-            object: object.to_owned(),
-            condition: condition.type_.clone(),
-            since: condition.last_transition_time.as_ref().map(|time| time.0),
-            meaning: meaning(&reason).map_or("", |reason| reason.meaning),
-            reason,
-            message: condition.message.clone().unwrap_or_default(),
-        });
-    }
-}
-
-/// Whether a message tells nothing that another has not told.
-fn repeats(message: &str, other: &str) -> bool {
-    let told = !message.is_empty() && !other.is_empty();
-    told && (message.contains(other) || other.contains(message))
-}
-
-impl Wait {
-    fn to_json(&self) -> Value {
-        json!({
-            "object": self.object, "condition": self.condition, "since": self.since.map(|at| at.to_string()),
-            "reason": self.reason, "message": self.message, "meaning": self.meaning,
-        })
-    }
+fn to_json(wait: &InstanceWait) -> Value {
+    json!({
+        "object": wait.object, "condition": wait.condition, "since": wait.since.map(|at| at.to_string()),
+        "reason": wait.reason, "message": wait.message, "meaning": wait.meaning, "culprit": wait.culprit,
+    })
 }
 
 fn text(
     instance: &ServiceInstance,
     offering: &str,
-    waits: &[Wait],
+    waits: &[InstanceWait],
     now: Timestamp,
     colour: bool,
 ) -> String {
@@ -258,23 +149,11 @@ fn text(
             "waits for",
             &format!("{} of {}{since}", wait.condition, wait.object),
         );
-        let said = match wait.message.as_str() {
-            "" => wait.meaning,
-            message => message,
-        };
-        line("", &format!("{}: {said}", wait.reason));
+        line("", &format!("{}: {}", wait.reason, wait.said()));
     }
-    let acts = |wait: &&Wait| FOR_PEOPLE.iter().any(|reason| reason.name == wait.reason);
-    match waits.iter().find(acts) {
-        _ if waits.is_empty() => line("waits for", "nothing"),
-        Some(wait) => line(
-            "",
-            &format!(
-                "somebody has to act first: {} does not go away by itself",
-                wait.reason
-            ),
-        ),
-        None => line("", "it goes on by itself as soon as that changes"),
+    match who_acts(waits) {
+        None => line("waits for", "nothing"),
+        Some(who) => line("", &who),
     }
     text
 }
@@ -282,7 +161,7 @@ fn text(
 fn operation_text(
     request: &OperationRequest,
     status: &service_instance::ServiceInstanceStatus,
-    waits: &[Wait],
+    waits: &[InstanceWait],
     fails_at: Option<Timestamp>,
     now: Timestamp,
 ) -> String {

@@ -1,8 +1,11 @@
 //! An explanation as people read it.
 
+use std::time::Duration;
+
 use heddle_api::conditions::Status;
 use heddle_api::filter::Filter;
 use heddle_api::ledger::{Account, ExplainedEvent};
+use heddle_api::span;
 
 use super::Report;
 use crate::output::{Table, count, harmless};
@@ -86,6 +89,9 @@ fn facts(report: &Report, fact: &mut impl FnMut(&str, &str)) {
     if let Some(held) = &account.held {
         fact("held", held);
     }
+    if let Some(rate) = &account.rate {
+        fact("rate", &rate_text(rate, account));
+    }
     if !account.schedule.is_empty() {
         fact("schedule", &account.schedule);
     }
@@ -96,6 +102,19 @@ fn facts(report: &Report, fact: &mut impl FnMut(&str, &str)) {
             .as_deref()
             .unwrap_or("nowhere; the subscriber has no address"),
     );
+}
+
+/// What it is sent at most, and what that costs.
+fn rate_text(rate: &str, account: &Account) -> String {
+    let delay = account.rate_delay_s.unwrap_or_default();
+    let delay = Duration::try_from_secs_f64(delay).unwrap_or_default();
+    match account.pending {
+        0 => format!("{rate} at most"),
+        pending => format!(
+            "{rate} at most; the {pending} that wait take {}",
+            span(delay)
+        ),
+    }
 }
 
 fn account_text(account: &Account) -> String {

@@ -19,7 +19,7 @@ fn args(words: &[&str]) -> TriggerArgs {
     let line = Line::parse_from([&["explain", "trigger"], words].concat());
     match line.command {
         Command::Trigger(args) => *args,
-        Command::Instance(_) => unreachable!("the line says trigger"),
+        Command::Instance(_) | Command::Silence(_) => unreachable!("the line says trigger"),
     }
 }
 
@@ -54,6 +54,8 @@ async fn server(spec: &Value) -> StandIn {
         in_flight: 1,
         retrying: 1,
         held: Some("the subscriber has no address".to_owned()),
+        rate: Some("0.5/s".to_owned()),
+        rate_delay_s: Some(4.0),
         schedule: "at once, then after 0.2 s and 0.4 s".to_owned(),
         ..Account::default()
     };
@@ -193,6 +195,7 @@ async fn an_existing_trigger_is_explained_with_its_condition_account_and_schedul
       ready     no: SubscriberNotFound: service/shop does not exist
       account   matched 12: delivered 9, dead-lettered 1, expired 0, removed 0, pending 2 (1 in flight, 1 retrying)
       held      the subscriber has no address
+      rate      0.5/s at most; the 2 that wait take 4.0 s
       schedule  at once, then after 0.2 s and 0.4 s
       goes to   nowhere; the subscriber has no address
 
@@ -218,4 +221,19 @@ async fn an_existing_trigger_is_explained_with_its_condition_account_and_schedul
     .unwrap();
     assert!(screen.out().contains("matched: 1"), "{}", screen.out());
     assert!(screen.out().contains("account: null"), "{}", screen.out());
+}
+
+#[tokio::test]
+async fn a_link_leads_to_the_page_of_a_trigger_that_exists() {
+    let server = server(&json!({"broker": "main"})).await;
+    let (screen, remote) = (Screen::default(), server.remote());
+    let asked = args(&["team-a/orders", "--link"]);
+    explain(&asked, &remote, &mut screen.terminal())
+        .await
+        .unwrap();
+    let page = format!("{}/ui/triggers/team-a/orders\n", remote.url());
+    assert_eq!(screen.out(), page);
+    let proposed = args(&["--broker", "team-a/main", "--link"]);
+    let refused = explain(&proposed, &remote, &mut screen.terminal()).await;
+    assert_eq!(exit_code(&refused.unwrap_err()), 2);
 }

@@ -89,7 +89,7 @@ impl Follower<'_> {
                 Failure::NotFound(format!("{} does not exist", resource.object(name))).into(),
             );
         }
-        self.printer.show(self.view, self.target, list, terminal)
+        self.show(list, terminal)
     }
 
     async fn stream(&mut self, terminal: &mut Terminal) -> anyhow::Result<End> {
@@ -155,8 +155,7 @@ impl Follower<'_> {
             self.version = version;
         }
         if event["type"] != "BOOKMARK" {
-            self.printer
-                .show(self.view, self.target, object, terminal)?;
+            self.show(object, terminal)?;
         }
         Ok(None)
     }
@@ -169,6 +168,52 @@ impl Follower<'_> {
             .first()
             .map(|name| format!("metadata.name={name}"));
         name.or_else(|| self.view.args.selector.field_selector.clone())
+    }
+
+    /// Shows changes in the chosen format.
+    fn show(&mut self, answer: Value, terminal: &mut Terminal) -> anyhow::Result<()> {
+        if self.view.args.output.is_table() {
+            self.show_table(answer, terminal)
+        } else {
+            self.show_objects(answer, terminal)
+        }
+    }
+
+    fn show_table(&mut self, mut table: Value, terminal: &mut Terminal) -> anyhow::Result<()> {
+        let printer = &mut self.printer;
+        if !columns(&table).is_empty() {
+            printer.columns = columns(&table).to_vec();
+        }
+        if let Some(rows) = table["rows"].as_array_mut() {
+            rows.retain(|row| printer.is_new(&row["object"]));
+        }
+        let shown = self.view.shown(self.target.resource, None);
+        let table = Table::from_server(&table, &printer.columns, shown);
+        if table.rows.is_empty() {
+            return Ok(());
+        }
+        printer.widths = table.widths(&printer.widths);
+        let headers =
+            !self.view.args.no_headers && !std::mem::replace(&mut printer.headers_done, true);
+        let text = table.render(&printer.widths, headers, terminal.colour_out);
+        Ok(terminal.print(&text)?)
+    }
+
+    fn show_objects(&mut self, answer: Value, terminal: &mut Terminal) -> anyhow::Result<()> {
+        for object in objects_of(answer, self.target.resource) {
+            if !self.printer.is_new(&object) {
+                continue;
+            }
+            if self.view.args.output == Format::Yaml {
+                terminal.say("---")?;
+            }
+            let text = match self.view.args.output {
+                Format::Name => output::object_name(&object) + "\n",
+                _ => self.view.format(vec![object], true),
+            };
+            terminal.print(&text)?;
+        }
+        Ok(())
     }
 }
 
@@ -186,7 +231,7 @@ fn newest_version(object: &Value) -> Option<String> {
     row.or_else(own).map(str::to_owned)
 }
 
-/// Shows changes in the chosen format and remembers what it showed.
+/// What was shown, and how.
 #[derive(Default)]
 struct Printer {
     columns: Vec<Value>,
@@ -197,66 +242,6 @@ struct Printer {
 }
 
 impl Printer {
-    fn show(
-        &mut self,
-        view: &View<'_>,
-        target: &Target<'_>,
-        answer: Value,
-        terminal: &mut Terminal,
-    ) -> anyhow::Result<()> {
-        if view.args.output.is_table() {
-            self.show_table(view, target, answer, terminal)
-        } else {
-            self.show_objects(view, target, answer, terminal)
-        }
-    }
-
-    fn show_table(
-        &mut self,
-        view: &View<'_>,
-        target: &Target<'_>,
-        mut table: Value,
-        terminal: &mut Terminal,
-    ) -> anyhow::Result<()> {
-        if !columns(&table).is_empty() {
-            self.columns = columns(&table).to_vec();
-        }
-        if let Some(rows) = table["rows"].as_array_mut() {
-            rows.retain(|row| self.is_new(&row["object"]));
-        }
-        let table = Table::from_server(&table, &self.columns, view.shown(target.resource, None));
-        if table.rows.is_empty() {
-            return Ok(());
-        }
-        self.widths = table.widths(&self.widths);
-        let headers = !view.args.no_headers && !std::mem::replace(&mut self.headers_done, true);
-        let text = table.render(&self.widths, headers, terminal.colour_out);
-        Ok(terminal.print(&text)?)
-    }
-
-    fn show_objects(
-        &mut self,
-        view: &View<'_>,
-        target: &Target<'_>,
-        answer: Value,
-        terminal: &mut Terminal,
-    ) -> anyhow::Result<()> {
-        for object in objects_of(answer, target.resource) {
-            if !self.is_new(&object) {
-                continue;
-            }
-            if view.args.output == Format::Yaml {
-                terminal.say("---")?;
-            }
-            let text = match view.args.output {
-                Format::Name => output::object_name(&object) + "\n",
-                _ => view.format(vec![object], true),
-            };
-            terminal.print(&text)?;
-        }
-        Ok(())
-    }
-
     fn is_new(&mut self, object: &Value) -> bool {
         let text = |field: &str| {
             object["metadata"][field]

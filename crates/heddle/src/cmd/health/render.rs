@@ -7,18 +7,14 @@ use heddle_api::health::{
     state,
 };
 
-use super::Overview;
 use crate::output::{Table, harmless, span};
 use crate::terminal::{Tone, paint};
 
 /// The mesh, and a line for each application.
-pub(super) fn overview(overview: &Overview, colour: bool) -> String {
-    let MeshHealth {
-        verdict, heartbeat, ..
-    } = &overview.mesh;
-    let mut text = headline("mesh", verdict, colour);
-    text.push_str(&heartbeat_line(heartbeat.as_ref()));
-    let items = &overview.applications.items;
+pub(super) fn overview(mesh: &MeshHealth, colour: bool) -> String {
+    let mut text = headline("mesh", &mesh.verdict, colour);
+    text.push_str(&heartbeat_line(mesh.heartbeat.as_ref()));
+    let items = mesh.application_list.as_deref().unwrap_or_default();
     if items.is_empty() {
         return text;
     }

@@ -12,16 +12,17 @@ fn a_flow_is_shown_from_its_application_to_its_subscriber() {
         "nodes": [node("application/shop", "healthy"), node("channel/k/shop", "healthy"),
             node("broker/team-a/default", "healthy"), node("trigger/team-a/orders", "healthy"), broken],
         "links": [
-            {"from": "application/shop", "to": "channel/k/shop", "hop": "source", "verdict": "healthy"},
-            {"from": "channel/k/shop", "to": "broker/team-a/default", "hop": "channel", "verdict": "healthy"},
-            {"from": "broker/team-a/default", "to": "trigger/team-a/orders", "hop": "broker", "verdict": "healthy"},
-            {"from": "broker/team-a/default", "to": "trigger/team-a/refunds", "hop": "broker", "verdict": "healthy"},
+            {"from": "application/shop", "to": "channel/k/shop", "hop": "source", "verdict": "healthy", "object": "application/shop"},
+            {"from": "channel/k/shop", "to": "broker/team-a/default", "hop": "channel", "verdict": "healthy", "object": "x", "denied": "apply an EventPolicy"},
+            {"from": "broker/team-a/default", "to": "trigger/team-a/orders", "hop": "broker", "verdict": "healthy", "object": "broker/team-a/default"},
+            {"from": "broker/team-a/default", "to": "trigger/team-a/refunds", "hop": "broker", "verdict": "healthy", "object": "broker/team-a/default"},
         ],
     }))
     .unwrap();
     let expected = "\
 application/shop  healthy
   channel/k/shop  healthy
+    denied: apply an EventPolicy
     broker/team-a/default  healthy
       trigger/team-a/orders  healthy
       trigger/team-a/refunds  unhealthy: its subscriber has no address
@@ -29,6 +30,6 @@ application/shop  healthy
     assert_eq!(tree(&graph, false), expected);
     assert_eq!(
         tree(&TopologyGraph::default(), false),
-        "there is no application\n"
+        "there is nothing that events could pass\n"
     );
 }

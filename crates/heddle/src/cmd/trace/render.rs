@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use heddle_api::ledger::{Attempt, BadReply, ConsumerTrace, EventState, Trace, TracedEvent};
+use heddle_api::refused_events::RefusedEvent;
 use jiff::Timestamp;
 
 use crate::output::{Table, age, count, harmless, moment, span};
@@ -15,6 +16,9 @@ pub(in crate::cmd) fn text(trace: &Trace, now: Timestamp, colour: bool) -> Strin
         .map(|event| event_text(event, now, colour))
         .collect();
     let mut text = events.join("\n");
+    for refusal in &trace.refused {
+        text.push_str(&format!("\n{}\n", harmless(&refused(refusal))));
+    }
     for loss in &trace.losses {
         text.push_str(&format!("\n{}\n", harmless(loss)));
     }
@@ -24,6 +28,19 @@ pub(in crate::cmd) fn text(trace: &Trace, now: Timestamp, colour: bool) -> Strin
         ));
     }
     text
+}
+
+/// One publish of it that was refused.
+pub(super) fn refused(refusal: &RefusedEvent) -> String {
+    format!(
+        "it was refused at {} by {}, sent by {}: {} {}: {}",
+        moment(refusal.at),
+        refusal.door,
+        refusal.who,
+        refusal.status,
+        refusal.code,
+        refusal.message
+    )
 }
 
 fn event_text(event: &TracedEvent, now: Timestamp, colour: bool) -> String {

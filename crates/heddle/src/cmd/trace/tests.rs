@@ -285,3 +285,20 @@ async fn following_gives_up_when_told_to_and_says_what_is_missing() {
         "event order-17 has not ended: trigger/team-a/refunds tries again"
     );
 }
+
+#[tokio::test]
+async fn a_link_leads_to_the_page_of_the_event_whatever_its_id_is() {
+    let server = StandIn::start().await;
+    let known = serde_json::to_value(trace(vec![retrying()])).unwrap();
+    server.answers("GET /heddle/v1/trace", 200, &known);
+    let (screen, remote) = (Screen::default(), server.remote());
+    let asked = args(&["a b&\u{1b}[31m", "--source", "/s?x#y", "--link"]);
+    show(
+        &asked,
+        CommandContext::new(&remote, &world(), &mut screen.terminal()),
+    )
+    .await
+    .unwrap();
+    let page = "/ui/trace?id=a%20b%26%1B%5B31m&source=%2Fs%3Fx%23y\n";
+    assert_eq!(screen.out(), format!("{}{page}", remote.url()));
+}

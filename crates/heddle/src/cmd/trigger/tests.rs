@@ -76,6 +76,20 @@ async fn a_time_that_is_over_pauses_nothing() {
 }
 
 #[tokio::test]
+async fn a_rate_is_one_annotation_and_none_takes_it_away() {
+    let (patch, shown) = changed(&["rate", "team-a/orders", "0.50/s"]).await.unwrap();
+    let expected = json!({"metadata": {"annotations": {"heddle.dev/rate": "0.5/s"}}});
+    assert_eq!(patch, expected);
+    assert!(shown.contains("0.5/s at most"), "{shown}");
+    let (patch, _) = changed(&["rate", "team-a/orders", "none"]).await.unwrap();
+    assert!(patch["metadata"]["annotations"]["heddle.dev/rate"].is_null());
+    let error = changed(&["rate", "team-a/orders", "fast"])
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("such as 100/s"), "{error}");
+}
+
+#[tokio::test]
 async fn a_filter_replaces_the_older_form_too() {
     let text = "exact type = a\ncesql amount > 1";
     let (patch, _) = changed(&["filter", "team-a/orders", text]).await.unwrap();

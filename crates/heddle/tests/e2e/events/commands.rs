@@ -150,13 +150,14 @@ async fn the_doctor_is_content_with_a_healthy_server_and_names_what_is_not_ready
         .await;
     let ill = server.heddle(&["doctor"]);
     assert_eq!(ill.code, Some(1), "{ill:?}");
-    let first = ill.out.lines().next().unwrap();
+    let first = ill.out.lines().find(|line| line.contains("bad ")).unwrap();
     assert!(
         first.contains("trigger/team-a/lost") && first.contains("BrokerNotFound"),
         "{}",
         ill.out
     );
-    assert!(first.starts_with("bad   HD-030  "), "{first}");
+    assert!(first.starts_with("  bad   HD-030  "), "{first}");
+    assert!(ill.out.contains("docs/reference/checks.md#hd-030"));
     let waited = server.heddle(&["doctor", "-o", "short", "--wait", "--timeout", "1"]);
     assert_eq!(waited.code, Some(7), "{waited:?}");
     assert_eq!(waited.out.lines().count(), 1, "{waited:?}");

@@ -3,6 +3,8 @@
 //! Nothing of a plain request is understood but its first line. It is handed on as it would have been sent to its server
 //! directly, with the word that the connection ends with the answer: what came next on it might be for somebody else.
 
+pub(crate) mod fuzzing;
+
 use http::Uri;
 use http::uri::Authority;
 

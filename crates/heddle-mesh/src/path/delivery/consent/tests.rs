@@ -1,10 +1,7 @@
-//! Answers and rates, without anybody who answers.
-
-use std::time::Duration;
+//! Answers, without anybody who answers.
 
 use http::HeaderMap;
 
-use super::pace::Pace;
 use super::said::{Said, read};
 use crate::routes::Webhook;
 
@@ -73,25 +70,4 @@ fn consent_is_in_the_headers_whatever_the_status() {
     };
     let said = read(200, &headers(&[(origin, "*")]), &asks_no_rate);
     assert_eq!(said, Said::Yes { rate: None });
-}
-
-#[test]
-fn no_minute_has_more_than_the_rate_wherever_it_begins() {
-    let mut pace = Pace::default();
-    let now = Duration::from_secs(5);
-    assert_eq!((pace.next(now), pace.next(now)), (now, now), "no rate yet");
-    pace.set(Some(7));
-    let mut times: Vec<Duration> = (0..50).map(|_| pace.next(now)).collect();
-    let later = Duration::from_secs(10_000);
-    times.extend((0..50).map(|_| pace.next(later)));
-    assert_eq!(
-        (times[0], times[50]),
-        (now, later),
-        "the first may go at once"
-    );
-    for (index, begin) in times.iter().enumerate() {
-        let end = *begin + Duration::from_secs(60);
-        let within = times[index..].iter().take_while(|time| **time < end);
-        assert!(within.count() <= 7, "from {begin:?} on");
-    }
 }
