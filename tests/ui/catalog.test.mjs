@@ -17,6 +17,7 @@ before(async () => {
   for (const role of ["viewer", "operator"]) {
     tokens[role] = heddle.run("token", "create", role, "--role", role, "-n", "team-a").trim();
   }
+  tokens.admin = heddle.token;
   await until(async () => (await heddle.get("/heddle/v1/osb/team-a/v2/catalog")).services.length > 1, "the catalog has the shop");
   chromium = await browser();
 });
@@ -106,28 +107,82 @@ test("a viewer sees the same without a form, and no other namespace", async () =
 test("numbers of a form are as they were typed, and groups are objects", async () => {
   const { page, close } = await tab("operator");
   await page.goto(`${heddle.control}/ui/catalog/team-a/order-events-4ad9b`);
-  const written = await page.evaluate(async () => {
-    const link = /** @type {HTMLLinkElement} */ (document.querySelector('link[rel="modulepreload"][href$="forms.js"]'));
-    const forms = await import(link.href);
+  const sent = page.waitForRequest("**/heddle/v1/nowhere");
+  await page.evaluate(() => {
     const form = document.createElement("form");
+    Object.assign(form.dataset, { change: "POST", to: "/heddle/v1/nowhere" });
     for (const [at, how, value] of [["/n", "json", "9007199254740993"], ["/a/b~1c/~0", "text", "x\"y"], ["/a/empty", "text", ""], ["/list", "json", " [1, 2] "]]) {
       const field = document.createElement("input");
       Object.assign(field.dataset, { at, value: how });
       field.value = value;
       form.append(field);
     }
-    return forms.body(form);
+    document.body.append(form);
+    form.requestSubmit();
   });
-  assert.equal(written, '{"n":9007199254740993,"a":{"b/c":{"~":"x\\"y"}},"list":[1, 2]}');
+  assert.equal((await sent).postData(), '{"n":9007199254740993,"a":{"b/c":{"~":"x\\"y"}},"list":[1, 2]}');
   await close();
 });
 
-test("checks on the page are those of the command", async () => {
-  const { page, close } = await tab("operator");
-  const told = JSON.parse(heddle.run("doctor", "-o", "json"));
-  const asked = await heddle.get("/heddle/v1/checks");
-  assert.deepEqual(asked.findings.map((/** @type {any} */ found) => found.id), told.findings.map((/** @type {any} */ found) => found.id));
-  await page.goto(`${heddle.control}/ui/checks`);
+test("an instance that waits for a mapping says the same as the command, and leads to what must change", async () => {
+  heddle.apply(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: team-c}
+---
+apiVersion: heddle.dev/v1alpha1
+kind: ServiceInstance
+metadata: {name: late, namespace: team-c}
+spec:
+  instanceID: late
+  serviceID: 4ad9b1de-6f0c-4ed0-a1d7-21a0a1a2f4b1
+  planID: 4ad9b1de-6f0c-4ed0-a1d7-21a0a1a2f4b1-plan
+  application: {name: shop, serviceID: 4ad9b1de-6f0c-4ed0-a1d7-21a0a1a2f4b1}
+  originatingIdentity: {platform: kubernetes, value: {username: ada}}
+  operation: {id: late-1, kind: provision, requestHash: none, acceptedAt: "${new Date().toISOString()}"}
+`);
+  const explain = () => JSON.parse(heddle.run("explain", "instance", "late", "-n", "team-c", "-o", "json"));
+  await until(() => explain().waitsFor.some((/** @type {any} */ wait) => wait.reason === "MappingMissing"), "it waits for a mapping");
+  const context = await chromium.newContext({ extraHTTPHeaders: { Authorization: `Bearer ${heddle.token}` } });
+  const page = await context.newPage();
+  await until(async () => {
+    await page.goto(`${heddle.control}/ui/instances/team-c/late`);
+    const told = explain();
+    const said = await page.innerText("#waits");
+    for (const wait of told.waitsFor) {
+      for (const part of [`${wait.condition} of ${wait.object}`, wait.reason, wait.message || wait.meaning]) assert.ok(said.includes(part), `${part} in ${said}`);
+    }
+    assert.match(said, /Somebody has to act first: MappingMissing does not go away by itself\./);
+    if (told.failsAt) assert.match(said, /the platform is told that it failed at/);
+    return true;
+  }, "page and command say the same");
+  assert.equal(await page.getAttribute("#waits a.object", "href"), "/ui/objects/applicationmapping/team-c/shop");
+  assert.match(await page.innerText("main"), /ada of kubernetes/);
+  assert.match(heddle.run("explain", "instance", "late", "-n", "team-c"), /somebody has to act first: MappingMissing/);
+  await context.close();
+});
+
+test("checks on the page are those of the command, and both are the answer of the API", async () => {
+  const { page, faults, close } = await tab("admin");
+  const levels = { bad: "unhealthy", warn: "degraded", ok: "healthy" };
+  const plain = (/** @type {string} */ text) => text.replace(/\s+/g, " ").trim();
+  // What is counted goes on while it is looked at.
+  await until(async () => {
+    const asked = await heddle.get("/heddle/v1/checks");
+    await page.goto(`${heddle.control}/ui/checks`);
+    const rows = await page.$$eval("main tbody tr", (found) => found.map((row) => {
+      const cells = [...row.querySelectorAll("td")].map((cell) => cell.textContent ?? "");
+      return [row.getAttribute("data-check"), row.getAttribute("data-verdict"), ...cells];
+    }));
+    const told = JSON.parse(heddle.run("doctor", "-o", "json"));
+    assert.deepEqual(told, asked);
+    const expected = asked.findings.map((/** @type {any} */ found) => [
+      `${found.id} ${found.about}`, levels[/** @type {keyof typeof levels} */ (found.level)], found.about, found.what, found.remedy || "–",
+    ]);
+    assert.deepEqual(rows.map((row) => row.map((cell) => plain(cell ?? ""))), expected.map((/** @type {string[]} */ row) => row.map(plain)));
+    return true;
+  }, "page, command and API say the same");
   assert.match(await page.innerText("main"), /HD-016/);
+  assert.deepEqual(faults, []);
   await close();
 });

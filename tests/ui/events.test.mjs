@@ -1,6 +1,7 @@
 // One event, and events as they come in: followed, published again, watched.
 // @ts-check
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Heddle, artefacts, browser, until } from "./harness.mjs";
@@ -55,6 +56,39 @@ test("an event is followed until it has ended, and its numbers are exact", async
   await page.click('summary:has-text("Not wanted by 1 consumer")');
   assert.match(await page.innerText("main"), /type is "other", filter wants "retried"/);
   assert.deepEqual(faults, []);
+  await close();
+});
+
+test("what was refused is found by its id, with who, where, why and what helps", async () => {
+  const { page, faults, close } = await openTab(chromium, heddle);
+  const { events } = JSON.parse(readFileSync(join(heddle.dir, "data/endpoints.json"), "utf8"));
+  const headers = { "ce-specversion": "1.0", "ce-source": "/test", "ce-type": "refused.one" };
+  /** @param {string} path @param {Record<string, string>} more @param {string} [body] */
+  const send = async (path, more, body = "{}") => (await fetch(events + path, { method: "POST", headers: { ...headers, ...more }, body })).status;
+  assert.equal(await send("/broker/team-a/default", { "ce-id": "no-time", "ce-time": "yesterday" }), 400);
+  assert.equal(await send("/broker/team-a/missing", { "ce-id": "no-broker" }), 404);
+  assert.equal(await send("/broker/team-a/default", { "ce-id": "<b>stranger</b>", Authorization: "Bearer nobody" }), 401);
+  assert.equal(await send("/broker/team-a/default", { "ce-id": "too-large" }, "x".repeat(2 << 20)), 413);
+  await page.goto(`${heddle.control}/ui/events`);
+  await page.click('main a:has-text("Refused")');
+  await page.waitForSelector('main[data-page="refused-events"]');
+  const answer = await heddle.get("/heddle/v1/events/refused");
+  const rows = await page.$$eval("[data-refused]", (found) => found.map((row) => row.getAttribute("data-refused")));
+  assert.deepEqual(rows, answer.items.map((/** @type {any} */ item) => item.code));
+  assert.deepEqual(rows.slice(1, 4), ["unauthorized", "entry-not-found", "attribute-invalid"]);
+  assert.match(String(rows[0]), /too-large$/);
+  assert.match(await page.innerText('[data-refused="unauthorized"]'), /<b>stranger<\/b>[\s\S]*unknown[\s\S]*127\.0\.0\.1/);
+  assert.match(await page.innerText('[data-refused="attribute-invalid"]'), /broker\/team-a\/default[\s\S]*time/);
+  assert.equal(await sideways(page), 0);
+  assert.deepEqual(await serious(page), []);
+  // Whoever looks for it where events are found is told.
+  const response = await page.goto(`${heddle.control}/ui/trace?id=no-time`);
+  assert.equal(response?.status(), 404);
+  assert.match(await page.innerText("main"), /It was refused\.[\s\S]*attribute-invalid/);
+  let told = "";
+  try { heddle.run("trace", "no-time"); } catch (error) { told = String(/** @type {any} */ (error).stderr); }
+  assert.match(told, /refused at .* attribute-invalid/);
+  assert.deepEqual(faults.filter((fault) => !fault.includes("404")), []);
   await close();
 });
 

@@ -2,7 +2,7 @@
 // @ts-check
 import { spawn, execFileSync } from "node:child_process";
 import { mkdtempSync, existsSync, readFileSync, rmSync, mkdirSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, request as ask } from "node:http";
 import { tmpdir } from "node:os";
 import { join, dirname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,12 +12,12 @@ export const here = dirname(fileURLToPath(import.meta.url));
 export const artefacts = join(here, "artefacts");
 mkdirSync(artefacts, { recursive: true });
 
-const binary = process.env.HEDDLE ?? join(here, "../../target/debug/heddle");
+export const binary = process.env.HEDDLE ?? join(here, "../../target/debug/heddle");
 const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 
-/** Waits for a condition; a failsafe ends it. @template T @param {() => Promise<T> | T} look @param {string} what @returns {Promise<T>} */
-export async function until(look, what) {
-  const end = Date.now() + PATIENCE_MS;
+/** Waits for a condition; a failsafe ends it. @template T @param {() => Promise<T> | T} look @param {string} what @param {number} [patience] @returns {Promise<T>} */
+export async function until(look, what, patience = PATIENCE_MS) {
+  const end = Date.now() + patience;
   let last;
   for (;;) {
     try {
@@ -127,8 +127,49 @@ export async function shop(heddle, subscribers) {
   }, "both triggers are ready");
 }
 
-export function browser() {
+/**
+ * A proxy that has heddle below a path, and takes that path off. It knows what came by: each answer with its bytes as they were
+ * sent, which streams are open, and what was asked outside of the path.
+ * @param {Heddle} heddle
+ */
+export async function proxy(heddle, prefix = "") {
+  /** @type {{method: string, path: string, bytes: number}[]} */
+  const seen = [];
+  /** @type {string[]} */
+  const strays = [];
+  const streams = new Set();
+  const server = createServer((request, response) => {
+    const url = request.url ?? "";
+    if (!url.startsWith(`${prefix}/`)) {
+      strays.push(url);
+      return void response.writeHead(404).end();
+    }
+    const path = url.slice(prefix.length);
+    const one = { method: request.method ?? "", path, bytes: 0 };
+    seen.push(one);
+    const { hostname, port } = new URL(heddle.control);
+    const inner = ask({ hostname, port, path, method: request.method, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      if (isStream(path)) streams.add(one);
+      answer.on("data", (chunk) => { one.bytes += chunk.length; });
+      answer.pipe(response);
+    });
+    inner.on("error", () => response.destroy());
+    response.on("close", () => { streams.delete(one); inner.destroy(); });
+    request.pipe(inner);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  const asked = () => seen.filter(({ path }) => !isStream(path));
+  return { url: `http://127.0.0.1:${port}${prefix}`, asked, strays, streams, close: () => { server.closeAllConnections(); server.close(); } };
+}
+
+/** @param {string} path */
+const isStream = (path) => path.startsWith("/heddle/v1/stream");
+
+/** @param {string[]} [extraArgs] */
+export function browser(extraArgs = []) {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-  return chromium.launch({ executablePath, args });
+  return chromium.launch({ executablePath, args: [...args, ...extraArgs] });
 }

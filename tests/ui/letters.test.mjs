@@ -144,6 +144,42 @@ test("one is tried, says what its subscriber said, and offers the rest", async (
   await close();
 });
 
+test("a group is marked with a note, is told apart, and opens again when it recurs", async () => {
+  await letters("marked", 3);
+  const { page, faults, close } = await tab();
+  await open(page, "type=marked");
+  await page.click('[data-group] a:text-is("Mark")');
+  await page.waitForSelector('main[data-page="dead-letter-mark"] form.send:not([hidden])');
+  await page.selectOption('form.send select[name="as"]', "ignored");
+  await page.fill('form.send input[name="note"]', "the <b>pool</b> is being mended");
+  await page.fill('form.send input[name="more"]', "1");
+  await page.screenshot({ path: join(artefacts, "letters-mark.png"), fullPage: true });
+  await page.click("form.send button.primary");
+  await page.waitForSelector('main[data-page="dead-letters"] [data-mark="ignored"][data-holds="true"]');
+  assert.match(await page.innerText('[data-mark="ignored"]'), /ignored until .*the <b>pool<\/b> is being mended/);
+  assert.equal(await page.innerText('p.lead [data-marked="ignored"]'), "3 ignored");
+  assert.match(heddle.run("dead-letters", "list", "--by", "cause"), /ignored until/);
+  const recur = async (/** @type {string} */ prefix, /** @type {number} */ count) => {
+    await publish(heddle, "marked", ids(prefix, 1));
+    await untilResting(heddle, "type=marked", count);
+  };
+  await recur("expected", 4);
+  await open(page, "type=marked");
+  assert.equal(await page.getAttribute("[data-mark]", "data-holds"), "true");
+  await recur("beyond", 5);
+  await page.waitForSelector('[data-mark="ignored"][data-holds="false"]');
+  assert.match(await page.innerText("[data-mark]"), /recurred; was ignored/);
+  await page.click('[data-group]:has([data-mark]) a:text-is("Mark")');
+  await page.waitForSelector("#marked form.send:not([hidden])");
+  await page.click("#marked button");
+  await page.waitForSelector('main[data-page="dead-letters"]');
+  await open(page, "type=marked");
+  assert.equal(await page.locator("[data-mark]").count(), 0);
+  heddle.run("dead-letters", "discard", "--type", "marked", "--yes");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("discarding asks for the number to be typed", async () => {
   await letters("thrown", 4);
   const { page, faults, close } = await tab();

@@ -1,10 +1,10 @@
 // Every page, light and dark, wide and narrow: it says what the API says, nothing complains, nothing runs that is not ours.
 // @ts-check
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Heddle, artefacts, browser, shop, subscriber, until } from "./harness.mjs";
-import { openTab, serious, sideways } from "./look.mjs";
+import { Heddle, browser, shop, subscriber, until } from "./harness.mjs";
+import { openTab } from "./look.mjs";
+import { STANDING, walk } from "./walk.mjs";
 
 const HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'`${7*7}";
 
@@ -36,44 +36,21 @@ after(async () => {
 /** @param {Parameters<typeof openTab>[2]} [how] */
 const tab = (how) => openTab(chromium, heddle, how);
 
+/** @type {import("./walk.mjs").Page[]} */
 const PAGES = [
-  ["mesh", "/ui/"],
-  ["applications", "/ui/applications"],
+  ...STANDING,
   ["application", "/ui/applications/shop"],
   ["application", "/ui/applications/shop?ns=team-a"],
   ["trigger", "/ui/triggers/team-a/refunds"],
   ["object", "/ui/objects/broker/team-a/default"],
-  ["events", "/ui/events"],
   ["event", "/ui/trace?id=ord-3"],
   ["event", `/ui/trace?id=${encodeURIComponent(HOSTILE)}`],
-  ["dead-letters", "/ui/dead-letters"],
-  ["catalog", "/ui/catalog"],
-  ["instances", "/ui/instances"],
-  ["checks", "/ui/checks"],
-  ["audit", "/ui/audit"],
-  ["help", "/ui/help"],
-  ["help", "/ui/help/SubscriberFailing"],
-  ["login", "/ui/login"],
+  ["help", "/ui/help/HeddleHeartbeatMissing"],
 ];
 
 for (const colorScheme of /** @type {const} */ (["light", "dark"])) {
   for (const width of [1440, 360]) {
-    test(`every page, ${colorScheme}, ${width} px`, async () => {
-      const { page, faults, close } = await tab({ width, height: width < 500 ? 740 : 900, colorScheme });
-      /** @type {unknown[]} */
-      const found = [];
-      for (const [number, [name, path]] of PAGES.entries()) {
-        await page.goto(heddle.control + path);
-        await page.waitForSelector(`main[data-page="${name}"]`);
-        if (name !== "login") await page.waitForSelector('#live[data-state="live"]');
-        assert.equal(await sideways(page), 0, `${path} scrolls sideways at ${width}`);
-        await page.screenshot({ path: join(artefacts, `${String(number).padStart(2, "0")}-${name}-${colorScheme}-${width}.png`), fullPage: true });
-        for (const fault of await serious(page)) found.push([path, fault]);
-      }
-      assert.deepEqual(found, []);
-      assert.deepEqual(faults, []);
-      await close();
-    });
+    test(`every page, ${colorScheme}, ${width} px`, () => walk(chromium, heddle, PAGES, { state: "broken", width, colorScheme }));
   }
 }
 
@@ -91,6 +68,38 @@ test("the first line says what the API says, and the table says it of every appl
     assert.deepEqual(nodes.sort(), topology.nodes.map((/** @type {any} */ node) => node.id).sort());
     return true;
   }, "page and API say the same");
+  await close();
+});
+
+test("a link that is not well leads to the evidence, by hand and by key, and the picture can be narrowed", async () => {
+  const { page, faults, close } = await tab();
+  const refunds = '.graph a.fault[data-link="trigger/team-a/refunds"]';
+  await page.goto(`${heddle.control}/ui/`);
+  await page.waitForSelector('#live[data-state="live"]');
+  const middle = await page.locator(`${refunds} .hit`).evaluate((hit) => {
+    const path = /** @type {SVGPathElement} */ (/** @type {unknown} */ (hit));
+    path.scrollIntoView({ block: "center" });
+    const { x, y } = path.getPointAtLength(path.getTotalLength() / 2).matrixTransform(/** @type {DOMMatrix} */ (path.getScreenCTM()));
+    return { x, y };
+  });
+  await page.mouse.click(middle.x, middle.y);
+  await page.waitForSelector('main[data-page="trigger"]');
+  assert.match(await page.innerText("main"), /3 dead letters/);
+  await page.goBack();
+  await page.focus(refunds);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector('main[data-page="trigger"]');
+  await page.goto(`${heddle.control}/ui/`);
+  await page.fill(".ways input[name=q]", "refunds");
+  await page.press(".ways input[name=q]", "Enter");
+  await page.waitForURL(/q=refunds/);
+  await page.waitForFunction(() => !document.querySelector('[data-node="trigger/team-a/orders"]'));
+  const asked = await heddle.get("/heddle/v1/topology?q=refunds");
+  const told = JSON.parse(heddle.run("topology", "-q", "refunds", "-o", "json"));
+  const shown = await page.$$eval("[data-node]", (nodes) => nodes.map((node) => /** @type {any} */ (node).dataset.node));
+  const ids = (/** @type {any} */ graph) => graph.nodes.map((/** @type {any} */ node) => node.id).sort();
+  assert.deepEqual([shown.sort(), ids(told)], [ids(asked), ids(asked)]);
+  assert.deepEqual(faults, []);
   await close();
 });
 
@@ -129,6 +138,24 @@ test("links and the way back need no new page, and focus and address follow", as
   await page.keyboard.press("Enter");
   await page.waitForSelector('main[data-page="event"]');
   assert.equal(await page.evaluate(() => /** @type {any} */ (window).still), true, "the page was loaded anew");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("every alert leads to a page that explains it, and so does every reason", async () => {
+  const { page, faults, close } = await tab();
+  const rules = heddle.run("export", "alerts");
+  const links = [...rules.matchAll(/runbook_url: '([^']+)'/g)].map((found) => found[1]);
+  assert.ok(links.length > 15, rules);
+  for (const link of links) {
+    await page.goto(link);
+    assert.equal(await page.getAttribute("main [data-code]", "data-code"), link.split("/").pop());
+  }
+  await page.goto(`${heddle.control}/ui/help`);
+  const reasons = await page.$$eval("main section.card:last-of-type p a", (found) => found.map((one) => /** @type {HTMLAnchorElement} */ (one).href));
+  assert.ok(reasons.length > 20, String(reasons));
+  await page.goto(reasons[0]);
+  assert.match(await page.innerText("main"), /reason of a condition/);
   assert.deepEqual(faults, []);
   await close();
 });

@@ -193,6 +193,35 @@ test("a pause with a time ends by itself", async () => {
   await until(async () => (await held()) === undefined, "it says so");
 });
 
+test("a rate is looked at with what it costs, holds, and is taken away again", async () => {
+  const { page, faults, close } = await tab();
+  await page.goto(heddle.control + TRIGGER);
+  await page.click("#rating summary");
+  await page.fill('#rating input[name="rate"]', "fast");
+  await page.click("#rating form button");
+  await page.waitForSelector("#rating .fault");
+  assert.match(await page.innerText("#rating .fault"), /such as 100\/s/);
+  await page.fill('#rating input[name="rate"]', "1/h");
+  await page.click("#rating form button");
+  await page.waitForSelector("#rated");
+  assert.match(await page.innerText("#rated pre"), /\+ .*heddle\.dev\/rate: 1\/h/);
+  assert.equal((await heddle.get(API)).metadata.annotations?.["heddle.dev/rate"], undefined, "nothing happened yet");
+  await page.screenshot({ path: join(artefacts, "trigger-rate.png"), fullPage: true });
+  await page.click("#rated button.primary");
+  await page.waitForSelector("#pausing");
+  assert.equal((await heddle.get(API)).metadata.annotations["heddle.dev/rate"], "1/h");
+  const account = async () => (await heddle.get("/heddle/v1/accounts?consumer=trigger/team-a/orders")).consumers[0];
+  await until(async () => (await account()).rate === "1/h", "it is in force");
+  for (const id of ["paced-1", "paced-2", "paced-3"]) heddle.run("publish", "shop", "--id", id, "--type", "order.created");
+  await until(async () => (await account()).pending >= 2, "they wait");
+  await page.goto(heddle.control + TRIGGER);
+  assert.match(await page.innerText("#paced"), /1\/h at most, at which what waits takes \d/);
+  heddle.run("trigger", "rate", "team-a/orders", "none");
+  await until(() => subscribers.arrived.some((event) => event.id === "paced-3"), "without a rate all are sent");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("a test event goes through the door, says who sent it, and leads to its trace", async () => {
   const { page, faults, close } = await tab();
   heddle.run("publish", "shop", "--id", "sampled", "--type", "order.created", "--data", '{"exact":9007199254740993}');
