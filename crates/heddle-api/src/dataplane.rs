@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::signing::SigningSecret;
 use crate::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 
 /// Everything that a routing table is compiled from.
@@ -20,6 +21,8 @@ pub struct Resources {
     pub brokers: Vec<Arc<Broker>>,
     pub triggers: Vec<Arc<Trigger>>,
     pub policies: Vec<Arc<EventPolicy>>,
+    /// The keys with which events of Triggers are signed, whether somebody asks for that or not.
+    pub signing_secrets: Vec<SigningSecret>,
     /// Where synthetic events are to arrive, in the order of application and namespace.
     pub heartbeats: Vec<HeartbeatTarget>,
 }
@@ -223,6 +226,7 @@ impl Resources {
             + self.brokers.len()
             + self.triggers.len()
             + self.policies.len()
+            + self.signing_secrets.len()
     }
 }
 
@@ -253,6 +257,8 @@ pub enum Held {
     Gone(String),
     /// The subscriber is asked before anything is sent to it, and has not consented.
     Unconsented(String),
+    /// They are to be signed, and there is no key that could be used.
+    Unsigned(String),
 }
 
 /// How events end that will not be delivered any more.

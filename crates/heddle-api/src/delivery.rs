@@ -54,6 +54,11 @@ pub mod reason {
         name: "ConsentMissing",
         meaning: "The subscriber is asked before anything is sent to it and has not consented; its events are kept, and it is asked again. The message says what its answer lacks.",
     };
+    /// There is no key to sign with.
+    pub const SIGNING_KEY_UNREADABLE: Reason = Reason {
+        name: "SigningKeyUnreadable",
+        meaning: "Events are to be signed and the Secret with the key is missing or damaged; nothing is sent unsigned, and the events are kept. `heddle trigger sign` makes another key.",
+    };
     /// The backlog is larger than it may be.
     pub const BACKLOG_OVER_QUOTA: Reason = Reason {
         name: "BacklogOverQuota",

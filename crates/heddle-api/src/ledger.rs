@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::filter::Filter;
 use crate::raw_json::RawJson;
 use crate::refused_events::RefusedEvent;
+use crate::signing::SigningFacts;
 
 /// `GET /heddle/v1/trace?id=…&source=…`: every retained event of this source with this id, oldest first.
 ///
@@ -486,6 +487,9 @@ pub struct Account {
     /// What that costs: how long the pending events take at that rate, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_delay_s: Option<f64>,
+    /// How what is sent to its subscriber is signed, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signing: Option<SigningFacts>,
     /// The schedule of attempts, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schedule: String,

@@ -66,6 +66,7 @@ mod schema;
 pub mod search;
 pub mod service_binding;
 pub mod service_instance;
+pub mod signing;
 pub mod silence;
 pub mod smoke;
 pub mod subscriber_trial;

@@ -8,6 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 /// The longest name that can be the value of a label as well.
 const NAME_CHARS_MAX: usize = 63;
+/// The longest name of an object.
+const OBJECT_NAME_CHARS_MAX: usize = 253;
 /// 80 bits of a hash, in hexadecimal digits: too many to meet another by accident.
 const HASH_CHARS: usize = 20;
 
@@ -50,6 +52,16 @@ pub fn policy(application: &str) -> String {
         plain
     } else {
         hashed("flow", &[application])
+    }
+}
+
+/// Name of the Secret with the keys that sign events of a Trigger, in its namespace.
+pub fn signing_secret(trigger: &str) -> String {
+    let plain = format!("{trigger}-signing");
+    if plain.len() <= OBJECT_NAME_CHARS_MAX {
+        plain
+    } else {
+        hashed("signing", &[trigger])
     }
 }
 

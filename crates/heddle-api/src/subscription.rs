@@ -130,6 +130,7 @@ pub mod condition {
             reason::NOT_ADDED_TO_CHANNEL,
             reason::SUBSCRIBER_GONE,
             reason::CONSENT_MISSING,
+            reason::SIGNING_KEY_UNREADABLE,
             reason::BACKLOG_OVER_QUOTA,
             reason::DELIVERY_HELD,
             reason::BAD_REPLIES,
@@ -152,7 +153,7 @@ pub mod reason {
     pub use crate::conditions::NO_MESH;
     pub use crate::delivery::reason::{
         BACKLOG_OVER_QUOTA, BAD_REPLIES, CONSENT_MISSING, DELIVERY_HELD, SETTINGS_IGNORED,
-        SUBSCRIBER_GONE, SUBSCRIBER_NOT_FOUND,
+        SIGNING_KEY_UNREADABLE, SUBSCRIBER_GONE, SUBSCRIBER_NOT_FOUND,
     };
 
     /// There is no channel.

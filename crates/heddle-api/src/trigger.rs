@@ -153,6 +153,7 @@ pub mod condition {
             reason::FILTER_INVALID,
             reason::SUBSCRIBER_GONE,
             reason::CONSENT_MISSING,
+            reason::SIGNING_KEY_UNREADABLE,
             reason::BACKLOG_OVER_QUOTA,
             reason::DELIVERY_HELD,
             reason::BAD_REPLIES,
@@ -181,8 +182,8 @@ pub mod reason {
     pub use crate::conditions::NO_MESH;
     pub use crate::delivery::reason::{
         BACKLOG_OVER_QUOTA, BAD_REPLIES, CONSENT_MISSING, DEAD_LETTER_SINK_NOT_CONFIGURED,
-        DEAD_LETTER_SINK_NOT_FOUND, DELIVERY_HELD, SETTINGS_IGNORED, SUBSCRIBER_GONE,
-        SUBSCRIBER_NOT_FOUND,
+        DEAD_LETTER_SINK_NOT_FOUND, DELIVERY_HELD, SETTINGS_IGNORED, SIGNING_KEY_UNREADABLE,
+        SUBSCRIBER_GONE, SUBSCRIBER_NOT_FOUND,
     };
 
     /// There is no broker.

@@ -64,6 +64,9 @@ pub fn publisher_secret(application: &str) -> String {
     format!("{application}-publisher")
 }
 
+/// Type of the Secrets that hold the keys with which events of a Trigger are signed.
+pub const SIGNING_SECRET_TYPE: &str = "heddle.dev/signing-key";
+
 /// Field managers: who applied a field. Each controller has its own, so that each takes back only what it applied.
 pub mod field_manager {
     /// The controller of Applications.
@@ -102,6 +105,8 @@ pub mod field_manager {
     pub const BUNDLE_REVISION: &str = "heddle-bundle-revision";
     /// The OSB front.
     pub const OSB: &str = "heddle-osb";
+    /// Whoever has the keys made with which events are signed.
+    pub const SIGNING: &str = "heddle-signing";
     /// The command line, unless a user names another.
     pub const CLI: &str = "heddle";
 }
@@ -118,6 +123,8 @@ pub mod annotation {
     pub const PAUSED_REASON: &str = "heddle.dev/paused-reason";
     /// How many events may be sent in a span of time, such as `100/s`, `0.5/s` or `30/min`; the others wait.
     pub const RATE: &str = "heddle.dev/rate";
+    /// `true` has events of a Trigger signed with the key in its Secret; without a key nothing is sent.
+    pub const SIGNING: &str = "heddle.dev/signing";
     /// `ordered` or `unordered`.
     pub const DELIVERY_ORDER: &str = "heddle.dev/delivery-order";
     /// The same by another name, which existing manifests use.

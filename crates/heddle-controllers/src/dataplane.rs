@@ -15,7 +15,7 @@ use heddle_api::conditions::{Condition, ConditionType, NO_MESH, Reason};
 use heddle_api::dataplane::{Fate, GivenUp, Held, MeshReading, Resources, RoutedConsumer};
 use heddle_api::delivery::reason::{
     BACKLOG_OVER_QUOTA, BAD_REPLIES, CONSENT_MISSING, DELIVERY_HELD, SETTINGS_IGNORED,
-    SUBSCRIBER_GONE,
+    SIGNING_KEY_UNREADABLE, SUBSCRIBER_GONE,
 };
 
 /// How many events were given up, or why they could not be.
@@ -138,6 +138,10 @@ impl RoutingState {
                 held: Some(Held::Unconsented(why)),
                 ..
             } => Condition::unmet(words.condition, CONSENT_MISSING, why.as_str()),
+            Self::Yes {
+                held: Some(Held::Unsigned(why)),
+                ..
+            } => Condition::unmet(words.condition, SIGNING_KEY_UNREADABLE, why.as_str()),
             Self::Yes {
                 over_quota: Some(why),
                 ..

@@ -236,6 +236,7 @@ impl Mesh {
         let consumer = in_force.consumers.get(index as usize)?;
         let state = consumer.lock();
         let gone = state.window.held.clone().map(Held::Gone);
+        let unsigned = state.routing.plan.unsigned.clone().map(Held::Unsigned);
         let unconsented = state.routing.plan.unconsented().map(Held::Unconsented);
         let backpressure = state
             .unreadable()
@@ -244,7 +245,7 @@ impl Mesh {
         let over_quota = state.over_quota();
         drop(state);
         let bad_replies = self.shared.dead.lock().has_replies(consumer.id);
-        let held = gone.or(unconsented);
+        let held = gone.or(unsigned).or(unconsented);
         let held = held.or_else(|| self.journal_stalled().or(backpressure).map(Held::Waiting));
         let faults = in_force.table.faults().iter();
         Some(RoutedConsumer {

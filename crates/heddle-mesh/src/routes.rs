@@ -19,6 +19,7 @@ mod grants;
 mod index;
 mod legacy;
 mod settings;
+mod signing;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -42,6 +43,7 @@ pub use compile::{compile, recompile};
 pub use grants::Grant;
 pub(crate) use settings::is_dns_name;
 pub use settings::{Bound, Consent, ProbeKind, Settings, Start, Webhook};
+pub use signing::Signing;
 
 /// Who wants which events. Consumers are numbered in the order of their keys.
 #[derive(Debug, Default)]
@@ -93,6 +95,8 @@ pub struct ConsumerSpec {
     /// Certificates, in PEM, of the dead-letter sink.
     pub dead_letter_ca_certs: Option<String>,
     pub settings: Settings,
+    /// Whether, and with what, events are signed that are sent to the destination.
+    pub signing: Signing,
     /// A hash of feeds and filters that no restart and no version changes: as long as it is the same, the same events are
     /// wanted.
     pub fingerprint: u64,

@@ -84,6 +84,9 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
     };
     let gone = held(Held::Gone("http://s.example/ answered 410".to_owned()));
     let unconsented = held(Held::Unconsented("no WebHook-Allowed-Origin".to_owned()));
+    let unsigned = held(Held::Unsigned(
+        "Secret team/t-signing is not there".to_owned(),
+    ));
     let waiting = held(Held::Waiting("paused by annotation".to_owned()));
     let faulty = RoutingState::Yes {
         held: None,
@@ -123,6 +126,11 @@ fn a_trigger_is_as_ready_as_the_table_in_force_says() {
         ),
         (gone, "False:SubscriberGone", "False:SubscriberGone"),
         (unconsented, "False:ConsentMissing", "False:ConsentMissing"),
+        (
+            unsigned,
+            "False:SigningKeyUnreadable",
+            "False:SigningKeyUnreadable",
+        ),
         (
             over_quota,
             "False:BacklogOverQuota",

@@ -289,6 +289,7 @@ impl Mesh {
             _ => state.at_hand(),
         };
         let rate = state.routing.plan.rate;
+        let signer = state.routing.plan.signer.as_ref();
         let account = Account {
             consumer: consumer.key.to_string(),
             matched: tally.matched,
@@ -306,6 +307,7 @@ impl Mesh {
             held: held(&state).or_else(|| self.journal_stalled()),
             rate: rate.map(|rate| rate.to_string()),
             rate_delay_s: None,
+            signing: signer.map(|signer| signer.facts(self.shared.clock.now())),
             schedule: state.routing.plan.policy.in_words(),
             pauses_s: state.routing.plan.policy.pauses_s(),
             filter_from: state.routing.revisions.last().map(|revision| revision.from),

@@ -1,7 +1,8 @@
 //! Hop 6: attempt, back off, time out, respect the window.
 //!
 //! `attempt` is one attempt at one event (`job`), [`courier`] what goes over the wire. Whether a destination wants anything at
-//! all is `consent`'s to find out, and whether it is there between events `subscriber_probe`'s. When to try again is [`retry_policy`]'s to say, and how many attempts at once [`breaker`]'s. Who
+//! all is `consent`'s to find out, and whether it is there between events `subscriber_probe`'s. With which
+//! keys it is signed is [`signing`]'s. When to try again is [`retry_policy`]'s to say, and how many attempts at once [`breaker`]'s. Who
 //! attempts what, and what becomes of it, is left to the consumer: nothing in here knows of consumers.
 
 mod address;
@@ -17,6 +18,7 @@ mod pool;
 pub mod retry_after;
 pub mod retry_policy;
 pub(crate) mod sending;
+pub mod signing;
 pub(crate) mod subscriber_probe;
 pub(crate) mod subscriber_trial;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use heddle_api::dataplane::{HeartbeatTarget, Resources};
 use heddle_api::duck::{DeliverySpec, Destination};
 use heddle_api::filter::FilterSource;
+use heddle_api::well_known::annotation;
 use heddle_api::{Broker, Channel, Subscription, Trigger};
 use jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
@@ -16,6 +17,7 @@ use super::fingerprint;
 use super::grants::Grants;
 use super::index::{Index, Posting};
 use super::legacy;
+use super::signing::{self, Signing, SigningSecrets};
 use super::topology::{Topology, name_of, primary, stays};
 use super::{ConsumerSpec, Entry, Feed, Rejected, Reply, Settings, Table, Target};
 use crate::heartbeat::{self, broker_of, canary};
@@ -58,6 +60,7 @@ pub(crate) fn recompile_with(resources: &Resources, before: &Table, canary: bool
         feeds,
         topology: &topology,
         grants: &grants,
+        signing_secrets: SigningSecrets::of(resources),
         before,
         consumers: BTreeMap::new(),
         costly: Vec::new(),
@@ -104,6 +107,7 @@ pub(crate) fn recompile_with(resources: &Resources, before: &Table, canary: bool
 struct TableCompiler<'a> {
     topology: &'a Topology,
     grants: &'a Grants,
+    signing_secrets: SigningSecrets<'a>,
     /// Per place.
     feeds: Vec<Arc<[Feed]>>,
     feed_hashes: Vec<u64>,
@@ -158,7 +162,9 @@ impl TableCompiler<'_> {
         let resolved_certs = status.and_then(|status| status.subscriber_ca_certs.clone());
         let destination = self.topology.target(&namespace, subscriber, subscriber_url);
         let sink = self.sink(&namespace, delivery, sink_url);
+        let signing = self.signing(trigger, &key, &destination);
         let consumer = ConsumerSpec {
+            signing,
             destination: self.admitted_or_rejected(&key, place, destination),
             reply: Reply::Entry(self.topology.names()[place as usize].clone()),
             dead_letter_sink: sink.map(|sink| self.admitted(&key, place, sink)),
@@ -227,6 +233,7 @@ impl TableCompiler<'_> {
         let sink = self.sink(&namespace, delivery, sink_url);
         let everything = Arc::new(Predicate::everything());
         let consumer = ConsumerSpec {
+            signing: signing::of_subscription(subscription),
             // It would be a link if it led to a place.
             destination: self.topology.target(&namespace, destination, url),
             reply,
@@ -245,6 +252,23 @@ impl TableCompiler<'_> {
             )
         };
         self.add(place, consumer);
+    }
+
+    /// How events of a trigger are signed. One whose events do not leave this mesh has nothing to sign.
+    fn signing(&mut self, trigger: &Trigger, key: &Arc<str>, destination: &Target) -> Signing {
+        let before = self.before.consumer(key).map(|(_, before)| &before.signing);
+        let signing = self.signing_secrets.signing(trigger, before);
+        if matches!(destination, Target::Entry(_)) && !matches!(signing, Signing::Unwanted) {
+            let name = annotation::SIGNING;
+            self.faults.push(Rejected {
+                key: key.to_string(),
+                reason: format!(
+                    "annotation {name} is not taken into account: its events stay in this mesh, and nobody verifies them"
+                ),
+            });
+            return Signing::Unwanted;
+        }
+        signing
     }
 
     /// The predicate, or nothing: a filter that cannot be understood lets nothing pass.
@@ -297,6 +321,7 @@ impl TableCompiler<'_> {
             dead_letter_sink: None,
             ca_certs: None,
             dead_letter_ca_certs: None,
+            signing: Signing::Unwanted,
             settings,
         }
     }
@@ -333,6 +358,7 @@ impl TableCompiler<'_> {
             dead_letter_sink: None,
             ca_certs: None,
             dead_letter_ca_certs: None,
+            signing: Signing::Unwanted,
             settings: Settings::default(),
         };
         self.add(place, consumer);

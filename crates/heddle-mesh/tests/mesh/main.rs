@@ -35,6 +35,7 @@ mod room;
 mod schedule;
 mod search;
 mod shortened;
+mod signing;
 mod silence;
 mod skipped;
 mod subscriber_probes;

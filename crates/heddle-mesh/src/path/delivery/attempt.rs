@@ -24,6 +24,7 @@ use super::courier::{Extra, Outcome, Reply};
 use super::job::{Job, JobKind};
 use super::plan::{DeliveryPlan, Target};
 use super::sending::SendingRoom;
+use super::signing::{Signing, message_id};
 use crate::envelope::{Cause, Envelope, TraceContext};
 use crate::event::Event;
 use crate::faults::Suffers;
@@ -306,7 +307,18 @@ impl Attempt<'_> {
         let wants_reply = !matches!(plan.reply, Target::None) && !self.job.is_sink();
         let asked = plan.consent.as_ref().filter(|_| !self.job.is_sink());
         let headers = asked.map_or(&[][..], |consent| consent.headers());
-        let extra = self.extra(wants_reply, headers);
+        // A sink is somebody else's, and what goes there is not what the publisher said.
+        let signer = plan.signer.as_deref().filter(|_| !self.job.is_sink());
+        let signer = signer.map(|signer| (signer, message_id(event.source(), event.id())));
+        let signing = signer.as_ref().map(|(signer, id)| Signing {
+            signer,
+            id,
+            clock: &shared.clock,
+        });
+        let extra = Extra {
+            signing,
+            ..self.extra(wants_reply, headers)
+        };
         let timeout = plan.policy.timeout;
         let report = shared
             .courier
@@ -401,6 +413,7 @@ impl Attempt<'_> {
             hops_left: Some(self.envelope.hops_left),
             prefer_reply,
             headers,
+            signing: None,
         }
     }
 

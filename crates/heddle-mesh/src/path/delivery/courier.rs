@@ -38,6 +38,7 @@ use super::pool::{
 };
 use super::retry_after::retry_after;
 use super::sending::Sending;
+use super::signing::Signing;
 use crate::event::http as ce;
 use crate::event::{Event, Form};
 use crate::journal::{BadReply, REPLY_BYTES_MAX};
@@ -100,6 +101,8 @@ pub struct Extra<'a> {
     pub prefer_reply: bool,
     /// Headers that belong to the destination, such as `WebHook-Request-Origin`.
     pub headers: &'a [(HeaderName, HeaderValue)],
+    /// What signs it, headers and body as they are sent.
+    pub signing: Option<Signing<'a>>,
 }
 
 /// What became of one attempt.
@@ -353,7 +356,9 @@ fn write(to: &Address, say: Say<'_>, extra: &Extra<'_>, head: &mut Vec<u8>) -> B
     if let Some(hops_left) = extra.hops_left {
         write!(head, "{HOPS_LEFT}: {hops_left}\r\n").expect("a vector takes all bytes");
     }
-    extra.each(|name, value| field(head, name.as_str(), value.as_bytes()));
+    extra.each(&body, |name, value| {
+        field(head, name.as_str(), value.as_bytes())
+    });
     head.extend_from_slice(b"\r\n");
     body
 }
@@ -380,7 +385,7 @@ fn request(to: &Address, say: Say<'_>, extra: &Extra<'_>) -> Request<Full<Bytes>
     if let Some(hops_left) = extra.hops_left {
         headers.insert(HOPS_LEFT.clone(), u16::from(hops_left).into());
     }
-    extra.each(|name, value| {
+    extra.each(&body, |name, value| {
         headers.insert(name.clone(), value.clone());
     });
     let mut request = Request::new(Full::new(body));
@@ -391,8 +396,8 @@ fn request(to: &Address, say: Say<'_>, extra: &Extra<'_>) -> Request<Full<Bytes>
 }
 
 impl Extra<'_> {
-    /// Everything but the hops as headers.
-    fn each(&self, mut header: impl FnMut(&HeaderName, &HeaderValue)) {
+    /// Everything but the hops as headers. Signatures are of the body with which they are sent.
+    fn each(&self, body: &[u8], mut header: impl FnMut(&HeaderName, &HeaderValue)) {
         if self.prefer_reply {
             header(&PREFER, &REPLY);
         }
@@ -408,6 +413,11 @@ impl Extra<'_> {
         }
         for (name, value) in self.headers {
             header(name, value);
+        }
+        if let Some(signing) = &self.signing {
+            for (name, value) in signing.headers(body) {
+                header(name, &value);
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use heddle_api::rate::DeliveryRate;
 use super::consent::{Consent, Consents};
 use super::courier::Address;
 use super::retry_policy::RetryPolicy;
+use super::signing::Signer;
 use super::subscriber_probe::{ProbedDestination, SubscriberProbe, SubscriberProbes};
 use crate::routes;
 use crate::shared::Shared;
@@ -43,6 +44,10 @@ pub(crate) struct DeliveryPlan {
     pub(crate) sink: Target,
     /// The target's, when it is asked before anything is sent to it. Replies and dead letters are not what it is about.
     pub(crate) consent: Option<Arc<Consent>>,
+    /// What signs what is sent to the target. Replies and dead letters are not what it is about.
+    pub(crate) signer: Option<Arc<Signer>>,
+    /// Why nothing is sent: it is to be signed, and cannot be.
+    pub(crate) unsigned: Option<String>,
     /// The target's, when it is to be tried between events.
     pub(crate) probe: Option<Arc<SubscriberProbe>>,
     /// Nothing is sent for now.
@@ -68,6 +73,8 @@ impl DeliveryPlan {
             reply: Target::None,
             sink: Target::None,
             consent: None,
+            signer: None,
+            unsigned: None,
             probe: None,
             pause: None,
             rate: None,
@@ -116,6 +123,17 @@ impl DeliveryPlan {
         let ca_certs = spec.ca_certs.as_deref();
         let mut goal = target(&spec.destination, ca_certs);
         let (mut consent, mut probe) = (None, None);
+        let (mut signer, mut unsigned) = (None, None);
+        if matches!(goal, Target::Url(_)) {
+            match &spec.signing {
+                routes::Signing::Unwanted => {}
+                routes::Signing::With(keys) => signer = Some(Arc::clone(keys)),
+                routes::Signing::Impossible(why) => {
+                    unsigned = Some(why.clone());
+                    goal = Target::Unresolved(why.clone());
+                }
+            }
+        }
         if let (Target::Url(address), routes::Target::Url(url)) = (&goal, &spec.destination) {
             match &spec.settings.consent {
                 routes::Consent::NotAsked => {}
@@ -135,12 +153,15 @@ impl DeliveryPlan {
                 address,
                 webhook: spec.settings.consent.webhook(),
                 consent: consent.as_ref(),
+                signer: signer.as_ref(),
             };
             probe = Some(SubscriberProbes::of(shared, to, kind));
         }
         Self {
             target: goal,
             consent,
+            signer,
+            unsigned,
             probe,
             destination: match &spec.destination {
                 routes::Target::Unresolved => None,

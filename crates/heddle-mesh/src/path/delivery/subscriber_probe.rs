@@ -23,6 +23,7 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::consent::{Consent, REQUEST_ORIGIN};
 use super::courier::{Address, ProbeOutcome, ProbeRequest};
+use super::signing::{Signer, Signing, message_id};
 use crate::event::{Builder, Event, Form};
 use crate::heartbeat;
 use crate::routes::{ProbeKind, Webhook};
@@ -58,6 +59,8 @@ struct DestinationKey {
     ca_certs: Option<String>,
     /// What it consents to.
     webhook: Option<Webhook>,
+    /// Whose keys sign what it is tried with, by address: as long as somebody knows the destination these stay where they are.
+    signer: Option<usize>,
 }
 
 /// One destination that is tried, for as long as somebody wants it.
@@ -66,6 +69,7 @@ pub(crate) struct SubscriberProbe {
     kind: ProbeKind,
     address: Arc<Address>,
     consent: Option<Arc<Consent>>,
+    signer: Option<Arc<Signer>>,
     found: Mutex<ProbeFindings>,
     /// Rings when nobody is left who wants it.
     wake: Arc<Notify>,
@@ -96,6 +100,7 @@ pub(crate) struct ProbedDestination<'a> {
     pub(crate) address: &'a Arc<Address>,
     pub(crate) webhook: Option<&'a Webhook>,
     pub(crate) consent: Option<&'a Arc<Consent>>,
+    pub(crate) signer: Option<&'a Arc<Signer>>,
 }
 
 impl SubscriberProbes {
@@ -105,6 +110,8 @@ impl SubscriberProbes {
         to: ProbedDestination<'_>,
         kind: ProbeKind,
     ) -> Arc<SubscriberProbe> {
+        // Only an event can be signed.
+        let signer = to.signer.filter(|_| kind == ProbeKind::Heartbeat);
         let key = DestinationKey {
             kind,
             place: match kind {
@@ -113,6 +120,7 @@ impl SubscriberProbes {
             },
             ca_certs: to.ca_certs.map(str::to_owned),
             webhook: to.webhook.cloned(),
+            signer: signer.map(|signer| Arc::as_ptr(signer).addr()),
         };
         let mut known = shared.subscriber_probes.known.lock();
         if let Some(probe) = known.get(&key).and_then(Weak::upgrade) {
@@ -123,6 +131,7 @@ impl SubscriberProbes {
             kind,
             address: Arc::clone(to.address),
             consent: to.consent.cloned(),
+            signer: signer.cloned(),
             found: Mutex::default(),
             wake: Arc::default(),
         });
@@ -194,13 +203,19 @@ impl SubscriberProbe {
         };
         let headers = consent.map(|consent| consent.headers());
         let asked = [(REQUEST_ORIGIN.clone(), ORIGIN.clone())];
-        let event;
+        let (event, id);
         let request = match self.kind {
             ProbeKind::Tcp => ProbeRequest::Connect,
             ProbeKind::Options => ProbeRequest::Options(headers.unwrap_or(&asked)),
             ProbeKind::Heartbeat => {
                 event = self.event(shared);
-                ProbeRequest::Event(&event, headers.unwrap_or_default())
+                id = message_id(event.source(), event.id());
+                let signing = self.signer.as_deref().map(|signer| Signing {
+                    signer,
+                    id: &id,
+                    clock: &shared.clock,
+                });
+                ProbeRequest::Event(&event, headers.unwrap_or_default(), signing)
             }
         };
         (shared.courier)

@@ -7,6 +7,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::{Address, Courier, DRAIN_TIME_MAX, Extra, Outcome, Reader, Say, Unsent, ask};
 use crate::event::Event;
+use crate::path::delivery::signing::Signing;
 
 /// What is tried.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,11 @@ pub(crate) enum ProbeRequest<'a> {
     /// A question to which any answer will do that is no fault of the server.
     Options(&'a [(HeaderName, HeaderValue)]),
     /// An event, which has to be accepted.
-    Event(&'a Event, &'a [(HeaderName, HeaderValue)]),
+    Event(
+        &'a Event,
+        &'a [(HeaderName, HeaderValue)],
+        Option<Signing<'a>>,
+    ),
 }
 
 /// What came of it.
@@ -37,9 +42,10 @@ impl Courier {
         timeout: Duration,
     ) -> ProbeOutcome {
         match how {
-            ProbeRequest::Event(event, headers) => {
+            ProbeRequest::Event(event, headers, signing) => {
                 let extra = Extra {
                     headers,
+                    signing,
                     ..Extra::default()
                 };
                 let report = self.send(to, event, None, &extra, timeout).await;

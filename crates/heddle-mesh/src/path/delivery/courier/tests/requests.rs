@@ -1,6 +1,10 @@
 //! What a destination gets to see.
 
+use http_body_util::BodyExt as _;
+use jiff::Timestamp;
+
 use super::*;
+use crate::path::delivery::signing::tests::sample;
 
 struct Seen {
     line: String,
@@ -83,6 +87,7 @@ async fn trace_and_preferences_travel_and_text_that_is_no_header_does_not() {
         tracestate: Some("evil=1\r\nx-injected: yes"),
         prefer_reply: true,
         headers: &headers,
+        signing: None,
     };
     let seen = seen(&order(), None, &extra).await;
     let has = |line: &str| seen.headers.iter().any(|header| header == line);
@@ -110,5 +115,43 @@ async fn attributes_never_become_headers_of_their_own() {
         assert!(!leaked, "{name}");
         let escaped = format!("ce-{name}: secret%0D%0Ax:%20y");
         assert!(seen.headers.contains(&escaped), "{:?}", seen.headers);
+    }
+}
+
+#[tokio::test]
+async fn what_is_signed_is_the_body_that_is_sent_over_either_protocol() {
+    let (signer, clock) = (sample(), Clock::simulated(Timestamp::UNIX_EPOCH));
+    let signing = Signing {
+        signer: &signer,
+        id: "msg_1",
+        clock: &clock,
+    };
+    let extra = Extra {
+        signing: Some(signing),
+        ..Extra::default()
+    };
+    let empty = event(Form::Binary, &[("webhook", "x")], None);
+    for event in [order(), empty] {
+        for form in [DeliveryFormat::Binary, DeliveryFormat::Json] {
+            let seen = seen(&event, Some(form), &extra).await;
+            let signed = |body: &[u8]| {
+                let headers = signing.headers(body);
+                headers.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            };
+            for header in signed(seen.body.as_bytes()) {
+                let count = seen.headers.iter().filter(|one| **one == header).count();
+                assert_eq!(count, 1, "{header} in {:?}", seen.headers);
+            }
+            let courier = courier(Limits::default());
+            let address = courier.address("http://s.example/", None).unwrap();
+            let request = request(&address, Say::Event(&event, form), &extra);
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            assert_eq!(body, seen.body.as_bytes(), "the same over both");
+            for (name, value) in signing.headers(&body) {
+                let all: Vec<_> = parts.headers.get_all(name).iter().collect();
+                assert_eq!(all, [&value], "{name}");
+            }
+        }
     }
 }
