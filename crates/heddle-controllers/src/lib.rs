@@ -64,7 +64,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, future};
 use heddle_api::broker::Classes;
 use heddle_api::offer::Mode;
-use heddle_api::well_known::{INTEGRATION_NAMESPACE, SYSTEM_NAMESPACE};
+use heddle_api::well_known::{INTEGRATION_NAMESPACE, SIGNING_SECRET_TYPE, SYSTEM_NAMESPACE};
 use heddle_api::{
     Application, ApplicationMapping, Broker, Bundle, BundleRevision, Channel, EventActivation,
     EventFlow, EventPolicy, HTTPSource, Registry, ServiceBinding, ServiceInstance, Subscription,
@@ -162,6 +162,8 @@ pub(crate) struct Watches {
     secrets: SharedWatch<Secret>,
     /// Of heddle's own namespace.
     system_secrets: SharedWatch<Secret>,
+    /// Of all namespaces, those with keys that sign events. The mesh has them at hand while an event waits.
+    signing_secrets: SharedWatch<Secret>,
     /// Of all namespaces, by name only: what a Secret holds is read where it is needed and kept nowhere.
     all_secrets: SharedWatch<Secret>,
 }
@@ -188,6 +190,7 @@ impl Watches {
             self.revisions.is_complete(),
             self.secrets.is_complete(),
             self.system_secrets.is_complete(),
+            self.signing_secrets.is_complete(),
         ]
     }
 
@@ -234,6 +237,7 @@ pub async fn run(client: Client, options: Options) {
         revisions: SharedWatch::new(&client),
         secrets: SharedWatch::within(&client, INTEGRATION_NAMESPACE),
         system_secrets: SharedWatch::within(&client, SYSTEM_NAMESPACE),
+        signing_secrets: SharedWatch::new(&client).of(&format!("type={SIGNING_SECRET_TYPE}")),
         all_secrets: SharedWatch::new(&client).trimmed(service_binding::trim),
     };
     options.numbers.follow(&mut watches);
@@ -294,6 +298,7 @@ pub async fn run(client: Client, options: Options) {
         watches.revisions.run(options.clone()).boxed(),
         watches.secrets.run(options.clone()).boxed(),
         watches.system_secrets.run(options.clone()).boxed(),
+        watches.signing_secrets.run(options.clone()).boxed(),
         watches.all_secrets.run(options).boxed(),
     ]);
     future::join_all(parts).await;

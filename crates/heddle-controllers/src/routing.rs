@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use heddle_api::broker::Classes;
 use heddle_api::dataplane::Resources;
+use heddle_api::signing::SigningSecret;
 use heddle_api::{
     Application, Broker, Channel, EventFlow, EventPolicy, HTTPSource, Subscription, Trigger,
 };
 use heddle_rt::Clock;
+use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::reflector::Store;
 use kube::{Resource, ResourceExt as _};
 use tokio::sync::{Notify, watch};
@@ -45,6 +47,7 @@ struct Stores {
     brokers: Store<Broker>,
     triggers: Store<Trigger>,
     policies: Store<EventPolicy>,
+    signing_secrets: Store<Secret>,
     /// Only for where synthetic events are to arrive.
     flows: Store<EventFlow>,
     /// Which Brokers there are for the mesh.
@@ -91,6 +94,7 @@ impl RouteFeed {
                 brokers: follow(&mut watches.brokers, &changed),
                 triggers: follow(&mut watches.triggers, &changed),
                 policies: follow(&mut watches.policies, &changed),
+                signing_secrets: follow_secrets(&mut watches.signing_secrets, &changed),
                 flows: follow_targets(&mut watches.flows, &changed),
                 classes,
                 complete: vec![
@@ -101,6 +105,7 @@ impl RouteFeed {
                     watches.brokers.is_complete(),
                     watches.triggers.is_complete(),
                     watches.policies.is_complete(),
+                    watches.signing_secrets.is_complete(),
                     watches.flows.is_complete(),
                 ],
             },
@@ -189,6 +194,10 @@ impl Stores {
             brokers,
             triggers: sorted(self.triggers.state()),
             policies: sorted(self.policies.state()),
+            signing_secrets: sorted(self.signing_secrets.state())
+                .into_iter()
+                .map(SigningSecret::from)
+                .collect(),
         }
     }
 }
@@ -222,6 +231,19 @@ fn follow<K: Watched + Routes>(
     let changed = Arc::clone(changed);
     shared_watch.on_change(move |change| {
         let same = matches!(change, Change::Applied { old: Some(old), new, .. } if same_routes(&***old, &***new));
+        if !same {
+            changed.notify_one();
+        }
+    });
+    shared_watch.store()
+}
+
+/// Of a Secret, only what gives other signatures.
+fn follow_secrets(shared_watch: &mut SharedWatch<Secret>, changed: &Arc<Notify>) -> Store<Secret> {
+    let changed = Arc::clone(changed);
+    shared_watch.on_change(move |change| {
+        let known = |secret: &Arc<Secret>| SigningSecret::from(Arc::clone(secret));
+        let same = matches!(change, Change::Applied { old: Some(old), new, .. } if known(old) == known(new));
         if !same {
             changed.notify_one();
         }

@@ -113,6 +113,8 @@ type StateListener<K> = Box<dyn Fn(&K) + Send>;
 
 pub(crate) struct SharedWatch<K: Watched> {
     api: Api<K>,
+    /// What is watched of the kind; everything without.
+    fields: Option<String>,
     store: Store<K>,
     writer: Writer<K>,
     /// The store has such a signal too, but wakes only the last who asked.
@@ -159,6 +161,7 @@ impl<K: Watched> SharedWatch<K> {
         let (store, writer) = reflector::store();
         Self {
             api,
+            fields: None,
             store,
             writer,
             is_complete: watch::Sender::new(false),
@@ -190,6 +193,12 @@ impl<K: Watched> SharedWatch<K> {
         Self::over(Api::namespaced(client.clone(), namespace))
     }
 
+    /// Of those only for which a field selector holds.
+    pub(crate) fn of(mut self, fields: &str) -> Self {
+        self.fields = Some(fields.to_owned());
+        self
+    }
+
     /// Everything known. Empty before the first list is in.
     pub(crate) fn store(&self) -> Store<K> {
         self.store.clone()
@@ -215,7 +224,9 @@ impl<K: Watched> SharedWatch<K> {
         let mut pauses = pauses(options.chance.clone());
         loop {
             let period = options.resync + options.chance.jitter(options.resync / 10);
-            let watch = watcher::watcher(self.api.clone(), config());
+            let mut config = config();
+            config.field_selector.clone_from(&self.fields);
+            let watch = watcher::watcher(self.api.clone(), config);
             let mut events = pin!(watch.take_until(options.clock.sleep(period)));
             while let Some(event) = events.next().await {
                 match event {
