@@ -55,6 +55,7 @@ use crate::otlp::Exporter;
 use crate::rights;
 use crate::session::PageSessions;
 use crate::session::logins::Logins;
+use crate::signing::SigningApi;
 use crate::smoke::Smoke;
 
 /// The paths of the resource API; it answers everything below them itself.
@@ -93,6 +94,8 @@ pub(crate) struct Control {
     pub(crate) exporter: Option<Exporter>,
     /// Tries everything once.
     pub(crate) smoke: Smoke,
+    /// Makes the keys with which events are signed.
+    pub(crate) signing: SigningApi,
     /// When the process was started.
     pub(crate) process_started: Timestamp,
     /// What stands before the paths of the page; nothing when it is left out.
@@ -144,6 +147,7 @@ impl Control {
             .merge(audit::question::router(self.audit.clone()))
             .merge(self.health.clone().router())
             .merge(self.smoke.clone().router())
+            .merge(self.signing.clone().router())
     }
 
     /// The service with the door around it.

@@ -41,6 +41,7 @@ mod publishers;
 mod registries;
 mod rights;
 mod session;
+mod signing;
 mod smoke;
 pub mod terminal;
 mod tokens;

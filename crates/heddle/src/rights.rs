@@ -103,6 +103,22 @@ pub(crate) const ROUTES: &[RouteRight] = &[
     get("/types", Right::Look, Place::Within),
     post("/publish", Right::Operate, Place::Within),
     post("/subscribers/try", Right::Operate, Place::Within),
+    // Their answers have a key, once.
+    post(
+        "/triggers/{namespace}/{name}/sign",
+        Right::Operate,
+        Place::InPath,
+    ),
+    post(
+        "/triggers/{namespace}/{name}/rotate-key",
+        Right::Operate,
+        Place::InPath,
+    ),
+    post(
+        "/triggers/{namespace}/{name}/unsign",
+        Right::Operate,
+        Place::InPath,
+    ),
     get("/health", Right::Look, Place::Within),
     get("/health/schema.json", Right::Look, Place::Within),
     get("/health/applications", Right::Look, Place::Within),

@@ -51,6 +51,7 @@ use crate::otlp::Exporter;
 use crate::plane::{EdgeReader, Plane};
 use crate::publishers::Publishers;
 use crate::session::PageSessions;
+use crate::signing::SigningApi;
 use crate::smoke::{Smoke, SmokeDeps, SmokeListener};
 use crate::tokens;
 
@@ -352,6 +353,11 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         controllers_started: started,
         exporter: exporter.clone(),
         smoke: smoke.clone(),
+        signing: SigningApi {
+            client: ground.client(),
+            clock: world.clock.clone(),
+            chance: world.chance.clone(),
+        },
         process_started,
         ui_base: config.ui.then(|| config.ui_base.clone()),
         sessions: PageSessions::new(world.clock.clone(), world.chance.clone(), address.port()),

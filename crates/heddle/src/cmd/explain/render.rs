@@ -5,6 +5,7 @@ use std::time::Duration;
 use heddle_api::conditions::Status;
 use heddle_api::filter::Filter;
 use heddle_api::ledger::{Account, ExplainedEvent};
+use heddle_api::signing::SigningFacts;
 use heddle_api::span;
 
 use super::Report;
@@ -92,6 +93,13 @@ fn facts(report: &Report, fact: &mut impl FnMut(&str, &str)) {
     if let Some(rate) = &account.rate {
         fact("rate", &rate_text(rate, account));
     }
+    fact(
+        "signed",
+        &account
+            .signing
+            .as_ref()
+            .map_or_else(|| "no".to_owned(), SigningFacts::in_words),
+    );
     if !account.schedule.is_empty() {
         fact("schedule", &account.schedule);
     }
