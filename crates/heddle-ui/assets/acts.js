@@ -3,6 +3,7 @@
  * Doing something: dialogs that show what it would do, forms that ask once, rows that are chosen, and pages that look again
  * while something is under way. All words come with the page.
  */
+import * as forms from "./forms.js";
 import { ask, load, logIn, main, piece } from "./swap.js";
 
 export function start() {
@@ -89,10 +90,11 @@ async function submit(event) {
   }
 }
 
-/** What a form sends: the document that somebody wrote in it, as it was written, or what it is for. @param {HTMLFormElement} form */
+/** What a form sends: the document that somebody wrote in it, as it was written, what was filled in, or what it is for. @param {HTMLFormElement} form */
 function bodyOf(form) {
   const written = /** @type {HTMLTextAreaElement | null} */ (form.querySelector("textarea[data-document]"));
-  return { kind: written?.dataset.document ?? "application/json", body: written?.value ?? form.dataset.body ?? "{}" };
+  const filled = form.querySelector("[data-at]") ? forms.body(form) : undefined;
+  return { kind: written?.dataset.document ?? "application/json", body: written?.value ?? filled ?? form.dataset.body ?? "{}" };
 }
 
 /** @param {HTMLFormElement} form @param {boolean} dry whether only to ask what would happen */

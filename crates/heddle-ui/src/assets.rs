@@ -32,8 +32,8 @@ macro_rules! part {
 /// The script, in the order in which its parts need each other.
 const PARTS: [ScriptPart; 9] = [
     part!("swap"),
-    part!("acts"),
     part!("forms"),
+    part!("acts"),
     part!("live"),
     part!("keys"),
     part!("tail"),

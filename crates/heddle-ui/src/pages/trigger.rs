@@ -6,6 +6,7 @@ mod pause;
 pub(crate) mod playground;
 mod rate;
 mod sample;
+mod signing;
 mod silence;
 
 use heddle_api::ResourceKind;
@@ -95,6 +96,7 @@ pub(crate) async fn page(look: &PageLook, namespace: &str, name: &str) -> PageRe
         (change::changed(look, &trigger, account))
         (pause::section(look, &trigger, account))
         (rate::section(look, &trigger, account))
+        (signing::section(look, &trigger, account))
         (played)
         (silence)
         @if let Some(account) = account { (numbers(account, look)) }
@@ -115,6 +117,7 @@ fn figures(account: Option<&Account>, id: &str, look: &PageLook) -> Markup {
                 li { strong { (waiting(account, look)) } " wait" @if let Some(at) = account.oldest_pending_at { ", the oldest came " (words::since(at, look.now)) } }
                 li { strong { (account.in_flight) } " under way" }
                 (rate::figure(account))
+                (signing::figure(account))
                 @if account.dead_letters > 0 {
                     li { a href=(links.page(&format!("dead-letters?consumer={}", part(id)))) { strong { (words::number(account.dead_letters)) } " dead letters" } }
                 }

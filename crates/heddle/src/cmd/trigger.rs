@@ -1,7 +1,10 @@
-//! `heddle trigger`: what a trigger is told to do for now: keep its events, let them go, how fast, and which ones it wants.
+//! `heddle trigger`: what a trigger is told to do for now: keep its events, let them go, how fast, signed or not, and which ones
+//! it wants.
 //!
-//! Each is one change of the object through the resource API, in the name of whoever asks; who that is, the server says.
+//! Each is one change of the object through the resource API, in the name of whoever asks; who that is, the server says. Keys
+//! are made by the server.
 
+mod sign;
 #[cfg(test)]
 mod tests;
 
@@ -32,10 +35,11 @@ Examples:
   heddle trigger resume team-a/orders
   heddle trigger rate team-a/orders 100/s          or 0.5/s, 30/min, none
   heddle trigger filter team-a/orders 'exact type = order.created'
+  heddle trigger sign team-a/orders                and its subscriber can tell who sends
 
 A paused trigger keeps its events, which are accepted as always; none is lost.";
 
-/// Pause, resume, pace and filter a trigger
+/// Pause, resume, pace, filter and sign a trigger
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(super) enum Command {
@@ -47,6 +51,8 @@ pub(super) enum Command {
     Rate(RateArgs),
     /// Ask for other events; what came before stays judged by the former filter
     Filter(FilterChangeArgs),
+    /// Sign what is sent to its subscriber; the key is shown once
+    Sign(sign::SignArgs),
 }
 
 /// Which trigger, and what is shown.
@@ -134,6 +140,7 @@ impl Command {
             Self::Resume(args) => &args.target,
             Self::Rate(args) => &args.target,
             Self::Filter(args) => &args.target,
+            Self::Sign(args) => args.target(),
         }
     }
 
@@ -143,6 +150,7 @@ impl Command {
             Self::Resume(args) => resume(args, context).await,
             Self::Rate(args) => rate(args, context).await,
             Self::Filter(args) => filter(args, context).await,
+            Self::Sign(args) => args.run(context).await,
         }
     }
 }

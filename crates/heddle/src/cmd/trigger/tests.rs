@@ -100,3 +100,74 @@ async fn a_filter_replaces_the_older_form_too() {
         .unwrap_err();
     assert!(error.to_string().contains("character 11"), "{error}");
 }
+
+const SIGN: &str = "POST /heddle/v1/triggers/team-a/orders/sign";
+const ROTATE: &str = "POST /heddle/v1/triggers/team-a/orders/rotate-key";
+const UNSIGN: &str = "POST /heddle/v1/triggers/team-a/orders/unsign";
+
+/// What was asked for and sent along, what went to standard output and what was said beside it.
+async fn signed(words: &[&str]) -> anyhow::Result<(String, Value, String, String)> {
+    let server = StandIn::start().await;
+    let made = json!({
+        "trigger": "team-a/orders", "secret": "team-a/orders-signing", "scheme": "v1", "key": "whsec_c2VjcmV0",
+        "previousUntil": "2126-03-01T12:00:00Z",
+    });
+    server
+        .answers(SIGN, 200, &made)
+        .answers(ROTATE, 200, &made)
+        .answers(UNSIGN, 200, &json!({"trigger": "team-a/orders"}));
+    let screen = Screen::default();
+    let command = Line::try_parse_from([&["trigger", "sign"], words].concat())?.command;
+    let (remote, world, mut terminal) = (server.remote(), world(), screen.terminal());
+    let context = CommandContext::new(&remote, &world, &mut terminal);
+    command.act(context).await?;
+    let asked = server.asked().remove(0);
+    Ok((asked.line.clone(), asked.json(), screen.out(), screen.err()))
+}
+
+#[tokio::test]
+async fn a_key_is_alone_on_standard_output_and_shown_nowhere_else() {
+    for (words, line, body) in [
+        (vec!["team-a/orders"], SIGN, json!({"scheme": "v1"})),
+        (
+            vec!["team-a/orders", "--ed25519"],
+            SIGN,
+            json!({"scheme": "v1a"}),
+        ),
+        (vec!["team-a/orders", "--rotate"], ROTATE, json!({})),
+        (
+            vec!["team-a/orders", "--rotate", "--ed25519", "--overlap", "7d"],
+            ROTATE,
+            json!({"scheme": "v1a", "overlap": "7d"}),
+        ),
+        (
+            vec!["team-a/orders", "--rotate", "--overlap", "none"],
+            ROTATE,
+            json!({"overlap": "none"}),
+        ),
+    ] {
+        let (asked, sent, out, err) = signed(&words).await.unwrap();
+        assert_eq!((&*asked, sent), (line, body), "{words:?}");
+        assert_eq!(out, "whsec_c2VjcmV0\n");
+        assert!(err.contains("only now") && !err.contains("whsec_"), "{err}");
+        assert!(err.contains("2126-03-01T12:00:00Z"), "{err}");
+    }
+    let (_, _, out, _) = signed(&["team-a/orders", "-o", "json"]).await.unwrap();
+    let told: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(told["key"], "whsec_c2VjcmV0");
+}
+
+#[tokio::test]
+async fn signing_ends_when_it_is_asked_to_and_flags_that_make_no_sense_do_nothing() {
+    let (asked, _, out, _) = signed(&["team-a/orders", "--off"]).await.unwrap();
+    assert_eq!(asked, UNSIGN);
+    assert!(out.contains("not signed"), "{out}");
+    for wrong in [
+        vec!["team-a/orders", "--off", "--rotate"],
+        vec!["team-a/orders", "--off", "--ed25519"],
+        vec!["team-a/orders", "--overlap", "24h"],
+        vec!["team-a/orders", "--rotate", "--overlap", "99d"],
+    ] {
+        assert!(signed(&wrong).await.is_err(), "{wrong:?}");
+    }
+}

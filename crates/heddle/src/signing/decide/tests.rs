@@ -1,7 +1,7 @@
 //! Which keys there are after each request, and what is refused.
 
 use heddle_api::signing::SigningScheme;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 
@@ -37,16 +37,13 @@ fn state(annotation: Option<&str>, secret: Option<Secret>) -> SigningState {
     }
 }
 
-/// The Secret that heddle makes, with a change.
-fn secret(keys: &SigningKeys, change: Value) -> Secret {
-    let made = state(None, None).secret_with(keys);
-    let mut made = serde_json::to_value(made).unwrap();
-    json_patch::merge(&mut made, &change);
-    serde_json::from_value(made).unwrap()
+/// The Secret that heddle makes.
+fn secret(keys: &SigningKeys) -> Secret {
+    state(None, None).secret_with(keys)
 }
 
 fn made(chance: u8) -> Option<Secret> {
-    Some(secret(&only(chance), json!({})))
+    Some(secret(&only(chance)))
 }
 
 fn now() -> Timestamp {
@@ -61,11 +58,17 @@ fn refusal<T: std::fmt::Debug>(done: Result<T, SigningRefusal>) -> String {
 
 #[test]
 fn a_trigger_that_signs_is_not_given_another_first_key() {
-    let damaged = Some(secret(&only(1), json!({"data": null})));
-    let others = json!({"metadata": {"ownerReferences": [{
-        "apiVersion": "eventing.knative.dev/v1", "kind": "Trigger", "name": "orders", "uid": "t-0", "controller": true,
-    }]}});
-    let of_another = Some(secret(&only(1), others));
+    let damaged = Some(Secret {
+        data: None,
+        ..secret(&only(1))
+    });
+    let mut of_another = made(1);
+    for owner in of_another
+        .iter_mut()
+        .flat_map(|secret| secret.owner_references_mut())
+    {
+        "t-0".clone_into(&mut owner.uid);
+    }
     for (annotation, secret, begins) in [
         (None, None, true),
         (Some("false"), None, true),
@@ -87,9 +90,14 @@ fn a_trigger_that_signs_is_not_given_another_first_key() {
 
 #[test]
 fn what_heddle_did_not_make_is_left_as_it_is() {
-    let ownerless = json!({"metadata": {"ownerReferences": null}});
-    for change in [ownerless, json!({"type": "Opaque"})] {
-        let state = state(Some("true"), Some(secret(&only(1), change)));
+    let mut ownerless = secret(&only(1));
+    ownerless.metadata.owner_references = None;
+    let foreign = Secret {
+        type_: Some("Opaque".to_owned()),
+        ..secret(&only(1))
+    };
+    for secret in [ownerless, foreign] {
+        let state = state(Some("true"), Some(secret));
         assert!(refusal(state.begin(key(2))).contains("team-a/orders-signing was not made"));
         assert!(refusal(state.signing_keys()).contains("was not made"));
         assert!(state.own_secret().is_none(), "it is not removed either");
@@ -127,7 +135,7 @@ fn the_key_before_signs_for_as_long_as_was_asked_for() {
 
 #[test]
 fn the_secret_goes_with_its_trigger_and_with_nobody_else() {
-    let secret = secret(&only(1), json!({}));
+    let secret = secret(&only(1));
     assert_eq!(secret.name_any(), "orders-signing");
     assert_eq!(secret.namespace().as_deref(), Some("team-a"));
     assert_eq!(secret.labels()[MANAGED_BY_LABEL], MANAGED_BY);
