@@ -34,6 +34,12 @@ async fn the_page_about_events_can_be_typed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_page_about_signed_deliveries_can_be_typed() {
+    let typed = typed("docs/operating/signing.md", SHOP).await;
+    assert!(typed.contains("whsec_"), "{typed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_about_publishers_can_be_typed() {
     typed("docs/operating/publishers.md", SHOP).await;
 }
@@ -61,6 +67,7 @@ fn no_page_is_forgotten() {
     let run = [
         "README.md",
         "docs/operating/events.md",
+        "docs/operating/signing.md",
         "docs/operating/publishers.md",
         "docs/operating/access.md",
         "docs/operating/audit.md",

@@ -20,6 +20,7 @@ mod publishing;
 mod room;
 mod routing;
 mod security;
+mod signing;
 pub(crate) mod stage;
 pub(crate) mod subscriber;
 pub(crate) mod wire;

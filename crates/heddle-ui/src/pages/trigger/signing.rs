@@ -52,7 +52,7 @@ pub(super) fn section(
             @match signing {
                 Some(signing) => { (facts(signing)) (rotate(look, trigger)) (unsign(look, trigger)) }
                 None => {
-                    p.quiet { "With signatures of the Standard Webhooks specification its subscriber can tell what this trigger sends from what others do. Libraries for many languages verify them." }
+                    p.quiet { "With signatures of the Standard Webhooks specification its subscriber can tell what this trigger sends from what others do. Libraries for many languages verify them. In binary form attributes are headers, which are not signed; with " code { "format: json" } " they are." }
                     (sign(look, trigger))
                     @if is_wanted { (unsign(look, trigger)) }
                 }

@@ -20,7 +20,8 @@ Examples:
   heddle trigger sign team-a/orders --off
 
 Signatures are those of the Standard Webhooks specification, for which there are libraries in many languages. The key is kept
-in the Secret NAME-signing beside the trigger. Without it nothing is sent: events wait, and the trigger says so.";
+in the Secret NAME-signing beside the trigger. Without it nothing is sent: events wait, and the trigger says so. In binary form
+attributes are headers, which are not signed; with spec.delivery.format: json they are.";
 
 /// `heddle trigger sign`.
 #[derive(Debug, clap::Args)]
