@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use heddle_api::conditions::Status;
+use heddle_api::delivery::reason::SIGNING_KEY_UNREADABLE;
 use heddle_api::filter::Filter;
 use heddle_api::ledger::{Account, ExplainedEvent};
-use heddle_api::signing::SigningFacts;
 use heddle_api::span;
 
 use super::Report;
@@ -93,13 +93,7 @@ fn facts(report: &Report, fact: &mut impl FnMut(&str, &str)) {
     if let Some(rate) = &account.rate {
         fact("rate", &rate_text(rate, account));
     }
-    fact(
-        "signed",
-        &account
-            .signing
-            .as_ref()
-            .map_or_else(|| "no".to_owned(), SigningFacts::in_words),
-    );
+    fact("signed", &signed_text(report, account));
     if !account.schedule.is_empty() {
         fact("schedule", &account.schedule);
     }
@@ -110,6 +104,19 @@ fn facts(report: &Report, fact: &mut impl FnMut(&str, &str)) {
             .as_deref()
             .unwrap_or("nowhere; the subscriber has no address"),
     );
+}
+
+/// Whether and how what is sent to it is signed.
+fn signed_text(report: &Report, account: &Account) -> String {
+    let ready = report.proposal.ready.as_ref();
+    let reason = ready.and_then(|ready| ready.reason.as_deref());
+    match &account.signing {
+        Some(signing) => signing.in_words(),
+        None if reason == Some(SIGNING_KEY_UNREADABLE.name) => {
+            "it is to be, and there is no key to do it with: nothing is sent".to_owned()
+        }
+        None => "no".to_owned(),
+    }
 }
 
 /// What it is sent at most, and what that costs.

@@ -2,6 +2,7 @@
 
 use clap::Parser as _;
 use heddle_api::ledger::Accounts;
+use heddle_api::signing::{SigningFacts, SigningKeyFacts, SigningScheme};
 use serde_json::json;
 
 use super::*;
@@ -56,6 +57,14 @@ async fn server(spec: &Value) -> StandIn {
         held: Some("the subscriber has no address".to_owned()),
         rate: Some("0.5/s".to_owned()),
         rate_delay_s: Some(4.0),
+        signing: Some(SigningFacts {
+            secret: "team-a/orders-signing".to_owned(),
+            keys: vec![SigningKeyFacts {
+                scheme: SigningScheme::HmacSha256,
+                public_key: None,
+                until: None,
+            }],
+        }),
         schedule: "at once, then after 0.2 s and 0.4 s".to_owned(),
         ..Account::default()
     };
@@ -196,6 +205,7 @@ async fn an_existing_trigger_is_explained_with_its_condition_account_and_schedul
       account   matched 12: delivered 9, dead-lettered 1, expired 0, removed 0, pending 2 (1 in flight, 1 retrying)
       held      the subscriber has no address
       rate      0.5/s at most; the 2 that wait take 4.0 s
+      signed    with HMAC-SHA256 (v1); kept in Secret team-a/orders-signing
       schedule  at once, then after 0.2 s and 0.4 s
       goes to   nowhere; the subscriber has no address
 
