@@ -58,7 +58,9 @@ async fn until_signing(server: &Server, keys: usize) {
     eventually_or_else(&format!("{keys} keys that sign"), async || {
         let signing = server.account("orders").await.signing;
         let found = signing.as_ref().map_or(0, |signing| signing.keys.len());
-        (found == keys).then_some(()).ok_or(format!("{signing:?}"))
+        (found == keys)
+            .then_some(())
+            .ok_or_else(|| format!("{signing:?}"))
     })
     .await;
 }
