@@ -24,7 +24,7 @@ use super::courier::{Extra, Outcome, Reply};
 use super::job::{Job, JobKind};
 use super::plan::{DeliveryPlan, Target};
 use super::sending::SendingRoom;
-use super::signing::{Signing, message_id};
+use super::signing::{MessageSigning, message_id};
 use crate::envelope::{Cause, Envelope, TraceContext};
 use crate::event::Event;
 use crate::faults::Suffers;
@@ -310,7 +310,7 @@ impl Attempt<'_> {
         // A sink is somebody else's, and what goes there is not what the publisher said.
         let signer = plan.signer.as_deref().filter(|_| !self.job.is_sink());
         let signer = signer.map(|signer| (signer, message_id(event.source(), event.id())));
-        let signing = signer.as_ref().map(|(signer, id)| Signing {
+        let signing = signer.as_ref().map(|(signer, id)| MessageSigning {
             signer,
             id,
             clock: &shared.clock,

@@ -38,7 +38,7 @@ use super::pool::{
 };
 use super::retry_after::retry_after;
 use super::sending::Sending;
-use super::signing::Signing;
+use super::signing::MessageSigning;
 use crate::event::http as ce;
 use crate::event::{Event, Form};
 use crate::journal::{BadReply, REPLY_BYTES_MAX};
@@ -102,7 +102,7 @@ pub struct Extra<'a> {
     /// Headers that belong to the destination, such as `WebHook-Request-Origin`.
     pub headers: &'a [(HeaderName, HeaderValue)],
     /// What signs it, headers and body as they are sent.
-    pub signing: Option<Signing<'a>>,
+    pub signing: Option<MessageSigning<'a>>,
 }
 
 /// What became of one attempt.

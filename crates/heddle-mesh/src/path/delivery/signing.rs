@@ -52,7 +52,7 @@ impl fmt::Debug for Signer {
 
 /// What an attempt is signed with.
 #[derive(Clone, Copy, Debug)]
-pub struct Signing<'a> {
+pub struct MessageSigning<'a> {
     pub signer: &'a Signer,
     /// See [`message_id`].
     pub id: &'a str,
@@ -61,7 +61,7 @@ pub struct Signing<'a> {
     pub clock: &'a Clock,
 }
 
-impl Signing<'_> {
+impl MessageSigning<'_> {
     /// The headers for a body.
     pub(super) fn headers(&self, body: &[u8]) -> [(&'static HeaderName, HeaderValue); 3] {
         let now = self.clock.now();

@@ -23,7 +23,7 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::consent::{Consent, REQUEST_ORIGIN};
 use super::courier::{Address, ProbeOutcome, ProbeRequest};
-use super::signing::{Signer, Signing, message_id};
+use super::signing::{MessageSigning, Signer, message_id};
 use crate::event::{Builder, Event, Form};
 use crate::heartbeat;
 use crate::routes::{ProbeKind, Webhook};
@@ -210,7 +210,7 @@ impl SubscriberProbe {
             ProbeKind::Heartbeat => {
                 event = self.event(shared);
                 id = message_id(event.source(), event.id());
-                let signing = self.signer.as_deref().map(|signer| Signing {
+                let signing = self.signer.as_deref().map(|signer| MessageSigning {
                     signer,
                     id: &id,
                     clock: &shared.clock,

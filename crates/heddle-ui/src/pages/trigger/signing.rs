@@ -108,8 +108,8 @@ fn sign(look: &PageLook, trigger: &ShownTrigger) -> Markup {
     let inside = html! {
         label { "With "
             select data-at="/scheme" {
-                option value="v1" { "a secret that both sides know (HMAC-SHA256, v1)" }
-                option value="v1a" { "a key pair, of which it gets the public key (Ed25519, v1a)" }
+                option value="v1" { "a shared secret (HMAC-SHA256, v1)" }
+                option value="v1a" { "a key pair (Ed25519, v1a)" }
             }
         }
         div.acts { button.primary type="submit" { "Sign what it sends" } }

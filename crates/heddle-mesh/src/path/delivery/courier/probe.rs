@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::{Address, Courier, DRAIN_TIME_MAX, Extra, Outcome, Reader, Say, Unsent, ask};
 use crate::event::Event;
-use crate::path::delivery::signing::Signing;
+use crate::path::delivery::signing::MessageSigning;
 
 /// What is tried.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(crate) enum ProbeRequest<'a> {
     Event(
         &'a Event,
         &'a [(HeaderName, HeaderValue)],
-        Option<Signing<'a>>,
+        Option<MessageSigning<'a>>,
     ),
 }
 

@@ -101,7 +101,7 @@ fn both_keys_sign_until_the_time_of_the_one_before_is_over() {
 fn headers_are_of_the_moment_at_which_they_are_written() {
     let signer = signer(json!({"key": SHARED}));
     let clock = Clock::simulated(at(SECONDS));
-    let signing = Signing {
+    let signing = MessageSigning {
         signer: &signer,
         id: ID,
         clock: &clock,

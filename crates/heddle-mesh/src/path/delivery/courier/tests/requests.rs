@@ -121,7 +121,7 @@ async fn attributes_never_become_headers_of_their_own() {
 #[tokio::test]
 async fn what_is_signed_is_the_body_that_is_sent_over_either_protocol() {
     let (signer, clock) = (sample(), Clock::simulated(Timestamp::UNIX_EPOCH));
-    let signing = Signing {
+    let signing = MessageSigning {
         signer: &signer,
         id: "msg_1",
         clock: &clock,
