@@ -55,6 +55,7 @@ pub mod names;
 pub mod offer;
 pub mod operation;
 pub mod pause;
+pub mod protobuf;
 pub mod rate;
 pub mod raw_json;
 pub mod record;

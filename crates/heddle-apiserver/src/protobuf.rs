@@ -12,6 +12,7 @@ mod messages;
 mod tests;
 
 use base64::Engine as _;
+use heddle_api::protobuf::{Fields, Malformed, Wire};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -28,6 +29,12 @@ pub(crate) enum Error {
     /// 415: send JSON instead.
     #[error("cannot decode {api_version} {kind} from protobuf; send application/json")]
     Unsupported { api_version: String, kind: String },
+}
+
+impl From<Malformed> for Error {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed.0)
+    }
 }
 
 /// Decodes a whole body into the JSON object it stands for.
@@ -59,73 +66,6 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, Error> {
     object.insert("kind".to_owned(), kind.into());
     Ok(Value::Object(object))
 }
-
-/// A field's content as it travels.
-#[derive(Debug, Clone, Copy)]
-enum Wire<'b> {
-    Varint(u64),
-    Bytes(&'b [u8]),
-    /// Fixed-width numbers, which no kind decoded here uses.
-    Other,
-}
-
-/// The numbered fields of a message, in order. Ends after an error.
-struct Fields<'b>(&'b [u8]);
-
-impl<'b> Iterator for Fields<'b> {
-    type Item = Result<(u64, Wire<'b>), Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let field = self.field();
-        if field.is_err() {
-            self.0 = &[];
-        }
-        Some(field)
-    }
-}
-
-impl<'b> Fields<'b> {
-    fn field(&mut self) -> Result<(u64, Wire<'b>), Error> {
-        let tag = self.varint()?;
-        let content = match tag & 7 {
-            0 => Wire::Varint(self.varint()?),
-            1 => self.take(8).map(|_| Wire::Other)?,
-            2 => {
-                let length = usize::try_from(self.varint()?).map_err(|_| TRUNCATED)?;
-                Wire::Bytes(self.take(length)?)
-            }
-            5 => self.take(4).map(|_| Wire::Other)?,
-            _ => return Err(Error::Malformed("unknown wire type")),
-        };
-        match tag >> 3 {
-            0 => Err(Error::Malformed("a field has no number")),
-            number => Ok((number, content)),
-        }
-    }
-
-    fn take(&mut self, length: usize) -> Result<&'b [u8], Error> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn varint(&mut self) -> Result<u64, Error> {
-        let mut number = 0;
-        for (index, byte) in self.0.iter().enumerate().take(10) {
-            number |= u64::from(byte & 0x7f) << (7 * index);
-            if byte & 0x80 == 0 {
-                self.0 = &self.0[index + 1..];
-                return Ok(number);
-            }
-        }
-        Err(TRUNCATED)
-    }
-}
-
-const TRUNCATED: Error = Error::Malformed("a length or number exceeds the body");
 
 /// The JSON object of a message whose fields are `fields`.
 fn message(bytes: &[u8], fields: &[Field]) -> Result<Map<String, Value>, Error> {
