@@ -17,6 +17,9 @@ registry_program := $(KUBERNETES_TOOLS)/bundles/docker-registry
 busybox_program := $(KUBERNETES_TOOLS)/bundles/busybox-static
 bundle_programs := DOCKER_REGISTRY='$(registry_program)' BUSYBOX='$(busybox_program)'
 
+# Old meshes, and a client of theirs.
+origin_programs := NATS_STREAMING_SERVER='$(KUBERNETES_TOOLS)/origins/nats-streaming-server' NATSS_CLIENT='$(KUBERNETES_TOOLS)/origins/natss-client' NATS_SERVER='$(KUBERNETES_TOOLS)/origins/nats-server' JETSTREAM_CLIENT='$(KUBERNETES_TOOLS)/origins/jetstream-client'
+
 # Suites whose cases are not ours to keep: each is run when a variable names where they lie, and named when it does not.
 optional := HEDDLE_CESQL_TCK HEDDLE_OSB_OPENAPI
 HEDDLE_CESQL_TCK_is := the conformance cases of CloudEvents SQL (the directory with their YAML files)
@@ -24,7 +27,7 @@ HEDDLE_OSB_OPENAPI_is := requests invented from the OpenAPI document of the Open
 left_out = $(foreach name,$(optional),$(if $($(name)),,echo 'LEFT OUT, since $(name) is not set: $($(name)_is)';)) true
 
 # The suites that need programs from outside, as features of the crates that have them.
-suites := heddle/kubectl-tests,heddle/power-tests,heddle/bundle-tests,heddle-bench/bundle-tests,heddle-bundles/registry-tests,heddle-bundles/sandbox-tests$(if $(HEDDLE_CESQL_TCK),$(comma)heddle-api/tck)
+suites := heddle/kubectl-tests,heddle/power-tests,heddle/bundle-tests,heddle-bench/bundle-tests,heddle-bundles/registry-tests,heddle-bundles/sandbox-tests,heddle-origins/nats-tests$(if $(HEDDLE_CESQL_TCK),$(comma)heddle-api/tck)
 built := $(or $(CARGO_TARGET_DIR),target)/debug
 
 .PHONY: help
@@ -36,12 +39,12 @@ check: ## Format, lints, generated files, tests and documentation: what needs Ru
 	cargo xtask check
 
 .PHONY: test
-test: ## Everything: installs what tests need, then `check`, then fuzzing, power loss, kubectl old and new, a real registry and sandboxes against the binary, a package that is installed and removed, alert rules that fire and stay silent, dashboards that show what happens, the page in a browser, and the CESQL cases and the OSB document if they are there
+test: ## Everything: installs what tests need, then `check`, then fuzzing, power loss, kubectl old and new, a real registry and sandboxes against the binary, old meshes that are real, a package that is installed and removed, alert rules that fire and stay silent, dashboards that show what happens, the page in a browser, and the CESQL cases and the OSB document if they are there
 	@$(left_out)
-	.ci/tools.sh rust fuzz kubectl fuse bundles packaging prometheus browser $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
+	.ci/tools.sh rust fuzz kubectl fuse bundles packaging prometheus origins browser $(if $(HEDDLE_OSB_OPENAPI),schemathesis)
 	# Builds xtask on the way, and its dependencies as all tests want them; by itself it would build them once more.
 	cargo test --locked --workspace --features $(suites),heddle-mesh/fault-injection --test tidy
-	HEDDLE_KUBECTL='$(kubectls)' $(bundle_programs) $(built)/xtask check --features $(suites)
+	HEDDLE_KUBECTL='$(kubectls)' $(bundle_programs) $(origin_programs) $(built)/xtask check --features $(suites)
 	$(built)/xtask fuzz $(GATE_FUZZ_SECONDS)
 	tests/packaging/install.sh $(built)/heddle $(built)/xtask
 	tests/prometheus/rules.sh $(built)/heddle $(built)/xtask

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing and nothing else, on Debian or a relative of it, as root or with sudo.
-#   tools.sh rust|kubectl|fuse|bundles|packaging|prometheus|dist|kube-apiserver|deny|fuzz|schemathesis|browser...
+#   tools.sh rust|kubectl|fuse|bundles|packaging|prometheus|origins|dist|kube-apiserver|deny|fuzz|schemathesis|browser...
 # Ends with an error when something cannot be had: a test that needs it must not be skipped.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=${KUBERNETES_TOOLS:-$root/target/kubernetes-tools}
 export PATH=$tools/go/bin:${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 
-usage() { echo "usage: ${0##*/} rust|kubectl|fuse|bundles|packaging|prometheus|dist|kube-apiserver|deny|fuzz|schemathesis|browser..." >&2; exit 2; }
+usage() { echo "usage: ${0##*/} rust|kubectl|fuse|bundles|packaging|prometheus|origins|dist|kube-apiserver|deny|fuzz|schemathesis|browser..." >&2; exit 2; }
 [ $# -gt 0 ] || usage
 
 as_root() {
@@ -146,6 +146,18 @@ prometheus() {
     "$tools/prometheus/promtool" --version
 }
 
+# Old meshes that events are taken out of: their servers, and a client of the time.
+origins() {
+    packages python3=python3
+    python3 -c 'import ensurepip, venv' 2>/dev/null || { update_packages; as_root apt-get install -q -y python3-venv; }
+    golang
+    local name
+    for name in nats-streaming-server natss-client jetstream-client; do
+        GOTOOLCHAIN=auto "$root/tests/origins/tools/build.sh" "$name" "$tools/origins"
+    done
+    "$root/tests/origins/tools/nats-server.sh" "$tools/origins"
+}
+
 # What a package is tried with.
 packaging() { packages dpkg-deb=dpkg systemd-analyze=systemd man=man-db strip=binutils setpriv=util-linux adduser=adduser; }
 
@@ -182,7 +194,7 @@ browser() {
 
 for what in "$@"; do
     case $what in
-        rust | kubectl | fuse | bundles | packaging | prometheus | dist | deny | fuzz | schemathesis | browser) "$what" ;;
+        rust | kubectl | fuse | bundles | packaging | prometheus | origins | dist | deny | fuzz | schemathesis | browser) "$what" ;;
         kube-apiserver) kube_apiserver ;;
         *) usage ;;
     esac

@@ -32,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("heddle-bundles", &["heddle-api", "heddle-rt"]),
     ("heddle-mesh", &["heddle-api", "heddle-rt", "heddle-store"]),
     ("heddle-front", &["heddle-api", "heddle-rt"]),
+    ("heddle-origins", &["heddle-api", "heddle-rt"]),
     ("heddle-osb-check", &["heddle-rt"]),
     ("heddle-ui", &["heddle-api", "heddle-rt"]),
     (
@@ -92,7 +93,7 @@ const KEPT_IN: &[(&str, &[&str])] = &[
 ];
 
 /// Past this, somebody took in a package without looking at what it brings. Raising it takes a reason.
-const PACKAGES_MAX: usize = 387;
+const PACKAGES_MAX: usize = 388;
 
 /// Without tests: past this a file holds two ideas.
 const SOURCE_LINES_MAX: usize = 600;
