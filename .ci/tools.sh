@@ -148,7 +148,7 @@ prometheus() {
 
 # Old meshes that events are taken out of: their servers, and a client of the time.
 origins() {
-    packages python3=python3
+    packages python3=python3 openssl=openssl
     python3 -c 'import ensurepip, venv' 2>/dev/null || { update_packages; as_root apt-get install -q -y python3-venv; }
     golang
     local name

@@ -36,6 +36,7 @@ impl std::fmt::Debug for Credentials {
 /// A server, and who asks it.
 #[derive(Clone, Debug)]
 pub struct Server {
+    /// With roots, TLS is spoken as soon as the server has greeted, and nothing is said to one that offers none.
     pub place: Place,
     pub credentials: Credentials,
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use heddle_rt::net::dial::Stream;
+use heddle_rt::net::dial::{Connect, Place, Stream};
 use heddle_rt::{Backoff, OnError, Tasks, backoff};
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -111,6 +111,7 @@ struct Asked {
 #[serde(default)]
 struct Greeting {
     tls_required: bool,
+    tls_available: bool,
     headers: bool,
 }
 
@@ -392,15 +393,32 @@ impl Shared {
 
     /// Connects, and says who we are.
     async fn greet(&self) -> Result<Conversation, Error> {
-        let stream = self.deps.connect.connect(&self.server.place).await;
+        // Servers greet in plain words, and TLS begins behind that. Who we are is said after it.
+        let plain = Place {
+            tls: None,
+            ..self.server.place.clone()
+        };
+        let stream = self.deps.connect.connect(&plain).await;
         let mut conversation = Conversation::new(stream.map_err(unavailable)?);
         let ServerOp::Info(greeting) = conversation.hear().await? else {
             return Err(violated(Violation("it does not greet")));
         };
         let greeting: Greeting = serde_json::from_slice(&greeting)
             .map_err(|_| violated(Violation("its greeting is not what it should be")))?;
-        if greeting.tls_required && self.server.place.tls.is_none() {
-            return Err(Error::Invalid("the server asks for TLS".to_owned()));
+        let is_offered = greeting.tls_required || greeting.tls_available;
+        match self.server.place.tls {
+            Some(_) if is_offered => {
+                let connect = &*self.deps.connect;
+                conversation = conversation.secured(connect, &self.server.place).await?;
+            }
+            Some(_) => {
+                let text = "the server offers no TLS, which it was to be spoken to with";
+                return Err(Error::Invalid(text.to_owned()));
+            }
+            None if greeting.tls_required => {
+                return Err(Error::Invalid("the server asks for TLS".to_owned()));
+            }
+            None => {}
         }
         let mut said = Vec::new();
         ClientOp::Connect(self.introduction(&greeting)).encode(&mut said);
@@ -636,6 +654,17 @@ impl Conversation {
             writer,
             received,
         }
+    }
+
+    /// The same over TLS. What was said behind the greeting in plain words could be anybody's, and is refused.
+    async fn secured(self, connect: &dyn Connect, place: &Place) -> Result<Self, Error> {
+        if !self.received.is_empty() {
+            return Err(violated(Violation("it goes on in plain words before TLS")));
+        }
+        let stream = connect
+            .secure(place, self.reader.unsplit(self.writer))
+            .await;
+        Ok(Self::new(stream.map_err(unavailable)?))
     }
 
     async fn hear(&mut self) -> Result<ServerOp, Error> {

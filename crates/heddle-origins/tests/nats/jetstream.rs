@@ -11,6 +11,7 @@ use heddle_origins::conformance::{self, OldMesh};
 use heddle_origins::jetstream::{JetStream, Settings};
 use heddle_origins::{Credentials, Error, Hold, Origin, Read, Sequence, SubscriptionId};
 use heddle_rt::Clock;
+use heddle_rt::net::trust::Roots;
 use serde_json::json;
 
 use super::machine::{Machine, deps, program};
@@ -41,6 +42,42 @@ fn arguments(machine: &Machine) -> Vec<String> {
 fn with_password(machine: &Machine) -> Vec<String> {
     let more = ["--user", "heddle", "--pass", "secret"].map(str::to_owned);
     arguments(machine).into_iter().chain(more).collect()
+}
+
+/// With a certificate that is made on the way.
+fn over_tls(machine: &Machine) -> Vec<String> {
+    let (key, certificate) = (format!("{}/key.pem", machine.dir()), certificate(machine));
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+        ])
+        .args([
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=old mesh",
+            "-keyout",
+            &key,
+            "-out",
+            &certificate,
+        ])
+        .args(["-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let more = ["--tls", "--tlscert", &certificate, "--tlskey", &key].map(str::to_owned);
+    arguments(machine).into_iter().chain(more).collect()
+}
+
+fn certificate(machine: &Machine) -> String {
+    format!("{}/certificate.pem", machine.dir())
 }
 
 const READY: &str = "Server is ready";
@@ -289,4 +326,22 @@ async fn a_server_that_asks_for_a_password_gets_it_or_refuses() {
     assert_eq!(origin(known).channels().await, Ok(Vec::new()));
     let refused = origin(Credentials::Nobody).channels().await;
     assert!(matches!(refused, Err(Error::Forbidden(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_tls_gets_it_and_is_verified() {
+    let machine = Machine::start("NATS_SERVER", READY, over_tls).await;
+    let origin = |roots| {
+        let mut server = machine.server();
+        server.place.tls = roots;
+        let objects = Arc::new(Vec::new());
+        JetStream::new(deps(), Settings { server, objects })
+    };
+    let pem = std::fs::read_to_string(certificate(&machine)).unwrap();
+    let known = origin(Some(Roots::parse(&pem).unwrap()));
+    assert_eq!(known.channels().await, Ok(Vec::new()));
+    let unknown = origin(Some(Roots::default())).channels().await;
+    assert!(matches!(unknown, Err(Error::Unavailable(_))), "{unknown:?}");
+    let plain = origin(None).channels().await;
+    assert!(matches!(plain, Err(Error::Invalid(_))), "{plain:?}");
 }

@@ -61,7 +61,7 @@ impl Stream for TcpStream {}
 /// A pipe in memory, which is what simulated networks are made of.
 impl Stream for DuplexStream {}
 
-impl Stream for TlsStream<TcpStream> {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for TlsStream<S> {
     fn protocol(&self) -> Protocol {
         match self.get_ref().1.alpn_protocol() {
             Some(b"h2") => Protocol::Http2,
@@ -76,6 +76,14 @@ pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> +
 /// Makes connections: over the machine's network, or a simulated one.
 pub trait Connect: Send + Sync + Debug {
     fn connect(&self, place: &Place) -> Connecting;
+
+    /// Begins TLS with `place` on a connection to it that is open already, for protocols that agree on it in plain words.
+    /// Networks in memory have none.
+    fn secure(&self, place: &Place, stream: Box<dyn Stream>) -> Connecting {
+        drop(stream);
+        let text = format!("there is no TLS with {} on this network", place.host);
+        Box::pin(async { Err(io::Error::new(io::ErrorKind::Unsupported, text)) })
+    }
 }
 
 /// The addresses of a name, being asked for.
@@ -165,6 +173,14 @@ impl Connect for Network {
         let (inner, place) = (self.inner.clone(), place.clone());
         Box::pin(async move { inner.connect(&place).await })
     }
+
+    fn secure(&self, place: &Place, stream: Box<dyn Stream>) -> Connecting {
+        let (inner, place) = (self.inner.clone(), place.clone());
+        Box::pin(async move {
+            let roots = place.tls.clone().unwrap_or_default();
+            inner.secure(&place, &roots, stream).await
+        })
+    }
 }
 
 impl Inner {
@@ -187,6 +203,18 @@ impl Inner {
         let Some(roots) = &place.tls else {
             return Ok(Box::new(stream));
         };
+        self.secure(place, roots, stream).await
+    }
+
+    async fn secure<S>(
+        &self,
+        place: &Place,
+        roots: &Roots,
+        stream: S,
+    ) -> io::Result<Box<dyn Stream>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let name = ServerName::try_from(place.host.clone())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let config = self.trust.client(roots).await?;

@@ -146,6 +146,22 @@ async fn strangers_are_told_apart_and_waited_for_no_longer_than_patience_lasts()
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_says_who_they_are_in_plain_words_where_tls_was_asked_for() {
+    for greeting in [
+        "INFO {}\r\n",
+        "INFO {\"tls_required\":true}\r\nPING\r\n",
+        "INFO {\"tls_required\":true}\r\n",
+    ] {
+        let (deps, mut server, mut peers) = wire(1);
+        server.place.tls = Some(heddle_rt::net::trust::Roots::default());
+        let mut peer = peers.remove(0);
+        let (client, ()) = tokio::join!(Client::connect(&deps, &server), peer.say(greeting));
+        client.unwrap_err();
+        assert_eq!(peer.hear().await, "", "{greeting}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn credentials_are_said_and_not_shown() {
     let (deps, server, mut peers) = wire(1);
     let mut peer = peers.remove(0);
