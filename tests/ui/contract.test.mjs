@@ -67,6 +67,7 @@ const PAGES = [
   "/ui/objects/broker/team-a/default",
   "/ui/subscribe",
   "/ui/types",
+  "/ui/delays?by=type&since=2026-01-01T00%3A00%3A00Z&until=2026-02-01T00%3A00%3A00Z",
   "/ui/publish",
   "/ui/events",
   "/ui/events?q=type%3Aorder.cancelled",

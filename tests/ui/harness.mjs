@@ -35,6 +35,8 @@ export async function until(look, what, patience = PATIENCE_MS) {
 export async function subscriber() {
   /** @type {Record<string, number>} */
   const answers = {};
+  /** How long it takes to answer on a path, in milliseconds. @type {Record<string, number>} */
+  const takes = {};
   /** @type {{path: string, id: string}[]} */
   const arrived = [];
   const server = createServer((request, response) => {
@@ -42,13 +44,17 @@ export async function subscriber() {
     request.on("end", () => {
       const path = request.url ?? "";
       arrived.push({ path, id: String(request.headers["ce-id"] ?? "") });
-      response.writeHead(answers[path] ?? 200, { "Content-Type": "text/plain" });
-      response.end(answers[path] ? "pool exhausted" : "");
+      const answer = () => {
+        response.writeHead(answers[path] ?? 200, { "Content-Type": "text/plain" });
+        response.end(answers[path] ? "pool exhausted" : "");
+      };
+      if (takes[path]) setTimeout(answer, takes[path]);
+      else answer();
     });
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  return { url: `http://127.0.0.1:${port}`, answers, arrived, close: () => server.close() };
+  return { url: `http://127.0.0.1:${port}`, answers, takes, arrived, close: () => server.close() };
 }
 
 export class Heddle {

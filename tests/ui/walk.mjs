@@ -13,6 +13,7 @@ export const STANDING = [
   ["mesh", "/ui/?view=table"],
   ["applications", "/ui/applications"],
   ["types", "/ui/types"],
+  ["delays", "/ui/delays"],
   ["publish", "/ui/publish"],
   ["subscribe", "/ui/subscribe"],
   ["events", "/ui/events"],

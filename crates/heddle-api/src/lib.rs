@@ -38,6 +38,7 @@ pub mod conditions;
 mod counted;
 pub mod dataplane;
 pub mod dead_letters;
+pub mod delays;
 pub mod delivery;
 pub mod description;
 pub mod duck;

@@ -6,11 +6,13 @@
 mod accounts;
 mod dead_letter_groups;
 mod dead_letters;
+mod delays;
 mod explain;
 mod found;
 pub(crate) mod hints;
 mod look_back;
 mod losses;
+mod reach;
 mod reading;
 mod refused;
 pub(crate) mod samples;
@@ -26,6 +28,7 @@ pub(crate) mod what_if;
 pub(crate) use accounts::Depth;
 pub(crate) use trace::held;
 
+pub use self::delays::DelaysRequest;
 use self::look_back::{Look, LookBack, LookState};
 pub use self::refused::RefusedQuery;
 pub use self::search::{EventSearch, SearchRequest, SearchStep};

@@ -6,6 +6,7 @@
 //!   POST explain                               what would this filter have done
 //!   POST what-if                               what would this change have done
 //!   GET  silence?consumer=[&since=][&until=]   why did nothing arrive (`questions/silence.rs`)
+//!   GET  delays?by=[&q=][&since=]…            how long did events take (`questions/delays.rs`)
 //!   GET  accounts[?depth=][&consumer=]         is every event accounted for; `tallied` reads nothing, `verified` everything
 //!   POST publish                               an event by hand (`questions/publish.rs`)
 //!   POST subscribers/try                       would this subscriber be reached (`questions/subscribers.rs`)
@@ -18,6 +19,7 @@
 //! is done is done in their name. Bodies are `heddle_api::ledger`.
 
 mod dead_letters;
+mod delays;
 mod events;
 mod publish;
 mod republish;
@@ -68,6 +70,7 @@ pub fn router(mesh: Mesh) -> Router {
             post(what_if).layer(DefaultBodyLimit::max(MANIFEST_BYTES_MAX)),
         )
         .route("/silence", get(silence::explain))
+        .route("/delays", get(delays::show))
         .route("/accounts", get(accounts))
         .route("/publish", post(publish::publish))
         .route("/subscribers/try", post(subscribers::try_one))

@@ -71,6 +71,15 @@ impl PageLinks {
         format!("{}&of={count}", self.events(query))
     }
 
+    /// How long the events of a query took, with a row for each trigger, application or type.
+    pub(crate) fn delays(&self, by: &str, query: &str) -> String {
+        let query = match query {
+            "" => String::new(),
+            query => format!("&q={}", part(query)),
+        };
+        self.page(&format!("delays?by={by}{query}"))
+    }
+
     /// The event at a place of the log.
     pub(crate) fn place(&self, offset: u64) -> String {
         self.page(&format!("events/{offset}"))

@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod checks;
 pub(crate) mod dead_letters;
+pub(crate) mod delays;
 pub(crate) mod event;
 pub(crate) mod events;
 pub(crate) mod find;

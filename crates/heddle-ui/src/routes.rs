@@ -100,6 +100,7 @@ pub(crate) fn router(options: PageOptions) -> Router {
         )
         .route("/ui/triggers/{namespace}/{name}/try", get(try_filter))
         .route("/ui/types", page!("types", pages::types::page))
+        .route("/ui/delays", page!("delays", pages::delays::page))
         .route("/ui/what-if", page!("what-if", pages::what_if::page))
         .route(
             "/ui/what-if/try",

@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod crds;
 mod dead_letters;
+mod delays;
 mod delete;
 mod demo;
 mod deprovision;
@@ -107,6 +108,7 @@ enum Command {
     #[command(subcommand)]
     Trigger(trigger::Command),
     Types(types::Args),
+    Delays(delays::Args),
     Health(health::Args),
     Topology(topology::Args),
     Smoke(smoke::Args),
@@ -188,6 +190,7 @@ async fn dispatch(
         Command::Explain(command) => command.run(world, terminal).await,
         Command::Trigger(command) => command.run(world, terminal).await,
         Command::Types(args) => types::run(args, terminal).await,
+        Command::Delays(args) => delays::run(args, terminal).await,
         Command::Health(args) => health::run(args, world, terminal).await,
         Command::Smoke(args) => smoke::run(args, world, terminal).await,
         Command::Export(command) => command.run(terminal).await,

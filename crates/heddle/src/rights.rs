@@ -99,6 +99,7 @@ pub(crate) const ROUTES: &[RouteRight] = &[
     post("/explain", Right::Look, Place::Within),
     post("/what-if", Right::Operate, Place::Within),
     get("/silence", Right::Look, Place::Within),
+    get("/delays", Right::Look, Place::Within),
     get("/accounts", Right::Look, Place::Within),
     get("/types", Right::Look, Place::Within),
     post("/publish", Right::Operate, Place::Within),

@@ -13,14 +13,13 @@ use super::Error;
 use super::found::SoughtRecord;
 use super::hints::HintWord;
 use super::look_back::{CHUNK_RECORDS_MAX, Look, LookBack, LookState};
+use super::reach::{self, ReachedConsumer};
 use super::visible::Visible;
 use crate::aside::AsidePlace;
-use crate::consumer::{Consumer, decided_ranges};
 use crate::envelope::{self, Envelope};
 use crate::heartbeat;
 use crate::log::{Log, Offset, Record};
 use crate::mesh::Mesh;
-use crate::path::trigger::Predicate;
 
 /// Events whose lines of the journal are looked up together, in one slice, and for how many consumers in all.
 const TOGETHER: usize = 64;
@@ -202,38 +201,6 @@ impl EventSearch {
     }
 }
 
-/// A consumer that events of an entry reach or have reached, and what decides about them, as it was when the search began. No
-/// consumer is locked to find out what it does not want.
-struct ReachedConsumer {
-    consumer: Arc<Consumer>,
-    decisions: Decisions,
-}
-
-/// Places of the log, in order, and by what is decided there.
-type Decisions = Vec<(Range<Offset>, Arc<Predicate>)>;
-
-impl ReachedConsumer {
-    /// What decides for a consumer, by entry.
-    fn decisions(consumer: &Consumer) -> BTreeMap<String, Decisions> {
-        let mut by_entry: BTreeMap<String, Decisions> = BTreeMap::new();
-        let state = consumer.lock();
-        for (revision, range) in decided_ranges(&state.routing.revisions) {
-            for (entry, _) in &revision.feeds {
-                let predicate = Arc::clone(&revision.predicate);
-                let decisions = by_entry.entry(entry.clone()).or_default();
-                decisions.push((range.clone(), predicate));
-            }
-        }
-        by_entry
-    }
-
-    fn decides(&self, offset: Offset) -> Option<&Predicate> {
-        let mut newest = self.decisions.iter().rev();
-        let (_, predicate) = newest.find(|(range, _)| range.contains(&offset))?;
-        Some(predicate)
-    }
-}
-
 /// Somebody who looks for events.
 struct Finder {
     mesh: Mesh,
@@ -274,19 +241,10 @@ impl Finder {
             true => TRACED_CHUNK_RECORDS,
             false => CHUNK_RECORDS_MAX,
         };
-        let mut reach: HashMap<String, Vec<ReachedConsumer>> = HashMap::new();
-        for consumer in mesh.shared.user_consumers() {
-            if !request.visible.shows_consumer(&consumer.key) {
-                continue;
-            }
-            for (entry, decisions) in ReachedConsumer::decisions(&consumer) {
-                let reached = reach.entry(entry).or_default();
-                reached.push(ReachedConsumer {
-                    consumer: Arc::clone(&consumer),
-                    decisions,
-                });
-            }
-        }
+        let consumers = mesh.shared.user_consumers().into_iter();
+        let reach = reach::by_entry(
+            consumers.filter(|consumer| request.visible.shows_consumer(&consumer.key)),
+        );
         let most = reach.values().map(Vec::len).max().unwrap_or_default();
         let finder = Self {
             mesh,

@@ -357,6 +357,16 @@ fn follow(
     }
 }
 
+/// Where an event is that has not ended: whether an attempt failed is known from the journal.
+pub(super) fn open_state(consumer: &Consumer, offset: Offset, has_failed: bool) -> EventState {
+    let mut verdict = undecided("", Vec::new());
+    if has_failed {
+        verdict.state = EventState::Retrying;
+    }
+    whereabouts(&mut verdict, &consumer.lock(), offset);
+    verdict.state
+}
+
 /// Takes in one line of the event's history.
 fn recount(verdict: &mut ConsumerTrace, line: &JournalRecord) {
     let mut end = |state, at: Timestamp, reason: String| {

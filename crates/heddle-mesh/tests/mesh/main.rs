@@ -10,6 +10,7 @@ mod consent;
 mod damage;
 mod damaged;
 mod dead_letters;
+mod delays;
 mod delivery;
 mod door;
 mod draining;

@@ -6,6 +6,7 @@ mod tests;
 
 use heddle_api::health::topology::TopologyGraph;
 use heddle_api::health::{ApplicationHealth, HealthStatus, MeshHealth, NamespaceHealth, state};
+use heddle_api::well_known::INTEGRATION_NAMESPACE;
 use maud::{Markup, html};
 
 use super::mesh::{applications, planes};
@@ -42,6 +43,7 @@ pub(crate) async fn one(look: &PageLook, name: &str) -> PageResult {
             (planes(&found.eventing.verdict.planes, &look.links))
             (self::namespaces(&found, look))
             (way(&graph, look))
+            (delays(name, None, look))
         };
         let command = format!("heddle health {name}");
         return Ok(
@@ -57,11 +59,22 @@ pub(crate) async fn one(look: &PageLook, name: &str) -> PageResult {
         (steps(&pair, look))
         (planes(&pair.verdict.planes, &look.links))
         (way(&graph, look))
+        (delays(name, Some(&namespace), look))
         (parts)
         @if namespaces.len() > 1 { (self::namespaces(&found, look)) }
     };
     let command = format!("heddle health {name} -n {namespace}");
     Ok(RenderedPage::new("application", "applications", name, body).behind(&command, &path))
+}
+
+/// The way to how long its events take: to all triggers, or to those of a namespace.
+fn delays(name: &str, namespace: Option<&str>, look: &PageLook) -> Markup {
+    let entry = format!("entry:\"channel/{INTEGRATION_NAMESPACE}/{name}\"");
+    let query = match namespace {
+        Some(namespace) => format!("{entry} consumer:trigger/{namespace}/*"),
+        None => entry,
+    };
+    html! { p { a href=(look.links.delays("trigger", &query)) { "How long its events take" } } }
 }
 
 fn title(found: &ApplicationHealth, pair: Option<&NamespaceHealth>, look: &PageLook) -> Markup {

@@ -40,7 +40,7 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     found.items.extend(further);
     let asked = query.as_deref().unwrap_or_default();
     let body = html! {
-        div.bar { h1 { "Events" } a href=(look.links.page("types")) { "Types" } a href=(look.links.page("refused")) { "Refused" } a href=(look.links.page("publish")) { "Test event" } a href=(look.links.page("subscribe")) { "New subscriber" } }
+        div.bar { h1 { "Events" } a href=(look.links.page("types")) { "Types" } a href=(look.links.delays("trigger", asked)) { "Delays" } a href=(look.links.page("refused")) { "Refused" } a href=(look.links.page("publish")) { "Test event" } a href=(look.links.page("subscribe")) { "New subscriber" } }
         section.card {
             form.ask action=(look.links.page("events")) method="get" {
                 label for="query" { "Find" }

@@ -108,6 +108,7 @@ fn facts(mesh: &MeshHealth, accounts: &Accounts, look: &PageLook) -> Markup {
             @if let Some(free) = log.free_bytes { li { strong { (words::bytes(free)) } " free on their disk" } }
             li { a href=(look.links.page("dead-letters")) { strong { (words::number(accounts.consumers.iter().map(|account| account.dead_letters).sum())) } " dead letters" } }
             li { a href=(look.links.page("checks")) { "All checks" } }
+            li { a href=(look.links.page("delays")) { "Delays" } }
             li { a href=(look.links.page("what-if")) { "What would a change do?" } }
         }
     }

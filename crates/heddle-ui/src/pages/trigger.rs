@@ -92,6 +92,7 @@ pub(crate) async fn page(look: &PageLook, namespace: &str, name: &str) -> PageRe
     let body = html! {
         (head(&id, &trigger.object))
         (figures(account, &id, look))
+        p { a href=(look.links.delays("type", &format!("consumer:\"{id}\""))) { "How long its events took" } }
         @if trigger.may_operate(look) { p { a href=(look.links.page(&format!("publish?to={}", part(&trigger.entry())))) { "Send a test event to its broker" } } }
         (change::changed(look, &trigger, account))
         (pause::section(look, &trigger, account))

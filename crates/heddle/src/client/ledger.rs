@@ -4,6 +4,7 @@
 //! [`Failure`] in the server's words, with its code, so that it can be looked up.
 
 mod audit;
+mod delays;
 mod events;
 
 use anyhow::Context as _;
@@ -29,6 +30,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::audit::AuditLinesAsked;
+pub(crate) use self::delays::DelaysAsked;
 pub(crate) use self::events::{EventsAsked, RepublishAsked};
 use super::{ClientResponse, Remote};
 use crate::failure::Failure;
