@@ -140,6 +140,8 @@ checks! {
         "An event may have ended in no way at all, which is a fault of heddle.";
     NOTHING_LOST = "HD-017" Events "The disk has lost no event.",
         "Nobody knows what became of some events: the journal lost it, and the log no longer has them.";
+    DISK_LASTS = "HD-018" Events "The disk of the events is not full within a day if it goes on so.",
+        "Room was taken for some minutes so fast that events are refused before long.";
     NOT_HELD = "HD-020" Consumers "Whatever waits is sent.",
         "A consumer is paused, or its subscriber is gone or has not consented, or outcomes cannot be written down.";
     NO_DEAD_LETTERS = "HD-021" Consumers "No event rests as a dead letter.",
@@ -148,6 +150,8 @@ checks! {
         "Events were delivered, and what their subscriber answered could not go on.";
     NOTHING_OLD = "HD-023" Consumers "No event has waited for ten minutes.",
         "A subscriber is slow or fails, and its events are tried again with growing pauses.";
+    RETRIES_LAST = "HD-024" Consumers "No event runs out of attempts.",
+        "Attempts at an event fail; when it has no more left, it becomes a dead letter.";
     OBJECTS_READY = "HD-030" Resources "Every object is ready.",
         "A condition of the object says what is missing.";
     BROKER_THERE = "HD-040" Flows "A namespace with a flow has the Broker that the flow asks for.",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::signing::SigningSecret;
+use crate::forecast::Forecast;
 use crate::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 
 /// Everything that a routing table is compiled from.
@@ -195,8 +196,8 @@ pub struct LogReading {
     pub unmatched_for: Option<Duration>,
     /// Of what may be used of the disk, the part that is: 1 when events are refused for want of room. `None` when unknown.
     pub used_ratio: Option<f64>,
-    /// In how long it will be full if it goes on as in the last minutes.
-    pub full_in: Option<Duration>,
+    /// When it will be full if it goes on as in the last minutes.
+    pub disk_full: Option<Forecast>,
     /// Who keeps most of the log, if anybody keeps any.
     pub largest: Option<String>,
     pub damaged: u64,

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
+use crate::forecast::Forecast;
 use crate::raw_json::RawJson;
 use crate::refused_events::RefusedEvent;
 use crate::signing::SigningFacts;
@@ -510,6 +511,9 @@ pub struct Account {
     /// Why events end without being delivered, while its backlog is larger than its quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_quota: Option<String>,
+    /// What is to be expected if it goes on as in the last minutes: when nothing waits any more, when dead letters begin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forecasts: Vec<Forecast>,
 }
 
 impl Account {
@@ -556,6 +560,9 @@ pub struct LogFacts {
     /// With less free than this, events are refused or soon will be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_bytes: Option<u64>,
+    /// When it is full, if it goes on as in the last minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_full: Option<Forecast>,
 }
 
 impl LogFacts {

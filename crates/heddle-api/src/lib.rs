@@ -47,6 +47,7 @@ pub mod event_flow;
 pub mod event_policy;
 pub mod evidence;
 pub mod filter;
+pub mod forecast;
 pub mod health;
 pub mod http_source;
 mod knative;

@@ -8,6 +8,7 @@ mod dead_letter_groups;
 mod dead_letters;
 mod delays;
 mod explain;
+mod forecasts;
 mod found;
 pub(crate) mod hints;
 mod look_back;

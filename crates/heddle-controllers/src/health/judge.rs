@@ -406,12 +406,8 @@ pub(crate) fn dependencies(shared: &SharedEvidence) -> PlaneHealth {
             .seen(why);
     }
     if let Some(used) = log.used_ratio.filter(|used| *used >= FILLING) {
-        let forecast = log.full_in.map_or_else(String::new, |left| {
-            format!(
-                "; full in about {} min if it goes on so",
-                left.as_secs() / 60
-            )
-        });
+        let forecast = log.disk_full.as_ref();
+        let forecast = forecast.map_or_else(String::new, |full| format!("; {}", full.in_words()));
         let evidence = format!("{:.0} % is used{forecast}", used * 100.0);
         return room(&catalogue::LOG_FILLING).seen(evidence);
     }

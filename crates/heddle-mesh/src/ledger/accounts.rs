@@ -14,6 +14,7 @@ use heddle_store::Health;
 use jiff::Timestamp;
 
 use super::Error;
+use super::forecasts::dead_letters_begin;
 use super::trace::held;
 use crate::consumer::{CompiledRevision, Consumer, ReadMode, State, is_own};
 use crate::journal::record::ConsumerId;
@@ -142,6 +143,8 @@ impl Counting {
         let mut account = self.account;
         let delay = self.rate.map(|rate| rate.time_for(account.pending));
         account.rate_delay_s = delay.map(|delay| delay.as_secs_f64());
+        let done = mesh.backlog_done(&self.consumer, &account);
+        account.forecasts.extend(done);
         if account.pending > 0 {
             let oldest = self.oldest;
             account.oldest_pending_at =
@@ -270,6 +273,7 @@ impl Mesh {
             journal_lost: self.shared.consumers.read().lost_records,
             free_bytes: known.then_some(room.free_bytes),
             needed_bytes: known.then_some(room.needed_bytes),
+            disk_full: known.then(|| self.disk_full(&room)).flatten(),
         }
     }
 
@@ -290,7 +294,7 @@ impl Mesh {
         };
         let rate = state.routing.plan.rate;
         let signer = state.routing.plan.signer.as_ref();
-        let account = Account {
+        let mut account = Account {
             consumer: consumer.key.to_string(),
             matched: tally.matched,
             delivered: tally.delivered,
@@ -318,7 +322,12 @@ impl Mesh {
                 _ => kept_bytes(segments, state.oldest(scanned)),
             },
             over_quota: state.over_quota(),
+            forecasts: Vec::new(),
         };
+        if account.held.is_none() {
+            let dead = dead_letters_begin(&state, self.shared.clock.now());
+            account.forecasts.extend(dead);
+        }
         drop(state);
         Counting {
             consumer,

@@ -13,6 +13,7 @@ use heddle_store::Health;
 use super::samples::LogSamples;
 use crate::consumer::{Consumer, ReadMode};
 use crate::heartbeat::PathFacts;
+use crate::journal::record::ConsumerId;
 use crate::log::{Offset, SegmentInfo};
 use crate::mesh::Mesh;
 
@@ -28,6 +29,8 @@ struct Gathering<'a> {
     look_ups_left: usize,
     /// Who keeps the most, and from where on.
     largest: Option<(Offset, Arc<str>)>,
+    /// What waits for whom.
+    pending: Vec<(ConsumerId, u64)>,
 }
 
 impl Mesh {
@@ -57,12 +60,15 @@ impl Mesh {
             segments,
             look_ups_left: LOOK_UPS_MAX,
             largest: None,
+            pending: Vec::new(),
         };
         let mut consumers: Vec<ConsumerReading> = Vec::new();
         for consumer in self.consumers_by_key() {
             consumers.push(self.consumer_reading(&consumer, &mut gathering));
         }
         log.largest = gathering.largest.map(|(_, key)| key.to_string());
+        let pending = gathering.pending;
+        samples.backlogs(now, &pending);
         drop(samples);
         let held = self.journal_stalled();
         let facts = PathFacts {
@@ -104,13 +110,16 @@ impl Mesh {
             true => 1.0,
             false => used as f64 / (used.saturating_add(usable)).max(1) as f64,
         };
+        if known {
+            samples.room(now, room.free_bytes);
+        }
         LogReading {
             broken,
             refusing,
             journal_stalled: self.stall_reason(),
             used_ratio: (known || is_full).then_some(used_ratio),
-            full_in: known
-                .then(|| samples.room(now, room.free_bytes, usable))
+            disk_full: known
+                .then(|| samples.disk_full(now, room.free_bytes, usable))
                 .flatten(),
             damaged: shared.log.damaged(),
             journal_lost: shared.consumers.read().lost_records,
@@ -169,6 +178,7 @@ impl Mesh {
         };
         let oldest = (pending > 0).then(|| state.oldest(gathering.scanned));
         drop(state);
+        gathering.pending.push((consumer.id, pending));
         reading.dead_letters = self.shared.dead.lock().count(consumer.id);
         if let Some(oldest) = oldest {
             gathering.keeps(consumer, oldest);

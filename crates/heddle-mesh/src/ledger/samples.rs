@@ -5,27 +5,28 @@
 //!     end 41                  end 57
 //! ```
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use heddle_api::forecast::{self, Forecast, Trend};
+
+use crate::journal::record::ConsumerId;
 use crate::log::Offset;
 
 /// Looks that are remembered: about an hour's worth.
 const LOOKS_MAX: usize = 3600;
 /// Looks that are farther apart say too little about when an event was accepted.
 const APART_MAX: Duration = Duration::from_secs(5);
-/// How often free room is remembered, and how often at most.
-const ROOM_EVERY: Duration = Duration::from_secs(10);
-const ROOMS_MAX: usize = 30;
-/// A trend takes at least this long to see.
-const TREND_MIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub(crate) struct LogSamples {
     looks: VecDeque<Appended>,
     /// The last look, and where the log ended then.
     last: Option<(Duration, Offset)>,
-    rooms: VecDeque<(Duration, u64)>,
+    /// Bytes that are free on the disk.
+    free: Trend,
+    /// How much waits for each consumer for which something does.
+    backlogs: HashMap<ConsumerId, Trend>,
 }
 
 /// Events that were accepted between two looks.
@@ -68,22 +69,37 @@ impl LogSamples {
         (apart <= APART_MAX).then(|| now.saturating_sub(look.before))
     }
 
-    /// So many bytes are free now. Gives in how long so many will be gone if it goes on as in the last minutes.
-    pub(super) fn room(&mut self, now: Duration, free: u64, usable: u64) -> Option<Duration> {
-        let newest = self.rooms.back();
-        if newest.is_none_or(|(at, _)| now.saturating_sub(*at) >= ROOM_EVERY) {
-            if self.rooms.len() >= ROOMS_MAX {
-                self.rooms.pop_front();
-            }
-            self.rooms.push_back((now, free));
-        }
-        let (at, was_free) = *self.rooms.front()?;
-        let span = now.saturating_sub(at);
-        let taken = was_free.checked_sub(free).filter(|taken| *taken > 0)?;
-        (span >= TREND_MIN).then(|| {
-            let seconds = span.as_secs_f64() * usable as f64 / taken as f64;
-            Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-        })
+    /// So many bytes are free now.
+    pub(super) fn room(&mut self, now: Duration, free: u64) {
+        self.free.look(now, free as f64);
+    }
+
+    /// When the disk is full, of which so many bytes are free and so many can be used.
+    pub(super) fn disk_full(&self, now: Duration, free: u64, usable: u64) -> Option<Forecast> {
+        forecast::disk_full(&self.free, now, free, usable)
+    }
+
+    /// So much waits for these consumers, and nothing for all others.
+    pub(super) fn backlogs(&mut self, now: Duration, pending: &[(ConsumerId, u64)]) {
+        let mut before = std::mem::take(&mut self.backlogs);
+        let waiting = pending.iter().filter(|(_, pending)| *pending > 0);
+        self.backlogs = waiting
+            .map(|(consumer, pending)| {
+                let mut trend = before.remove(consumer).unwrap_or_default();
+                trend.look(now, *pending as f64);
+                (*consumer, trend)
+            })
+            .collect();
+    }
+
+    /// When nothing waits for a consumer any more.
+    pub(super) fn backlog_done(
+        &self,
+        consumer: ConsumerId,
+        now: Duration,
+        pending: u64,
+    ) -> Option<Forecast> {
+        forecast::backlog_done(self.backlogs.get(&consumer)?, now, pending)
     }
 }
 
@@ -123,27 +139,31 @@ mod tests {
         let mut samples = LogSamples::default();
         for number in 0..10_000 {
             samples.look(seconds(number), number + 1);
-            samples.room(seconds(number), 1 << 40, 0);
+            samples.room(seconds(number), 1 << 40);
         }
         assert_eq!(samples.looks.len(), LOOKS_MAX);
-        assert_eq!(samples.rooms.len(), ROOMS_MAX);
         assert_eq!(samples.age(1, seconds(10_000)), None);
         assert_eq!(samples.age(9_000, seconds(10_000)), Some(seconds(1000)));
     }
 
     #[test]
-    fn a_disk_that_fills_is_forecast_and_one_that_does_not_is_not() {
+    fn only_what_waits_has_a_trend() {
         let mut samples = LogSamples::default();
-        let mebibytes = |number: u64| number << 20;
+        for second in 0..=100 {
+            let pending = [(1, 1_000 - 5 * second), (2, 7), (3, 0)];
+            samples.backlogs(seconds(second), &pending);
+        }
+        assert_eq!(samples.backlogs.len(), 2);
+        let done = samples.backlog_done(1, seconds(100), 500).unwrap();
+        assert!((done.in_s - 100.0).abs() < 1.0, "{done:?}");
+        for (consumer, pending) in [(2, 7), (3, 0), (4, 9)] {
+            assert_eq!(samples.backlog_done(consumer, seconds(100), pending), None);
+        }
+        samples.backlogs(seconds(101), &[(1, 0)]);
         assert_eq!(
-            samples.room(seconds(0), mebibytes(1000), mebibytes(900)),
-            None
+            samples.backlog_done(1, seconds(101), 500),
+            None,
+            "it began anew"
         );
-        let early = samples.room(seconds(30), mebibytes(970), mebibytes(870));
-        assert_eq!(early, None, "half a minute is no trend");
-        let full_in = samples.room(seconds(100), mebibytes(900), mebibytes(800));
-        assert_eq!(full_in, Some(seconds(800)));
-        let freed = samples.room(seconds(110), mebibytes(2000), mebibytes(1900));
-        assert_eq!(freed, None);
     }
 }

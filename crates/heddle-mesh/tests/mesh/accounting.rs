@@ -220,7 +220,7 @@ async fn a_disk_that_fills_says_so_before_it_is_full() {
     world.route().await;
     let empty = world.mesh.reading().log;
     assert!(empty.used_ratio < Some(0.1), "{empty:?}");
-    assert_eq!((empty.full_in, &empty.largest), (None, &None));
+    assert_eq!((&empty.disk_full, &empty.largest), (&None, &None));
     for id in 0..240 {
         assert_eq!(world.publish_large(&id.to_string(), 4000).await, 202);
         world.pass(1).await;
@@ -232,7 +232,10 @@ async fn a_disk_that_fills_says_so_before_it_is_full() {
     let log = world.mesh.reading().log;
     let used = log.used_ratio.unwrap();
     assert!(used > 0.2 && used < 0.9, "{log:?}");
-    let full_in = log.full_in.expect("it fills");
+    let forecast = log.disk_full.expect("it fills");
+    let told = world.mesh.accounts(false).log.disk_full;
+    assert_eq!(told.map(|told| told.event), Some(forecast.event));
+    let full_in = forecast.after();
     assert!(
         full_in > Duration::from_secs(60) && full_in < Duration::from_secs(3600),
         "{full_in:?}"

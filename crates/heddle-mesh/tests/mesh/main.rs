@@ -14,6 +14,7 @@ mod delays;
 mod delivery;
 mod door;
 mod draining;
+mod forecasts;
 #[cfg(feature = "fault-injection")]
 mod heartbeat_faults;
 mod heartbeats;

@@ -1,6 +1,7 @@
 //! The first page: is it well, and if not, where.
 
 use heddle_api::account_terms::{AccountTerm, MATCHED, OUTCOMES};
+use heddle_api::forecast::{Forecast, ForecastEvent};
 use heddle_api::health::topology::TopologyGraph;
 use heddle_api::health::{ApplicationHealth, HealthStatus, MeshHealth, Planes};
 use heddle_api::ledger::{Account, Accounts};
@@ -17,6 +18,8 @@ use crate::words::{self, capital};
 pub(crate) const HEALTH: &str = "/heddle/v1/health?applications";
 /// Applications in the table of the first page; more are on their own.
 const APPLICATIONS_MAX: usize = 50;
+/// Consumers of which it is told what to expect, of each kind.
+const EXPECTED_MAX: usize = 5;
 /// Rows of the accounts.
 const ACCOUNTS_MAX: usize = 200;
 
@@ -41,6 +44,7 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     let body = html! {
         (headline(&mesh, look))
         (facts(&mesh, &accounts, look))
+        (expected(&accounts, look))
         (ways(&topology, look))
         (self::applications(applications, APPLICATIONS_MAX, look))
         (equation(&accounts, look))
@@ -110,6 +114,45 @@ fn facts(mesh: &MeshHealth, accounts: &Accounts, look: &PageLook) -> Markup {
             li { a href=(look.links.page("checks")) { "All checks" } }
             li { a href=(look.links.page("delays")) { "Delays" } }
             li { a href=(look.links.page("what-if")) { "What would a change do?" } }
+        }
+    }
+}
+
+/// What is to be expected if it goes on so: of the disk, of the dead letters that begin first and the backlogs that last longest.
+fn expected(accounts: &Accounts, look: &PageLook) -> Markup {
+    let of = |event: ForecastEvent| {
+        let all = accounts.consumers.iter();
+        let found = all.flat_map(|account| {
+            account
+                .forecasts
+                .iter()
+                .map(move |one| (&*account.consumer, one))
+        });
+        let mut found: Vec<(&str, &Forecast)> =
+            found.filter(|(_, one)| one.event == event).collect();
+        found.sort_by(|(_, one), (_, other)| one.in_s.total_cmp(&other.in_s));
+        found
+    };
+    let dead = of(ForecastEvent::DeadLettersBegin);
+    let done = of(ForecastEvent::BacklogDone);
+    if accounts.log.disk_full.is_none() && dead.is_empty() && done.is_empty() {
+        return html! {};
+    }
+    let shown = dead
+        .iter()
+        .take(EXPECTED_MAX)
+        .chain(done.iter().rev().take(EXPECTED_MAX));
+    let more = dead.len().saturating_sub(EXPECTED_MAX) + done.len().saturating_sub(EXPECTED_MAX);
+    html! {
+        section.card aria-labelledby="expected" {
+            h2 #expected { "If it goes on so" }
+            ul.plain {
+                @if let Some(full) = &accounts.log.disk_full { li data-forecast=(full.in_s) data-of="log" { (capital(&full.in_words())) } }
+                @for (consumer, forecast) in shown {
+                    li data-forecast=(forecast.in_s) data-of=(consumer) { (verdict::object(consumer, &look.links)) ": " (forecast.in_words()) }
+                }
+            }
+            @if more > 0 { p.quiet { (words::number(more as u64)) " others are not shown." } }
         }
     }
 }

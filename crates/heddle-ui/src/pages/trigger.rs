@@ -119,6 +119,7 @@ fn figures(account: Option<&Account>, id: &str, look: &PageLook) -> Markup {
                 li { strong { (account.in_flight) } " under way" }
                 (rate::figure(account))
                 (signing::figure(account))
+                @for forecast in &account.forecasts { li data-forecast=(forecast.in_s) { (words::capital(&forecast.in_words())) } }
                 @if account.dead_letters > 0 {
                     li { a href=(links.page(&format!("dead-letters?consumer={}", part(id)))) { strong { (words::number(account.dead_letters)) } " dead letters" } }
                 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use heddle_api::Condition;
 use heddle_api::checks::{self, CheckFinding, CheckReport, DoctorCheck, FindingLevel};
 use heddle_api::conditions::Status;
+use heddle_api::forecast::{Forecast, ForecastEvent};
 use heddle_api::ledger::{Account, Accounts, LogFacts, SERVING};
 use jiff::Timestamp;
 
@@ -15,6 +16,8 @@ use crate::output::{age, count, span};
 const PENDING_AGE_MAX: Duration = Duration::from_secs(10 * 60);
 /// What a matcher is behind while it is merely busy.
 const UNMATCHED_MAX: u64 = 10_000;
+/// A disk that is full before then needs somebody today.
+const FULL_SOON: Duration = Duration::from_secs(86_400);
 /// With less than so many times the room that events need, somebody should know.
 const ROOM_PARTS: u64 = 2;
 
@@ -195,6 +198,11 @@ fn log(log: &LogFacts) -> Vec<Finding> {
         let remedy = "make room; `heddle_kept_bytes` tells whose backlog keeps how much of the log";
         findings.push(Finding::warn(checks::LOG_ROOM, "log", what, remedy));
     }
+    if let Some(full) = (log.disk_full.as_ref()).filter(|full| full.after() < FULL_SOON) {
+        let what = full.in_words();
+        let remedy = "make room, or publish less; `heddle_kept_bytes` tells whose backlog keeps how much of the log";
+        findings.push(Finding::warn(checks::DISK_LASTS, "log", what, remedy));
+    }
     if log.damaged > 0 {
         let what = format!("{} damaged and kept aside", count(log.damaged, "record"));
         findings.push(Finding::bad(checks::LOG_UNDAMAGED, "log", what, "the disk returned other bytes than were written: check it, and keep a copy of the data directory"));
@@ -291,6 +299,18 @@ fn consumer(account: &Account, now: Timestamp) -> Vec<Finding> {
             dead_letters_command(&account.consumer),
         );
     }
+    if let Some(dead) = forecast(account, ForecastEvent::DeadLettersBegin) {
+        let what = dead.in_words();
+        let name = account.consumer.split_once('/').map(|(_, name)| name);
+        warn(
+            checks::RETRIES_LAST,
+            what,
+            format!(
+                "repair its subscriber, or keep the events until then: heddle trigger pause {}",
+                name.unwrap_or_default()
+            ),
+        );
+    }
     if account.dead_replies > 0 {
         let replies = match account.dead_replies {
             1 => "1 reply".to_owned(),
@@ -305,11 +325,14 @@ fn consumer(account: &Account, now: Timestamp) -> Vec<Finding> {
     }
     let oldest = account.oldest_pending_at.map(|at| age(at, now));
     if let Some(oldest) = oldest.filter(|oldest| *oldest > PENDING_AGE_MAX) {
-        let what = format!(
+        let mut what = format!(
             "the oldest of {} has waited for {}",
             count(account.pending, "pending event"),
             span(oldest)
         );
+        if let Some(done) = forecast(account, ForecastEvent::BacklogDone) {
+            what.push_str(&format!("; {}", done.in_words()));
+        }
         let to = account
             .destination
             .as_deref()
@@ -321,6 +344,14 @@ fn consumer(account: &Account, now: Timestamp) -> Vec<Finding> {
         );
     }
     findings
+}
+
+/// What is expected of a consumer.
+fn forecast(account: &Account, event: ForecastEvent) -> Option<&Forecast> {
+    account
+        .forecasts
+        .iter()
+        .find(|forecast| forecast.event == event)
 }
 
 /// `trigger/team-a/orders` as the filter of `heddle dead-letters list`.

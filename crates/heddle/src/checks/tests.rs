@@ -5,6 +5,7 @@ use axum::extract::Request;
 use axum::response::IntoResponse as _;
 use heddle_api::access::{Role, Scope};
 use heddle_api::checks::{CheckReport, FindingLevel};
+use heddle_api::forecast::{Forecast, ForecastEvent};
 use heddle_api::ledger::{Account, Accounts, LogFacts};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
@@ -34,6 +35,7 @@ pub(crate) fn healthy() -> Facts {
         journal_lost: 0,
         free_bytes: Some(40 << 30),
         needed_bytes: Some(288 << 20),
+        disk_full: None,
     };
     let account = Account {
         consumer: "trigger/team-a/orders".to_owned(),
@@ -56,6 +58,14 @@ pub(crate) fn healthy() -> Facts {
     }
 }
 
+fn forecast(event: ForecastEvent, in_s: f64) -> Forecast {
+    Forecast {
+        event,
+        in_s,
+        basis: "as far as is known".to_owned(),
+    }
+}
+
 pub(crate) fn accounts(facts: &mut Facts) -> &mut Accounts {
     facts.accounts.as_mut().unwrap()
 }
@@ -69,6 +79,17 @@ pub(crate) fn complaints(spoil: impl FnOnce(&mut Facts)) -> Vec<(FindingLevel, S
     complaints
         .map(|finding| (finding.level, finding.about, finding.what))
         .collect()
+}
+
+#[test]
+fn what_is_far_away_or_good_is_no_finding() {
+    let found = complaints(|facts| {
+        let accounts = accounts(facts);
+        accounts.log.disk_full = Some(forecast(ForecastEvent::DiskFull, 9.0 * 86_400.0));
+        let done = forecast(ForecastEvent::BacklogDone, 60.0);
+        accounts.consumers[0].forecasts = vec![done];
+    });
+    assert_eq!(found, []);
 }
 
 #[test]
@@ -105,6 +126,21 @@ fn every_ill_is_found_with_its_level() {
         FindingLevel::Warn,
         "log",
         "500 MiB are free on its disk; with less than 288 MiB events are refused",
+    );
+    check(
+        |facts| accounts(facts).log.disk_full = Some(forecast(ForecastEvent::DiskFull, 7_300.0)),
+        FindingLevel::Warn,
+        "log",
+        "the disk is full in about 2 h, as far as is known",
+    );
+    check(
+        |facts| {
+            let soon = forecast(ForecastEvent::DeadLettersBegin, 90.0);
+            accounts(facts).consumers[0].forecasts = vec![soon];
+        },
+        FindingLevel::Warn,
+        orders,
+        "dead letters begin in about 90 s, as far as is known",
     );
     check(
         |facts| accounts(facts).log.damaged = 1,

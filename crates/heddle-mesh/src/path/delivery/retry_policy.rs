@@ -128,7 +128,8 @@ impl RetryPolicy {
     }
 
     /// The pause after that many failures, without jitter.
-    fn scheduled(&self, failed_attempts: u32) -> Duration {
+    #[must_use]
+    pub fn scheduled(&self, failed_attempts: u32) -> Duration {
         let step = failed_attempts.max(1);
         let factor = match self.backoff {
             BackoffPolicy::Linear => u128::from(step),

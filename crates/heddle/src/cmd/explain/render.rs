@@ -94,6 +94,9 @@ fn facts(report: &Report, fact: &mut impl FnMut(&str, &str)) {
         fact("rate", &rate_text(rate, account));
     }
     fact("signed", &signed_text(report, account));
+    for forecast in &account.forecasts {
+        fact("expected", &forecast.in_words());
+    }
     if !account.schedule.is_empty() {
         fact("schedule", &account.schedule);
     }
