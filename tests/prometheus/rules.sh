@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What Prometheus says of heddle: that the alert rules are rules, that each fires where it should and is silent where it should
-# be, that the metrics of the real binary are metrics, and that every query of the dashboards finds what it is about.
+# be, that it makes of recorded series what heddle makes of them, that the metrics of the real binary are metrics, and that every query of the dashboards finds what it is about.
 #   rules.sh HEDDLE XTASK
 set -euo pipefail
 

@@ -21,6 +21,7 @@ export const STANDING = [
   ["catalog", "/ui/catalog"],
   ["instances", "/ui/instances"],
   ["registries", "/ui/registries"],
+  ["alerts", "/ui/alerts"],
   ["checks", "/ui/checks"],
   ["audit", "/ui/audit"],
   ["help", "/ui/help"],

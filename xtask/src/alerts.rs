@@ -1,6 +1,9 @@
-//! The alert rules and the unit tests that promtool runs of them: each fires where it should and is silent where it should be.
+//! The alert rules and the unit tests that promtool runs of them: each fires where it should and is silent where it should be, and
+//! Prometheus makes of recorded series what heddle makes of them (`recorded`).
 //!
 //! The rules are the product's (`heddle_api::health::alerts`); what makes each of them fire, and what does not, stands here.
+
+mod recorded;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -190,5 +193,6 @@ fn tests() -> Result<String> {
             )?;
         }
     }
+    recorded::tests(&mut text)?;
     Ok(text)
 }

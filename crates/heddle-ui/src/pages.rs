@@ -1,5 +1,6 @@
 //! One file for each page: what it asks, and what it makes of the answers.
 
+pub(crate) mod alerts;
 pub(crate) mod application;
 pub(crate) mod audit;
 pub(crate) mod catalog;

@@ -156,6 +156,7 @@ pub(crate) fn router(options: PageOptions) -> Router {
         )
         .route("/ui/instances/{namespace}", get(instance_of_id))
         .route("/ui/refused", page!("refused-events", pages::refused::page))
+        .route("/ui/alerts", page!("alerts", pages::alerts::page))
         .route("/ui/checks", page!("checks", pages::checks::page))
         .route("/ui/audit", page!("audit", pages::audit::page))
         .route("/ui/help", page!("help", pages::help::list))

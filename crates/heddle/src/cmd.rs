@@ -1,5 +1,6 @@
 //! The command line: one module per command, and what all of them share.
 
+mod alerts;
 mod apply;
 mod audit;
 mod backup;
@@ -119,6 +120,7 @@ enum Command {
     Audit(audit::Args),
     #[command(subcommand)]
     Export(export::Command),
+    Alerts(alerts::Args),
     Doctor(doctor::Args),
     Backup(backup::Args),
     Restore(restore::Args),
@@ -199,6 +201,7 @@ async fn dispatch(
         Command::Token(command) => command.run(world, terminal).await,
         Command::Audit(args) => audit::run(args, world, terminal).await,
         Command::Ui(args) => ui::run(args, terminal).await,
+        Command::Alerts(args) => alerts::run(args, terminal).await,
         Command::Doctor(args) => doctor::run(args, world, terminal).await,
         Command::Backup(args) => Box::pin(backup::run(args, world, terminal)).await,
         Command::Restore(args) => Box::pin(restore::run(args, world, terminal)).await,

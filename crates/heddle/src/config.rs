@@ -26,6 +26,7 @@ use serde::Deserialize;
 
 use self::file::parse_file;
 use self::keys::{ConfigKey, KEYS};
+use crate::alerts::webhook;
 use crate::edge;
 use crate::failure::Failure;
 use crate::files;
@@ -63,6 +64,8 @@ pub(crate) struct Config {
     pub(crate) smoke_minutes: u32,
     /// Where publishers elsewhere reach the events listener, if that is to be tried.
     pub(crate) edge_probe: Option<String>,
+    /// Who is told that an alert fires, or does no longer.
+    pub(crate) alert_webhook: Option<String>,
     /// Whether the page is served.
     pub(crate) ui: bool,
     /// What stands before the paths of the page, where a proxy has them.
@@ -177,6 +180,10 @@ pub(crate) struct ConfigArgs {
     #[arg(long, env = "HEDDLE_EDGE_PROBE", value_name = "URL")]
     pub(crate) edge_probe: Option<String>,
 
+    /// Post a CloudEvent there whenever an alert fires or is resolved: https://HOST/PATH [default: none]
+    #[arg(long, env = "HEDDLE_ALERT_WEBHOOK", value_name = "URL")]
+    pub(crate) alert_webhook: Option<String>,
+
     /// Leave the page out: nothing is served below /ui/
     #[arg(long, env = "HEDDLE_NO_UI", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
     pub(crate) no_ui: Option<bool>,
@@ -218,6 +225,7 @@ impl Default for Config {
             heartbeats: true,
             smoke_minutes: 10,
             edge_probe: None,
+            alert_webhook: None,
             ui: true,
             ui_base: String::new(),
             log_filter: "info".to_owned(),
@@ -299,6 +307,9 @@ impl Config {
                 let text = "--edge-probe publishes synthetic events, and --no-heartbeats switches them off: leave one of them out";
                 return Err(Failure::Usage(text.to_owned()));
             }
+        }
+        if let Some(url) = &self.alert_webhook {
+            webhook::check(url)?;
         }
         check_base(&self.ui_base)?;
         let mut listeners = [self.listen, self.events].into_iter();

@@ -43,6 +43,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::alerts::AlertsApi;
 use crate::audit::doorway::{self, AuditDoorway};
 use crate::audit::{self, AuditLog, Unrecordable};
 use crate::backup::server::Backups;
@@ -92,6 +93,8 @@ pub(crate) struct Control {
     pub(crate) controllers_started: Arc<AtomicBool>,
     /// Counts what it sends, if spans are sent.
     pub(crate) exporter: Option<Exporter>,
+    /// Which alerts fire.
+    pub(crate) alerts: AlertsApi,
     /// Tries everything once.
     pub(crate) smoke: Smoke,
     /// Makes the keys with which events are signed.
@@ -146,6 +149,7 @@ impl Control {
             .merge(self.backups.clone().router())
             .merge(audit::question::router(self.audit.clone()))
             .merge(self.health.clone().router())
+            .merge(self.alerts.clone().router())
             .merge(self.smoke.clone().router())
             .merge(self.signing.clone().router())
     }
@@ -206,6 +210,21 @@ impl Control {
         }
         let message = format!("{} may not read metrics", who.user);
         Err(refuse(StatusCode::FORBIDDEN, "forbidden", &message))
+    }
+
+    /// Every number there is, as OpenMetrics.
+    pub(crate) fn numbers_text(&self) -> String {
+        let server = self.server.metrics_text();
+        // One exposition has one end.
+        let server = server.strip_suffix("# EOF\n").unwrap_or(&server);
+        let (mesh, front) = (self.mesh.metrics_text(), self.front.metrics_text());
+        let exporter = self.exporter.as_ref().map(Exporter::metrics_text);
+        let exporter = exporter.unwrap_or_default();
+        let now = self.health.clock.now();
+        let numbers = self.numbers.text() + &self.numbers.progress_text(now);
+        let health = self.health.metrics_text();
+        let rest = self.smoke.metrics_text() + &process::text(self.process_started);
+        format!("{server}{mesh}{front}{numbers}{health}{exporter}{rest}# EOF\n")
     }
 
     /// What would be cured by a restart.
@@ -283,18 +302,7 @@ async fn metrics(State(control): State<Control>, headers: HeaderMap) -> Response
     if let Err(refused) = control.observer(&headers) {
         return refused;
     }
-    let server = control.server.metrics_text();
-    // One exposition has one end.
-    let server = server.strip_suffix("# EOF\n").unwrap_or(&server);
-    let (mesh, front) = (control.mesh.metrics_text(), control.front.metrics_text());
-    let exporter = control.exporter.as_ref().map(Exporter::metrics_text);
-    let exporter = exporter.unwrap_or_default();
-    let now = control.health.clock.now();
-    let numbers = control.numbers.text() + &control.numbers.progress_text(now);
-    let health = control.health.metrics_text();
-    let rest = control.smoke.metrics_text() + &process::text(control.process_started);
-    let text = format!("{server}{mesh}{front}{numbers}{health}{exporter}{rest}# EOF\n");
-    exposition::respond(&headers, text)
+    exposition::respond(&headers, control.numbers_text())
 }
 
 async fn nothing_here() -> Response {

@@ -3,6 +3,7 @@
 //! What each command does lives in `cmd/`; who knows whom lives in `wire.rs`; the exit codes are listed in `failure.rs` and in
 //! `heddle --help`. It is a library for the sake of `heddle-bench`, which measures these parts without being one of them.
 
+mod alerts;
 #[cfg(feature = "import-asb")]
 mod asb;
 #[cfg(not(feature = "import-asb"))]

@@ -135,6 +135,7 @@ pub(crate) const ROUTES: &[RouteRight] = &[
     ),
     get("/health/inventory", Right::Look, Place::Everywhere),
     get("/topology", Right::Look, Place::Within),
+    get("/alerts", Right::Look, Place::Within),
     get("/checks", Right::Look, Place::Within),
     get("/stream", Right::Look, Place::Within),
     get("/catalog/bundles", Right::Look, Place::Everywhere),

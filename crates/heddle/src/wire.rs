@@ -33,6 +33,7 @@ use heddle_rt::vfs::Lock;
 use heddle_rt::{Budget, Chance, Clock, DiskVfs, OnError, Shutdown, Tasks, Vfs};
 use heddle_store::{Key, OpenError, Store};
 
+use crate::alerts::{self, AlertsApi};
 use crate::audit::AuditLog;
 use crate::backup::server::Backups;
 use crate::bundles::{self, Port};
@@ -352,6 +353,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         controllers: config.controllers,
         controllers_started: started,
         exporter: exporter.clone(),
+        alerts: AlertsApi::default(),
         smoke: smoke.clone(),
         signing: SigningApi {
             client: ground.client(),
@@ -389,6 +391,7 @@ pub(crate) async fn start(config: &Config, world: &World) -> anyhow::Result<Runn
         probe: edge.as_ref().map(EdgeProbe::tokens).unwrap_or_default(),
         hosts,
     };
+    alerts::start(control.clone(), &ground.tasks, config, world)?;
     doors.spawn_finishing("control", OnError::EndProcess, |closing| {
         net::serve(listener, control_door, control.router(), closing)
     });

@@ -1,7 +1,15 @@
-//! When somebody should be told: one table, from which the rules for Prometheus and the pages of help are made.
+//! When somebody should be told: one table, from which the rules for Prometheus and the pages of help are made, and which is
+//! evaluated where there is no Prometheus (`watch`).
 //!
 //! An alert names the codes of the [`catalogue`] that it may be about; what they mean, what people notice and
 //! what to do stands there, once.
+
+mod evaluate;
+pub mod notices;
+mod promql;
+mod series;
+pub mod told;
+pub mod watch;
 
 use std::fmt::Write as _;
 
@@ -172,7 +180,7 @@ pub const ALERTS: &[Alert] = &[
         "HeddleDeliveryDelayFast",
         Urgency::Critical,
         "2m",
-        "1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[5m])) / sum(rate(heddle_delivery_delay_seconds_count[5m])) > 0.144 and 1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[1h])) / sum(rate(heddle_delivery_delay_seconds_count[1h])) > 0.144",
+        "1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30|30[.]0\"}[5m])) / sum(rate(heddle_delivery_delay_seconds_count[5m])) > 0.144 and 1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30|30[.]0\"}[1h])) / sum(rate(heddle_delivery_delay_seconds_count[1h])) > 0.144",
         "{{ $value | humanizePercentage }} of what is delivered comes later than 30 seconds; at this pace a month's budget of 1 % is gone in two days",
         &["BacklogOld", "SubscriberFailing", "DispatchStalled"],
         MESH,
@@ -207,7 +215,7 @@ pub const ALERTS: &[Alert] = &[
         "HeddleDeliveryDelaySlow",
         Urgency::Warning,
         "15m",
-        "1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[30m])) / sum(rate(heddle_delivery_delay_seconds_count[30m])) > 0.06 and 1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30([.]0)?\"}[6h])) / sum(rate(heddle_delivery_delay_seconds_count[6h])) > 0.06",
+        "1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30|30[.]0\"}[30m])) / sum(rate(heddle_delivery_delay_seconds_count[30m])) > 0.06 and 1 - sum(rate(heddle_delivery_delay_seconds_bucket{le=~\"30|30[.]0\"}[6h])) / sum(rate(heddle_delivery_delay_seconds_count[6h])) > 0.06",
         "{{ $value | humanizePercentage }} of what is delivered comes later than 30 seconds; at this pace a month's budget of 1 % is gone in five days",
         &["BacklogOld", "SubscriberFailing", "DispatchStalled"],
         MESH,

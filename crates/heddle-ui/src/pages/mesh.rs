@@ -2,6 +2,7 @@
 
 use heddle_api::account_terms::{AccountTerm, MATCHED, OUTCOMES};
 use heddle_api::forecast::{Forecast, ForecastEvent};
+use heddle_api::health::alerts::told::AlertList;
 use heddle_api::health::topology::TopologyGraph;
 use heddle_api::health::{ApplicationHealth, HealthStatus, MeshHealth, Planes};
 use heddle_api::ledger::{Account, Accounts};
@@ -41,9 +42,10 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     let applications = mesh.application_list.as_deref().unwrap_or_default();
     let topology = topology(look).await?;
     let accounts: Accounts = look.ask.get("/heddle/v1/accounts?depth=tallied").await?;
+    let alerts: AlertList = look.ask.get(super::alerts::QUESTION).await?;
     let body = html! {
         (headline(&mesh, look))
-        (facts(&mesh, &accounts, look))
+        (facts(&mesh, &accounts, &alerts, look))
         (expected(&accounts, look))
         (ways(&topology, look))
         (self::applications(applications, APPLICATIONS_MAX, look))
@@ -91,7 +93,7 @@ pub(crate) fn planes(planes: &Planes, links: &PageLinks) -> Markup {
     }
 }
 
-fn facts(mesh: &MeshHealth, accounts: &Accounts, look: &PageLook) -> Markup {
+fn facts(mesh: &MeshHealth, accounts: &Accounts, alerts: &AlertList, look: &PageLook) -> Markup {
     let counts = &mesh.applications;
     let log = &accounts.log;
     html! {
@@ -111,6 +113,7 @@ fn facts(mesh: &MeshHealth, accounts: &Accounts, look: &PageLook) -> Markup {
             @if !log.is_untold() { li { strong { (words::number(log.events)) } " events kept, " (words::bytes(log.bytes)) } }
             @if let Some(free) = log.free_bytes { li { strong { (words::bytes(free)) } " free on their disk" } }
             li { a href=(look.links.page("dead-letters")) { strong { (words::number(accounts.consumers.iter().map(|account| account.dead_letters).sum())) } " dead letters" } }
+            li { (super::alerts::way(alerts, look)) }
             li { a href=(look.links.page("checks")) { "All checks" } }
             li { a href=(look.links.page("delays")) { "Delays" } }
             li { a href=(look.links.page("what-if")) { "What would a change do?" } }

@@ -13,6 +13,7 @@ use heddle_api::dead_letters::marks::{GroupMark, MarkRequest};
 use heddle_api::dead_letters::{
     BulkAct, BulkOperation, BulkOperations, DeadLetterGroups, DeadLetterPreview, TriedDeadLetter,
 };
+use heddle_api::health::alerts::told::AlertList;
 use heddle_api::health::inventory::Inventory;
 use heddle_api::health::topology::TopologyGraph;
 use heddle_api::health::{ApplicationHealth, MeshHealth, NamespaceHealth};
@@ -290,6 +291,10 @@ impl<'a> Ledger<'a> {
 
     pub(crate) async fn accounts(&self) -> anyhow::Result<Accounts> {
         self.get("/heddle/v1/accounts", "accounts").await
+    }
+
+    pub(crate) async fn alerts(&self) -> anyhow::Result<AlertList> {
+        self.get("/heddle/v1/alerts", "alerts").await
     }
 
     /// With all applications.

@@ -194,6 +194,10 @@ config_keys! {
         put |config, url| config.edge_probe = Some(url);
         show |config| json!(config.edge_probe).to_string();
 
+    "alertWebhook", alert_webhook: String, flag alert_webhook;
+        put |config, url| config.alert_webhook = Some(url);
+        show |config| json!(config.alert_webhook).to_string();
+
     "ui", ui: bool, flag no_ui via std::ops::Not::not;
         put |config, served| config.ui = served;
         show |config| config.ui.to_string();

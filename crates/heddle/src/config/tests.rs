@@ -54,6 +54,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     heartbeats: true  # default
     smokeMinutes: 10  # default
     edgeProbe: null  # default
+    alertWebhook: null  # default
     ui: true  # default
     uiBase: ""  # default
     logFilter: "debug"  # from the file
