@@ -140,6 +140,7 @@ test("without a script the form asks, and a query that cannot be read is told be
   await page.fill('form.filters input[name="q"]', "source:before");
   await page.selectOption('form.filters select[name="by"]', "application");
   await page.click('form.filters button[type="submit"]');
+  await page.waitForURL(/by=application/);
   await page.waitForSelector('main[data-page="delays"]');
   assert.deepEqual((await rows(page)).map((row) => row.name), ["application/shop"]);
   await page.fill('form.filters input[name="q"]', "colour:red");

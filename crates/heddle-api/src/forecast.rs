@@ -83,7 +83,7 @@ impl ForecastEvent {
 
 impl Forecast {
     fn new(event: ForecastEvent, after: Duration, basis: String) -> Option<Self> {
-        (after <= HORIZON).then(|| Self {
+        (after <= HORIZON).then_some(Self {
             event,
             in_s: after.as_secs_f64(),
             basis,
@@ -196,7 +196,7 @@ pub fn backlog_done(waiting: &Trend, now: Duration, pending: u64) -> Option<Fore
 }
 
 /// An event whose attempts fail.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FailingEvent {
     /// Its place in the log.
     pub place: u64,

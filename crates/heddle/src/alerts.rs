@@ -74,14 +74,16 @@ pub(crate) fn start(
 /// Looks again and again, until the process ends.
 async fn run(control: Control, mut webhook: Option<AlertWebhook>) {
     let clock = control.health.clock.clone();
-    let mut watch = match AlertWatch::new() {
-        Ok(watch) => watch,
-        Err(fault) => {
-            tracing::error!(%fault, "a rule for alerts is not understood, so none is evaluated");
-            return;
-        }
-    };
+    let mut known = None;
     loop {
+        let watch = known.take().map_or_else(AlertWatch::new, Ok);
+        let mut watch = match watch {
+            Ok(watch) => watch,
+            Err(fault) => {
+                tracing::error!(%fault, "a rule for alerts is not understood, so none is evaluated");
+                return;
+            }
+        };
         let (numbers, at) = (control.clone(), clock.monotonic());
         // Long texts are made and read where nothing waits for it.
         let looked = control.mesh.aside(move |_| {
@@ -89,14 +91,16 @@ async fn run(control: Control, mut webhook: Option<AlertWebhook>) {
             Ok(watch)
         });
         match looked.await {
-            Ok(looked) => watch = looked,
-            // The mesh closes, and this process with it.
-            Err(_) => return,
-        }
-        let list = told(&watch, &clock);
-        control.alerts.tell(list.clone());
-        if let Some(webhook) = &mut webhook {
-            webhook.look(&list).await;
+            Ok(watch) => {
+                let list = told(&watch, &clock);
+                known = Some(watch);
+                control.alerts.tell(list.clone());
+                if let Some(webhook) = &mut webhook {
+                    webhook.look(&list).await;
+                }
+            }
+            // What was seen is lost with the look; it begins anew. The last one fails because the mesh closes.
+            Err(error) => tracing::debug!(%error, "alerts could not be looked at"),
         }
         clock.sleep(EVERY).await;
     }

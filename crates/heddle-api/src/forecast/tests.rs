@@ -174,25 +174,16 @@ fn retries_run_out_after_what_is_left_of_the_schedule() {
         "dead letters begin in about 55 s, if it goes on failing: the event at place 48211 failed 3 of 6 attempts and has 3 left, 800 ms each"
     );
     for silent in [
-        FailingEvent {
-            failed: 0,
-            ..event.clone()
-        },
-        FailingEvent {
-            failed: 6,
-            ..event.clone()
-        },
-        FailingEvent {
-            failed: 9,
-            ..event.clone()
-        },
+        FailingEvent { failed: 0, ..event },
+        FailingEvent { failed: 6, ..event },
+        FailingEvent { failed: 9, ..event },
         FailingEvent {
             attempts: u32::MAX,
-            ..event.clone()
+            ..event
         },
         FailingEvent {
             attempts: 9_000,
-            ..event.clone()
+            ..event
         },
     ] {
         assert_eq!(dead_letters_begin(&silent, doubled), None, "{silent:?}");

@@ -14,7 +14,7 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
     let list: AlertList = look.ask.get(QUESTION).await?;
     let firing = firing(&list);
     let body = html! {
-        h1 { "Alerts" }
+        h1 data-fresh="30000" { "Alerts" }
         p.lead {
             @match (list.looked_at, firing) {
                 (None, _) => "Nobody has looked yet; look again in a moment.",

@@ -93,7 +93,7 @@ impl AskedDelays {
     /// This page with a row as numbers.
     fn with_row(&self, row: &str, look: &PageLook) -> String {
         let rest = format!(
-            "delays?{}&of={}&row={}#numbers",
+            "delays?{}&of={}&row={}",
             self.parameters(),
             self.of.name(),
             part(row)
@@ -120,9 +120,11 @@ pub(crate) async fn page(look: &PageLook) -> PageResult {
         p { "How long events took from their acceptance until they were delivered, attempts that failed and all." }
         (form(&asked, fault.as_deref(), look))
         @if fault.is_none() {
+            // Somebody who asked for a row wants to see it without looking for it.
+            @if asked.row.is_some() { (numbers(&map, &asked, look)) }
             (rows(&map, &map.rows, &asked, look))
             @if !map.heartbeats.is_empty() { (heartbeats(&map, &asked, look)) }
-            (numbers(&map, &asked, look))
+            @if asked.row.is_none() { (numbers(&map, &asked, look)) }
         }
     };
     Ok(RenderedPage::new("delays", "", "Delays", body).behind(&asked.command(), &path))
@@ -161,7 +163,8 @@ fn measure(of: DelayMeasure) -> &'static str {
 
 fn rows(map: &DelayMap, rows: &[DelayRow], asked: &AskedDelays, look: &PageLook) -> Markup {
     html! {
-        section.card aria-labelledby="map" {
+        // The log is read when somebody asks, not whenever something changes.
+        section.card data-kept aria-labelledby="map" {
             h2 #map { "By " (map.by.name()) ", the slowest first" }
             @if rows.is_empty() {
                 p { "Nothing was to be delivered in that time that you may see." }

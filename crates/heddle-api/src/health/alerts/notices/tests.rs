@@ -1,5 +1,7 @@
 //! Each change is told once, in order, and none is forgotten by a restart.
 
+use std::slice;
+
 use super::*;
 
 fn now() -> Timestamp {
@@ -45,9 +47,9 @@ fn each_change_is_told_once() {
         alert("a", AlertState::Pending),
         alert("a", AlertState::Firing),
     );
-    assert!(!notices.look(&list(&[pending.clone()]), now(), true));
-    assert!(notices.look(&list(&[firing.clone()]), now(), true));
-    assert!(!notices.look(&list(&[firing.clone()]), now(), true));
+    assert!(!notices.look(&list(slice::from_ref(&pending)), now(), true));
+    assert!(notices.look(&list(slice::from_ref(&firing)), now(), true));
+    assert!(!notices.look(&list(slice::from_ref(&firing)), now(), true));
     assert_eq!(take(&mut notices), [("a".to_owned(), AlertChange::Firing)]);
     // After a restart it has yet to hold for long enough; that is no news.
     assert!(!notices.look(&list(&[pending]), now(), true));
