@@ -216,6 +216,11 @@ pub struct BulkOperation {
     pub id: String,
     pub act: BulkAct,
     pub state: BulkState,
+    /// To whom events of the log are sent again, and which; of dead letters nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
     pub by: String,
     pub started_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -241,12 +246,14 @@ pub struct BulkOperation {
     pub waits: Option<String>,
 }
 
-/// What is done with dead letters.
+/// What is done with dead letters, or with events of the log.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[serde(rename_all = "camelCase")]
 pub enum BulkAct {
     Redrive,
     Discard,
+    /// Events of the log are sent again to one consumer (`resend`).
+    Resend,
 }
 
 impl BulkAct {
@@ -256,6 +263,7 @@ impl BulkAct {
         match self {
             Self::Redrive => "redrive",
             Self::Discard => "discard",
+            Self::Resend => "resend",
         }
     }
 }
@@ -313,7 +321,7 @@ pub enum TriedOutcome {
     UnderWay,
 }
 
-pub(crate) fn is_zero(number: &u64) -> bool {
+pub(crate) const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
@@ -329,7 +337,7 @@ mod tests {
         for state in [BulkState::Running, BulkState::Done, BulkState::Stopped] {
             assert_eq!(serde_json::to_value(state).unwrap(), state.word());
         }
-        for act in [BulkAct::Redrive, BulkAct::Discard] {
+        for act in [BulkAct::Redrive, BulkAct::Discard, BulkAct::Resend] {
             assert_eq!(serde_json::to_value(act).unwrap(), act.word());
         }
         let all = [

@@ -455,12 +455,15 @@ pub struct Accounts {
     pub consumers: Vec<Account>,
 }
 
-/// The account of one consumer: `matched = delivered + deadLettered + expired + removed + pending`.
+/// The account of one consumer: `matched + sentAgain = delivered + deadLettered + expired + removed + lost + pending`.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
     pub consumer: String,
     pub matched: u64,
+    /// Events of the log that somebody had sent again. Each is one more to end, beside what became of it before.
+    #[serde(default, skip_serializing_if = "crate::dead_letters::is_zero")]
+    pub sent_again: u64,
     pub delivered: u64,
     pub dead_lettered: u64,
     pub expired: u64,
@@ -528,7 +531,8 @@ impl Account {
             self.lost,
             self.pending,
         ];
-        i128::from(self.matched) - ended.iter().map(|count| i128::from(*count)).sum::<i128>()
+        let begun = i128::from(self.matched) + i128::from(self.sent_again);
+        begun - ended.iter().map(|count| i128::from(*count)).sum::<i128>()
     }
 }
 

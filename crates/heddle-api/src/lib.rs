@@ -65,6 +65,7 @@ pub mod refusals;
 pub mod refused_events;
 pub mod registry;
 pub mod republish;
+pub mod resend;
 mod schema;
 pub mod search;
 pub mod service_binding;

@@ -1,4 +1,5 @@
-//! Something that is done with many dead letters: sent on their way again, or thrown away, some at a time.
+//! Something that is done with many dead letters, sent on their way again, or thrown away, or with many events of the log, which
+//! are sent again (`resend`): some at a time.
 //!
 //! ```text
 //!   begin ──line──> running ──(a few of each consumer, every moment)──> done ──line
@@ -11,6 +12,9 @@
 //! In memory there is a place in each consumer's letters, and no list of them. How fast it goes is up to the consumers
 //! (`consumer/bulk`): fresh events go on beside it, and one whose subscriber is slow keeps no other waiting.
 
+mod letters;
+mod resend;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,23 +25,24 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::consumer::{BULK_TICK, Consumer};
+use crate::consumer::BULK_TICK;
 use crate::journal::JournalRecord;
 use crate::journal::bulk::{BulkEntries, BulkEntry};
-use crate::journal::record::ConsumerId;
-use crate::ledger::{Error, held};
+use crate::ledger::Error;
+use crate::log::Offset;
 use crate::mesh::Mesh;
 use crate::path::dead_letter::picker::{Picker, namespace_of};
 use crate::path::dead_letter::walk::LetterWalk;
 use crate::shared::Shared;
+pub(crate) use letters::time_for_discarding;
+use letters::{LetterWork, take_letters};
+use resend::ResendWork;
+pub(crate) use resend::{ResendOrder, ResendPicker, ResendVerdict, RestingOffsets, consumer_of};
 
 /// Of those that may be under way at once.
 const RUNNING_MAX: usize = 64;
 /// And of one who began them, so that nobody needs all places.
 const RUNNING_EACH_MAX: usize = 8;
-/// Letters of one consumer that are thrown away in one go, and that are looked at.
-const DISCARD_MAX: usize = 200;
-const LOOK_MAX: usize = 2_000;
 /// Between two looks while nothing can be sent.
 const IDLE_TICK: Duration = Duration::from_millis(200);
 
@@ -60,11 +65,9 @@ struct BulkTable {
 /// What is known of one while it runs.
 #[derive(Debug)]
 struct RunningBulk {
-    picker: Arc<Picker>,
+    work: BulkWork,
     /// Whether its line is safe.
     safe: bool,
-    /// The last letter of each consumer that was looked at; `None` before the first look.
-    places: Option<BTreeMap<ConsumerId, u64>>,
     taken: u64,
     left: u64,
     /// When this process began with it, and how many had been taken until then.
@@ -73,7 +76,30 @@ struct RunningBulk {
     waits: Option<String>,
 }
 
-/// Which letters are meant, as the journal has it.
+#[derive(Debug)]
+enum BulkWork {
+    Letters(LetterWork),
+    Events(ResendWork),
+}
+
+impl BulkWork {
+    fn letters(picker: Picker) -> Self {
+        Self::Letters(LetterWork {
+            picker: Arc::new(picker),
+            places: None,
+        })
+    }
+
+    fn of(entry: &BulkEntry) -> Self {
+        let recorded = RecordedSelection::of(entry);
+        match recorded.resend {
+            Some(order) => Self::Events(ResendWork::new(order, entry.place)),
+            None => Self::letters(Picker::new(&recorded.selection, recorded.within.as_ref())),
+        }
+    }
+}
+
+/// Which letters or events are meant, as the journal has it.
 #[derive(Serialize, Deserialize, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase")]
 struct RecordedSelection {
@@ -81,8 +107,10 @@ struct RecordedSelection {
     /// The namespaces that whoever began it may act in, unless in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<BTreeSet<String>>,
-    /// The namespaces of the letters that were there.
+    /// The namespaces of the letters that were there, or of whoever gets the events.
     namespaces: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resend: Option<ResendOrder>,
 }
 
 impl RecordedSelection {
@@ -98,10 +126,10 @@ impl Bulks {
         let running = entries.all.values();
         let running = running.filter(|entry| entry.state == BulkState::Running);
         let running = running.map(|entry| {
-            let recorded = RecordedSelection::of(entry);
-            let picker = Picker::new(&recorded.selection, recorded.within.as_ref());
-            let mut running = RunningBulk::new(picker, now);
+            let mut running = RunningBulk::new(BulkWork::of(entry), now);
             running.safe = true;
+            // Of letters it is what no longer rests, which is found out later.
+            (running.taken, running.taken_before) = (entry.taken, entry.taken);
             (entry.id, running)
         });
         *bulks.table.lock() = BulkTable {
@@ -113,11 +141,10 @@ impl Bulks {
 }
 
 impl RunningBulk {
-    fn new(picker: Picker, now: Duration) -> Self {
+    fn new(work: BulkWork, now: Duration) -> Self {
         Self {
-            picker: Arc::new(picker),
+            work,
             safe: false,
-            places: None,
             taken: 0,
             left: 0,
             since: now,
@@ -137,12 +164,12 @@ impl BulkTable {
         let own = entries.filter(|entry| entry.by == by).count();
         if own >= RUNNING_EACH_MAX {
             return Err(Error::Conflict(format!(
-                "{own} operations of yours with dead letters are under way; wait for one to end, or stop one"
+                "{own} operations of yours with many events are under way; wait for one to end, or stop one"
             )));
         }
         if self.running.len() >= RUNNING_MAX {
             return Err(Error::Conflict(format!(
-                "{RUNNING_MAX} operations with dead letters are under way; wait for one to end"
+                "{RUNNING_MAX} operations with many events are under way; wait for one to end"
             )));
         }
         Ok(())
@@ -158,6 +185,13 @@ impl BulkTable {
         by.clone_into(&mut entry.stopped_by);
         entry.at = shared.clock.now();
         (entry.taken, entry.left) = (running.taken, running.left);
+        if matches!(
+            (&running.work, state),
+            (BulkWork::Events(_), BulkState::Done)
+        ) {
+            // What was left before a restart is known by nobody, and everything that was meant was looked at.
+            entry.left = entry.total.saturating_sub(entry.taken);
+        }
         self.entries.apply(&entry);
         shared.note(JournalRecord::Bulk(Box::new(entry)));
     }
@@ -178,10 +212,15 @@ impl BulkTable {
         let eta = rate.filter(|rate| *rate > 0.0);
         let eta = eta.map(|rate| Duration::try_from_secs_f64(still as f64 / rate));
         let ended = entry.state != BulkState::Running;
+        let resend = RecordedSelection::of(entry).resend;
         BulkOperation {
             id: entry.id.to_string(),
             act: entry.act,
             state: entry.state,
+            consumer: resend.as_ref().map(|order| order.consumer.clone()),
+            query: resend
+                .map(|order| order.query)
+                .filter(|query| !query.is_empty()),
             by: entry.by.clone(),
             started_at: entry.begun_at,
             ended_at: ended.then_some(entry.at),
@@ -230,29 +269,68 @@ impl Mesh {
             selection,
             within: within.cloned(),
             namespaces,
+            resend: None,
         };
-        let picker = Picker::new(&recorded.selection, within);
+        let asked = AskedBulk {
+            act,
+            by,
+            total,
+            up_to: last,
+            place: 0,
+        };
+        self.begin(&asked, &recorded).await
+    }
+
+    /// Begins to send events again on somebody's behalf; answers when that is safe.
+    pub(crate) async fn begin_resend(
+        &self,
+        order: ResendOrder,
+        total: u64,
+        by: &str,
+    ) -> Result<BulkOperation, Error> {
+        let asked = AskedBulk {
+            act: BulkAct::Resend,
+            by,
+            total,
+            up_to: order.before,
+            place: order.from,
+        };
+        let recorded = RecordedSelection {
+            namespaces: BTreeSet::from([namespace_of(&order.consumer).to_owned()]),
+            resend: Some(order),
+            ..RecordedSelection::default()
+        };
+        self.begin(&asked, &recorded).await
+    }
+
+    async fn begin(
+        &self,
+        asked: &AskedBulk<'_>,
+        recorded: &RecordedSelection,
+    ) -> Result<BulkOperation, Error> {
+        let shared = &self.shared;
         let shown = {
             let mut table = shared.bulks.table.lock();
-            table.check_room(by)?;
+            table.check_room(asked.by)?;
             let now = shared.clock.now();
             let entry = BulkEntry {
                 id: table.entries.last + 1,
-                act,
+                act: asked.act,
                 state: BulkState::Running,
                 begun_at: now,
-                by: by.to_owned(),
+                by: asked.by.to_owned(),
                 at: now,
                 stopped_by: String::new(),
-                total,
+                total: asked.total,
                 taken: 0,
                 left: 0,
-                up_to: last,
-                selection: serde_json::to_string(&recorded).unwrap_or_default(),
+                up_to: asked.up_to,
+                selection: serde_json::to_string(recorded).unwrap_or_default(),
+                place: asked.place,
             };
             let monotonic = shared.clock.monotonic();
             table.entries.apply(&entry);
-            let running = RunningBulk::new(picker, monotonic);
+            let running = RunningBulk::new(BulkWork::of(&entry), monotonic);
             table.running.insert(entry.id, running);
             let shown = table.shown(&entry, monotonic);
             shared.note(JournalRecord::Bulk(Box::new(entry)));
@@ -263,12 +341,16 @@ impl Mesh {
         Ok(shown)
     }
 
-    /// All that are remembered, the newest first, if whoever asks may see all the namespaces of its letters.
-    pub(crate) fn bulk_operations(&self, may_see: impl Fn(&str) -> bool) -> BulkOperations {
+    /// All of a kind that are remembered, the newest first, if whoever asks may see all the namespaces they act in.
+    pub(crate) fn bulk_operations(
+        &self,
+        kind: BulkKind,
+        may_see: impl Fn(&str) -> bool,
+    ) -> BulkOperations {
         let table = self.shared.bulks.table.lock();
         let now = self.shared.clock.monotonic();
         let seen = table.entries.all.values().rev();
-        let seen = seen.filter(|entry| all_seen(entry, &may_see));
+        let seen = seen.filter(|entry| kind.has(entry.act) && all_seen(entry, &may_see));
         BulkOperations {
             operations: seen.map(|entry| table.shown(entry, now)).collect(),
         }
@@ -277,6 +359,7 @@ impl Mesh {
     /// One of them.
     pub(crate) fn bulk_operation(
         &self,
+        kind: BulkKind,
         id: &str,
         may_see: impl Fn(&str) -> bool,
     ) -> Result<BulkOperation, Error> {
@@ -285,9 +368,10 @@ impl Mesh {
             .parse()
             .ok()
             .and_then(|id: u64| table.entries.all.get(&id));
-        let entry = entry.filter(|entry| all_seen(entry, &may_see));
+        let entry = entry.filter(|entry| kind.has(entry.act) && all_seen(entry, &may_see));
         let entry = entry.ok_or_else(|| {
-            Error::NotFound(format!("there is no operation {id} with dead letters"))
+            let of = kind.in_words();
+            Error::NotFound(format!("there is no operation {id} with {of}"))
         })?;
         Ok(table.shown(entry, self.shared.clock.monotonic()))
     }
@@ -295,11 +379,12 @@ impl Mesh {
     /// Stops one on somebody's behalf; answers when that is safe, and what it had done. One that has ended stays as it is.
     pub(crate) async fn stop_bulk(
         &self,
+        kind: BulkKind,
         id: &str,
         by: &str,
         may_see: impl Fn(&str) -> bool,
     ) -> Result<BulkOperation, Error> {
-        let found = self.bulk_operation(id, &may_see)?;
+        let found = self.bulk_operation(kind, id, &may_see)?;
         if found.state == BulkState::Running {
             let _taking = self.shared.bulks.taking.lock().await;
             let mut table = self.shared.bulks.table.lock();
@@ -307,7 +392,36 @@ impl Mesh {
             table.end(&self.shared, id, BulkState::Stopped, by);
         }
         self.shared.settled().await;
-        self.bulk_operation(id, may_see)
+        self.bulk_operation(kind, id, may_see)
+    }
+}
+
+/// Something that begins.
+struct AskedBulk<'a> {
+    act: BulkAct,
+    by: &'a str,
+    total: u64,
+    up_to: u64,
+    place: Offset,
+}
+
+/// What operations are about. Each kind is told of where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BulkKind {
+    Letters,
+    Events,
+}
+
+impl BulkKind {
+    fn has(self, act: BulkAct) -> bool {
+        (act == BulkAct::Resend) == (self == Self::Events)
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Letters => "dead letters",
+            Self::Events => "events that are sent again",
+        }
     }
 }
 
@@ -334,6 +448,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             continue;
         }
         make_safe(&shared).await;
+        read_ahead(&shared).await;
         let taken = {
             let _taking = shared.bulks.taking.lock().await;
             take_some(&shared)
@@ -342,6 +457,41 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             shared.look_for_dead_letter_room();
         }
         shared.clock.sleep(BULK_TICK).await;
+    }
+}
+
+/// Who ended one that nobody can go on with.
+const NOBODY_THERE: &str = "heddle: its consumer is gone";
+
+/// For each that sends events again and has few left, a piece of the log is read, aside.
+async fn read_ahead(shared: &Arc<Shared>) {
+    let wanted: Vec<_> = {
+        let table = shared.bulks.table.lock();
+        let running = table.running.iter().filter(|(_, one)| one.safe);
+        let events = running.filter_map(|(id, one)| match &one.work {
+            BulkWork::Events(work) => {
+                let by = table.entries.all.get(id)?.by.clone();
+                Some((*id, Arc::clone(&work.order), by, work.reads_from()?))
+            }
+            BulkWork::Letters(_) => None,
+        });
+        events.collect()
+    };
+    for (id, order, by, from) in wanted {
+        let reader = Arc::clone(shared);
+        let slice = shared
+            .aside
+            .slice(move || resend::read_ahead(&reader, &order, &by, from));
+        let read = slice.await.map_err(Error::from).and_then(|read| read);
+        let mut table = shared.bulks.table.lock();
+        let Some(one) = table.running.get_mut(&id) else {
+            continue;
+        };
+        match (read, &mut one.work) {
+            (Ok(Some(read)), BulkWork::Events(work)) => work.take_in(read),
+            (Ok(_), _) => {}
+            (Err(error), _) => one.waits = Some(error.to_string()),
+        }
     }
 }
 
@@ -364,79 +514,51 @@ async fn make_safe(shared: &Shared) {
     }
 }
 
-/// A few letters of each consumer, for each that runs. Gives how many left.
+/// A few letters of each consumer, or a few events, for each that runs. Gives how many left.
 fn take_some(shared: &Arc<Shared>) -> u64 {
-    let running: Vec<(u64, Arc<Picker>, BulkEntry)> = {
+    let running: Vec<BulkEntry> = {
         let table = shared.bulks.table.lock();
         let running = table.running.iter().filter(|(_, one)| one.safe);
         let entries = &table.entries.all;
         running
-            .filter_map(|(id, one)| Some((*id, Arc::clone(&one.picker), entries.get(id)?.clone())))
+            .filter_map(|(id, _)| entries.get(id).cloned())
             .collect()
     };
-    let mut all = 0;
-    for (id, picker, entry) in running {
-        let places = shared
-            .bulks
-            .table
-            .lock()
-            .running
-            .get(&id)
-            .and_then(|one| one.places.clone());
-        let mut places = places.unwrap_or_else(|| first_look(shared, id, &picker, &entry));
-        let (mut taken, mut left, mut waits) = (0, 0, None);
-        places.retain(|consumer, place| {
-            let consumer = shared.consumers.read().by_id.get(consumer).cloned();
-            let Some(consumer) = consumer else {
-                return false;
-            };
-            let step = take_of(shared, &consumer, &picker, &entry, *place);
-            *place = step.place;
-            taken += step.taken;
-            left += step.left;
-            waits = step.waits.or_else(|| waits.take());
-            !step.ended
-        });
-        all += taken;
+    running.iter().map(|entry| take_for(shared, entry)).sum()
+}
+
+/// A few for one of them, which is taken from the table meanwhile: nobody else works on it.
+fn take_for(shared: &Arc<Shared>, entry: &BulkEntry) -> u64 {
+    let idle = BulkWork::letters(Picker::new(&DeadLetterSelection::default(), None));
+    let work = {
         let mut table = shared.bulks.table.lock();
-        let ended = places.is_empty();
-        if let Some(one) = table.running.get_mut(&id) {
-            one.taken += taken;
-            one.left += left;
-            one.waits = waits.filter(|_| taken == 0);
-            one.places = Some(places);
-        }
-        if ended {
-            table.end(shared, id, BulkState::Done, "");
-        }
+        let running = table.running.get_mut(&entry.id);
+        running.map(|one| std::mem::replace(&mut one.work, idle))
+    };
+    let Some(mut work) = work else { return 0 };
+    let step = match &mut work {
+        BulkWork::Letters(letters) => Some(take_letters(shared, entry, letters)),
+        BulkWork::Events(events) => consumer_of(shared, &events.order.consumer)
+            .map(|consumer| resend::take_of(shared, &consumer, entry, events)),
+    };
+    let mut table = shared.bulks.table.lock();
+    let gone = step.is_none();
+    let step = step.unwrap_or_default();
+    if let Some(one) = table.running.get_mut(&entry.id) {
+        one.taken += step.taken;
+        one.left += step.left;
+        one.waits = step.waits.filter(|_| step.taken == 0);
+        one.work = work;
     }
-    all
+    if gone {
+        table.end(shared, entry.id, BulkState::Stopped, NOBODY_THERE);
+    } else if step.ended {
+        table.end(shared, entry.id, BulkState::Done, "");
+    }
+    step.taken
 }
 
-/// Whose letters there are; and what was taken before this process began is what no longer rests.
-fn first_look(
-    shared: &Shared,
-    id: u64,
-    picker: &Picker,
-    entry: &BulkEntry,
-) -> BTreeMap<ConsumerId, u64> {
-    let (mut still, mut places) = (0, BTreeMap::new());
-    LetterWalk::new(shared, picker).all_at_once(|met| {
-        if entry.act == BulkAct::Discard || met.rest.reply.is_none() {
-            still += 1;
-            // Nobody else has anything to do with it.
-            places.insert(met.rest.consumer, 0);
-        }
-    });
-    if let Some(one) = shared.bulks.table.lock().running.get_mut(&id) {
-        one.taken = entry.total.saturating_sub(still);
-        one.taken_before = one.taken;
-        one.since = shared.clock.monotonic();
-    }
-    places
-}
-
-/// What became of a few letters of one consumer.
+/// What became of a few letters or events.
 #[derive(Default)]
 struct BulkStep {
     taken: u64,
@@ -446,69 +568,4 @@ struct BulkStep {
     /// There are no more.
     ended: bool,
     waits: Option<String>,
-}
-
-fn take_of(
-    shared: &Arc<Shared>,
-    consumer: &Arc<Consumer>,
-    picker: &Picker,
-    entry: &BulkEntry,
-    place: u64,
-) -> BulkStep {
-    let mut state = consumer.lock();
-    let gone = entry.act == BulkAct::Redrive && state.routing.spec.is_none();
-    let room = match entry.act {
-        BulkAct::Discard => DISCARD_MAX,
-        BulkAct::Redrive if gone => LOOK_MAX,
-        BulkAct::Redrive => state.redrive_room(),
-    };
-    let mut step = BulkStep {
-        place,
-        ..BulkStep::default()
-    };
-    let mut names = Vec::new();
-    {
-        let letters = shared.dead.lock();
-        let mut own = letters.of_consumer(consumer.id, place).take(LOOK_MAX);
-        step.ended = loop {
-            let Some((name, rest)) = own.next() else {
-                // None was left, or so many were looked at.
-                break letters
-                    .of_consumer(consumer.id, step.place)
-                    .next()
-                    .is_none();
-            };
-            if name > picker.up_to() {
-                break true;
-            }
-            let sent = entry.act == BulkAct::Discard || rest.reply.is_none();
-            if sent && picker.picks(name, rest, &consumer.key) {
-                if names.len() >= room {
-                    break false;
-                }
-                names.push(name);
-            }
-            step.place = name;
-        };
-    }
-    if room == 0 && !step.ended {
-        let why = held(&state).unwrap_or_else(|| "as many as may are on their way".to_owned());
-        step.waits = Some(format!("{}: {why}", consumer.key));
-    }
-    for name in names {
-        let taken = match entry.act {
-            BulkAct::Redrive if gone => false,
-            BulkAct::Redrive => consumer.redrive(shared, &mut state, name, &entry.by),
-            BulkAct::Discard => consumer.discard(shared, &mut state, name, &entry.by),
-        };
-        step.taken += u64::from(taken);
-        step.left += u64::from(!taken);
-    }
-    step
-}
-
-/// How long it takes to throw so many of one consumer away.
-pub(crate) fn time_for_discarding(count: u64) -> Duration {
-    let turns = count.div_ceil(DISCARD_MAX as u64);
-    BULK_TICK.saturating_mul(u32::try_from(turns).unwrap_or(u32::MAX))
 }

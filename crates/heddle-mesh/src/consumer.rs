@@ -69,7 +69,7 @@ use window::SendWindow;
 pub(crate) use bulk::BULK_TICK;
 pub(crate) use cursor::ReadMode;
 pub(crate) use give_up::{UnfinishedEvents, Way};
-pub(crate) use routing::{CompiledRevision, decided_ranges, is_own};
+pub(crate) use routing::{CompiledRevision, decided_ranges, is_own, revision_at};
 
 /// Events that wait in memory for one consumer; more stay in the log until there is room.
 const QUEUE_MAX: usize = 4096;
@@ -282,6 +282,14 @@ impl State {
     pub(crate) fn oldest(&self, scanned: Offset) -> Offset {
         let floor = self.floor(scanned);
         let on_record = self.retries.in_log().next();
+        on_record.map_or(floor, |offset| floor.min(offset))
+    }
+
+    /// The same without what was sent again, however old that is.
+    pub(crate) fn oldest_own(&self, scanned: Offset) -> Offset {
+        let floor = self.floor(scanned);
+        let mut own = self.retries.in_log();
+        let on_record = own.find(|offset| !self.retries.is_resent(*offset));
         on_record.map_or(floor, |offset| floor.min(offset))
     }
 

@@ -16,6 +16,7 @@ mod losses;
 mod reach;
 mod reading;
 mod refused;
+mod resend;
 pub(crate) mod samples;
 mod search;
 mod silence;
@@ -27,6 +28,7 @@ mod visible;
 pub(crate) mod what_if;
 
 pub(crate) use accounts::Depth;
+pub(crate) use found::SoughtRecord;
 pub(crate) use trace::held;
 
 pub use self::delays::DelaysRequest;

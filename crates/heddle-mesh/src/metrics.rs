@@ -236,11 +236,16 @@ impl Metrics {
 type Of = fn(&Account) -> u64;
 
 fn consumers(out: &mut String, accounts: &[Account], now: Timestamp) {
-    let counters: [(&str, &str, Of); 5] = [
+    let counters: [(&str, &str, Of); 6] = [
         (
             "heddle_matched",
             "Events a consumer's filter let pass.",
             |account| account.matched,
+        ),
+        (
+            "heddle_sent_again",
+            "Events of the log that somebody had sent again.",
+            |account| account.sent_again,
         ),
         ("heddle_delivered", "Events delivered.", |account| {
             account.delivered

@@ -13,6 +13,7 @@
 //!   GET  types                                 which types of events there are (`questions/types.rs`)
 //!   GET  events…                               which events are there (`questions/events.rs`)
 //!   POST events/{offset}/republish             one of them once more, as a new event (`questions/republish.rs`)
+//!   POST events/resend                         many of them once more, to one consumer (`questions/resend.rs`)
 //! ```
 //! Whatever reads the log is done aside (`aside.rs`), and `?ask=NAME` gives up the asker's older question of this name.
 //! Who asks is told apart before and travels as the extension [`Access`]: everybody is answered as far as they may know, and what
@@ -23,6 +24,7 @@ mod delays;
 mod events;
 mod publish;
 mod republish;
+mod resend;
 mod silence;
 mod subscribers;
 mod types;
@@ -77,6 +79,7 @@ pub fn router(mesh: Mesh) -> Router {
         .route("/types", get(types::list))
         .merge(events::router())
         .merge(republish::routes())
+        .merge(resend::routes())
         .layer(DefaultBodyLimit::max(QUESTION_BYTES_MAX))
         .with_state(mesh)
 }

@@ -213,6 +213,7 @@ fn kind(line: &JournalRecord) -> u8 {
         JournalRecord::Discarded { reply: true, .. } => 16,
         JournalRecord::Bulk(_) => 17,
         JournalRecord::Mark(_) => 18,
+        JournalRecord::Resent { .. } => 19,
     }
 }
 
@@ -355,6 +356,21 @@ fn lines() -> Vec<(JournalRecord, &'static str)> {
              0000000000030000000000000001000000000000006300000000000000020000007b7d",
         ),
         (
+            JournalRecord::Bulk(Box::new(resend(4))),
+            "1104000000000000000301404b4c000000000003000000616e6e808d5b000000000003000000626f620a0000\
+             0000000000030000000000000001000000000000006300000000000000020000007b7d2a00000000000000",
+        ),
+        (
+            JournalRecord::Resent {
+                consumer,
+                offset,
+                at: at(6),
+                operation: 4,
+                by: "ann".into(),
+            },
+            "13010000000700000000000000808d5b0000000000040000000000000003000000616e6e",
+        ),
+        (
             JournalRecord::Mark(Box::new(mark(Some(MarkKind::Known)))),
             "122200000063617573653a747269676765722f6e2f743a3030303030303030303030303030666601404b4c00\
                 0000000003000000616e6e070000007365656e20746f808d5b00000000006300000000000000030000000000\
@@ -396,6 +412,16 @@ fn bulk() -> BulkEntry {
         left: 1,
         up_to: 99,
         selection: "{}".to_owned(),
+        place: 0,
+    }
+}
+
+fn resend(id: u64) -> BulkEntry {
+    BulkEntry {
+        id,
+        act: BulkAct::Resend,
+        place: 42,
+        ..bulk()
     }
 }
 
@@ -405,7 +431,7 @@ fn every_line_of_the_journal_stays_what_it_is() {
     let mut kinds: Vec<u8> = lines.iter().map(|(line, _)| kind(line)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(kinds, (1..=18).collect::<Vec<u8>>(), "every kind is pinned");
+    assert_eq!(kinds, (1..=19).collect::<Vec<u8>>(), "every kind is pinned");
     for (line, bytes) in lines {
         let record = journal::encode(std::slice::from_ref(&line)).remove(0);
         assert_eq!(record.payload[0], kind(&line));
@@ -464,5 +490,5 @@ fn numbers_of_a_newer_version_are_told_from_damage() {
 #[test]
 fn a_new_kind_of_line_comes_with_a_new_layout_of_snapshots() {
     let numbers = (kind_last(), journal::snapshot::LAYOUT);
-    assert_eq!(numbers, (18, 8), "raise both, and write both down here");
+    assert_eq!(numbers, (19, 9), "raise both, and write both down here");
 }

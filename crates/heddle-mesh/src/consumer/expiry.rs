@@ -2,7 +2,7 @@
 //!
 //! What is in memory or on record expires at once, what is still unread when it is read. An attempt under way is left to
 //! end as it will; if it fails, the event expires the next time somebody looks. Dead letters that were sent on their way
-//! again are not in the log, so no quota is about them.
+//! again are not in the log, so no quota is about them, nor about events that somebody had sent again from it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Consumer {
             }
             return;
         };
-        if state.quota.over && state.oldest(shared.scanned()) >= limit.eased {
+        if state.quota.over && state.oldest_own(shared.scanned()) >= limit.eased {
             state.quota.over = false;
             shared.notify_changed();
         }
@@ -103,6 +103,7 @@ impl State {
         let in_memory = self.waiting.untried().map(|job| job.offset);
         let on_record = self.retries.in_log();
         let on_record = on_record.take_while(|offset| *offset < cut);
+        let on_record = on_record.filter(|offset| !self.retries.is_resent(*offset));
         in_memory
             .filter(|offset| *offset < cut)
             .chain(on_record.filter(|offset| !self.window.contains(*offset)))

@@ -295,7 +295,8 @@ impl Consumer {
 }
 
 impl State {
-    fn waiting_offsets(&self) -> HashSet<Offset> {
+    /// What waits in memory for its first attempt.
+    pub(crate) fn waiting_offsets(&self) -> HashSet<Offset> {
         self.waiting.untried().map(|job| job.offset).collect()
     }
 

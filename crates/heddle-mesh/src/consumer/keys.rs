@@ -161,7 +161,9 @@ impl State {
         match job.kind {
             JobKind::Event => self.waiting.requeue(job),
             // It is on record, and not one of those that the floor is about.
-            JobKind::Redriven(_) | JobKind::Sink(_) => self.retries.due.push_front(job),
+            JobKind::Resent | JobKind::Redriven(_) | JobKind::Sink(_) => {
+                self.retries.due.push_front(job);
+            }
         }
     }
 

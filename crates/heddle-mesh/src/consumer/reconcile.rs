@@ -40,8 +40,9 @@ impl Consumer {
             return;
         };
         let known = state.tally.ended() + state.at_hand();
-        let events = state.tally.matched.saturating_sub(known);
-        state.tally.matched = state.tally.matched.max(known);
+        let begun = state.tally.matched + state.tally.resent;
+        let events = begun.saturating_sub(known);
+        state.tally.matched += known.saturating_sub(begun);
         if events == 0 {
             return;
         }

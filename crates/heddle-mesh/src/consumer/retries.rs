@@ -1,9 +1,9 @@
 //! Events that are tried again: those on record, and the jobs whose time has come.
 //!
 //! ```text
-//!   failed, or redriven ──> on record ──(timer)──> due ──> in flight ──> ended, or on record with a later time
+//!   failed, redriven, or resent ──> on record ──(timer)──> due ──> in flight ──> ended, or on record with a later time
 //! ```
-//! Invariant: an event is on record from its first failure, or from its redrive, until it has ended; an attempt under way
+//! Invariant: an event is on record from its first failure, or since it is sent again, until it has ended; an attempt under way
 //! leaves it there, so a crash loses no count of attempts. Jobs for the external sink are due without being on record:
 //! their event has ended, and the dead letter knows of them.
 
@@ -68,6 +68,19 @@ impl Retries {
         self.due.push_back(job_of(offset, &retry));
     }
 
+    /// An event of the log goes on its way again, as if never tried.
+    pub(super) fn resend(&mut self, offset: Offset, at: jiff::Timestamp) {
+        let retry = Retry::resent(at);
+        self.on_record.insert(offset, retry);
+        self.due.push_back(job_of(offset, &retry));
+    }
+
+    /// Whether somebody had this one sent again from the log.
+    pub(super) fn is_resent(&self, offset: Offset) -> bool {
+        let retry = self.on_record.get(&offset);
+        retry.is_some_and(|retry| retry.resent)
+    }
+
     /// Forgets all of it; gives the dead letters that were on their way again.
     pub(super) fn clear(&mut self) -> Vec<u64> {
         let redriven = self.redriven().collect();
@@ -77,6 +90,10 @@ impl Retries {
 }
 
 fn job_of(offset: Offset, retry: &Retry) -> Job {
-    let kind = retry.redriven.map_or(JobKind::Event, JobKind::Redriven);
+    let kind = match retry.redriven {
+        Some(name) => JobKind::Redriven(name),
+        None if retry.resent => JobKind::Resent,
+        None => JobKind::Event,
+    };
     Job::new(kind, offset, retry.attempts)
 }

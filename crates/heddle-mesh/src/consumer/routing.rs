@@ -92,7 +92,11 @@ pub(crate) fn decided_ranges(
     })
 }
 
-fn revision_at(revisions: &[CompiledRevision], offset: Offset) -> Option<&CompiledRevision> {
+/// The one that decides about an event.
+pub(crate) fn revision_at(
+    revisions: &[CompiledRevision],
+    offset: Offset,
+) -> Option<&CompiledRevision> {
     let mut newest = revisions.iter().rev();
     let found = newest.find(|revision| revision.from <= offset)?;
     found

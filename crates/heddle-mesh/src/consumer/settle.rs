@@ -79,7 +79,7 @@ impl Consumer {
         };
         match kind {
             JobKind::Sink(name) => self.settle_sink(shared, plan, &tried, name, finished.result),
-            JobKind::Event | JobKind::Redriven(_) => {
+            JobKind::Event | JobKind::Resent | JobKind::Redriven(_) => {
                 self.settle_event(shared, plan, tried, finished.result);
             }
         }
@@ -202,6 +202,7 @@ impl Consumer {
             tried_at: tried.at,
             next_at,
             redriven: tried.job.redriven(),
+            resent: tried.job.kind == JobKind::Resent,
         };
         state.retries.on_record.insert(offset, retry);
         let line = JournalRecord::Failed {
@@ -259,6 +260,7 @@ impl Consumer {
                     tried_at: tried.at,
                     next_at,
                     redriven: tried.job.redriven(),
+                    resent: tried.job.kind == JobKind::Resent,
                 }
             }
         };

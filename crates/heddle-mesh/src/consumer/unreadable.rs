@@ -58,7 +58,7 @@ impl Consumer {
         let pause = self.read_failed(shared, &mut state, why);
         let what = match job.kind {
             JobKind::Sink(name) => TimerTask::Sink(name, job.attempts),
-            JobKind::Event | JobKind::Redriven(_) => {
+            JobKind::Event | JobKind::Resent | JobKind::Redriven(_) => {
                 let offset = job.offset;
                 state.waiting.unreadable.jobs.insert(offset, job);
                 TimerTask::Event(offset)

@@ -1,8 +1,9 @@
-//! Something that is done with many dead letters: the line that says so, and what is remembered of it.
+//! Something that is done with many dead letters, or with many events of the log: the line that says so, and what is remembered of it.
 //!
 //! A line is written when it begins and when it has ended, and says all there is to say: the last one counts. What is done
 //! with each letter is a line of its own, as ever, so nothing else is needed to go on after a restart: whatever is selected
-//! and still rests is still to be taken, and a letter that comes to rest later has a name beyond the last that is meant.
+//! and still rests is still to be taken, and a letter that comes to rest later has a name beyond the last that is meant. An event
+//! that is sent again stays in the log, so the line of each moves the place from which its operation goes on.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +12,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::codec::{Put, Take, Unreadable};
+use crate::log::Offset;
 
 /// Of those that ended so many are remembered, the newest.
 const ENDED_MAX: usize = 50;
 /// Which letters are meant is said by a text of at most so many bytes once nobody needs it to go on.
 const ENDED_SELECTION_BYTES_MAX: usize = 1024;
+
+/// Since layout 9 of snapshots, and with a place behind the rest.
+const RESEND: u8 = 3;
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +39,12 @@ pub struct BulkEntry {
     /// Known when it has ended.
     pub taken: u64,
     pub left: u64,
-    /// No letter beyond this is meant.
+    /// No letter beyond this is meant, or no event from here on.
     pub up_to: u64,
-    /// Which letters, and of which namespaces, as JSON.
+    /// Which letters or events, and of which namespaces, as JSON.
     pub selection: String,
+    /// Where events that are sent again go on: all that are meant below were. Of letters nobody needs to know.
+    pub place: Offset,
 }
 
 impl BulkEntry {
@@ -46,6 +53,7 @@ impl BulkEntry {
         out.u8(match self.act {
             BulkAct::Redrive => 1,
             BulkAct::Discard => 2,
+            BulkAct::Resend => RESEND,
         });
         out.u8(match self.state {
             BulkState::Running => 1,
@@ -60,14 +68,18 @@ impl BulkEntry {
             out.u64(number);
         }
         out.str(&self.selection);
+        if self.act == BulkAct::Resend {
+            out.u64(self.place);
+        }
     }
 
     pub(super) fn decode(take: &mut Take<'_>) -> Result<Self, Unreadable> {
-        Ok(Self {
+        let mut entry = Self {
             id: take.u64()?,
             act: match take.u8()? {
                 1 => BulkAct::Redrive,
                 2 => BulkAct::Discard,
+                RESEND => BulkAct::Resend,
                 _ => return Err(Unreadable::Newer("what is done with many dead letters")),
             },
             state: match take.u8()? {
@@ -85,7 +97,12 @@ impl BulkEntry {
             left: take.u64()?,
             up_to: take.u64()?,
             selection: take.string()?,
-        })
+            place: 0,
+        };
+        if entry.act == BulkAct::Resend {
+            entry.place = take.u64()?;
+        }
+        Ok(entry)
     }
 }
 
@@ -111,6 +128,14 @@ impl BulkEntries {
         let ended: Vec<u64> = ended.map(|entry| entry.id).collect();
         for id in &ended[..ended.len().saturating_sub(ENDED_MAX)] {
             self.all.remove(id);
+        }
+    }
+
+    /// An event was sent again as a part of one.
+    pub(super) fn resent(&mut self, id: u64, offset: Offset) {
+        if let Some(entry) = self.all.get_mut(&id) {
+            entry.taken += 1;
+            entry.place = entry.place.max(offset + 1);
         }
     }
 
@@ -177,7 +202,26 @@ mod tests {
             left: 0,
             up_to: 99,
             selection: "{}".to_owned(),
+            place: 0,
         }
+    }
+
+    #[test]
+    fn each_event_that_is_sent_again_moves_the_place_of_its_operation() {
+        let mut entries = BulkEntries::default();
+        let mut resend = entry(1, BulkState::Running);
+        resend.act = BulkAct::Resend;
+        resend.place = 5;
+        entries.apply(&resend);
+        for offset in [7, 9] {
+            entries.resent(1, offset);
+        }
+        entries.resent(2, 30);
+        let now = &entries.all[&1];
+        assert_eq!((now.taken, now.place, entries.all.len()), (2, 10, 1));
+        let mut bytes = Vec::new();
+        entries.encode(&mut bytes);
+        assert_eq!(BulkEntries::decode(&mut Take(&bytes)), Ok(entries));
     }
 
     #[test]

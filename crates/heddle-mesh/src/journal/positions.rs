@@ -104,6 +104,8 @@ pub struct Retry {
     pub next_at: Timestamp,
     /// The dead letter it was before, whose record holds the event.
     pub redriven: Option<u64>,
+    /// It had its end before, and somebody had it sent again from the log.
+    pub resent: bool,
 }
 
 impl Retry {
@@ -116,6 +118,16 @@ impl Retry {
             tried_at: at,
             next_at: at,
             redriven,
+            resent: false,
+        }
+    }
+
+    /// The same, and from the log.
+    #[must_use]
+    pub fn resent(at: Timestamp) -> Self {
+        Self {
+            resent: true,
+            ..Self::untried(at, None)
         }
     }
 
@@ -132,6 +144,8 @@ impl Retry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub matched: u64,
+    /// Sent again from the log, beside what became of them before.
+    pub resent: u64,
     pub delivered: u64,
     pub dead: u64,
     pub expired: u64,
@@ -144,7 +158,7 @@ impl Counters {
     /// What has neither ended nor rests.
     #[must_use]
     pub fn pending(&self) -> u64 {
-        self.matched.saturating_sub(self.ended())
+        (self.matched + self.resent).saturating_sub(self.ended())
     }
 
     /// What has ended, rests or is lost.
@@ -288,6 +302,7 @@ impl Positions {
             } => {
                 let before = position.retrying.get(&attempted.offset);
                 let redriven = before.and_then(|retry| retry.redriven);
+                let resent = before.is_some_and(|retry| retry.resent);
                 let excused_before = before.map_or(0, |retry| retry.excused);
                 let retry = Retry {
                     attempts: attempted.number,
@@ -295,8 +310,20 @@ impl Positions {
                     tried_at: attempted.at,
                     next_at: *next_at,
                     redriven,
+                    resent,
                 };
                 position.retrying.insert(attempted.offset, retry);
+            }
+            JournalRecord::Resent {
+                offset,
+                at,
+                operation,
+                ..
+            } => {
+                position.tally.resent += 1;
+                position.ended.remove(offset);
+                position.retrying.insert(*offset, Retry::resent(*at));
+                self.bulks.resent(*operation, *offset);
             }
             JournalRecord::Delivered(attempted) => {
                 position.tally.delivered += 1;

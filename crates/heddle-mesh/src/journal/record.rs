@@ -56,6 +56,15 @@ pub enum JournalRecord {
         at: Timestamp,
         by: Box<str>,
     },
+    /// An event of the log goes on its way again, whatever became of it before.
+    Resent {
+        consumer: ConsumerId,
+        offset: Offset,
+        at: Timestamp,
+        /// What it is a part of; events are sent again in the order of the log.
+        operation: u64,
+        by: Box<str>,
+    },
     /// A dead letter was thrown away.
     Discarded {
         consumer: ConsumerId,
@@ -197,6 +206,7 @@ const LOST: u8 = 15;
 const DISCARDED_REPLY: u8 = 16;
 const BULK: u8 = 17;
 const MARK: u8 = 18;
+const RESENT: u8 = 19;
 
 /// Bits of a dead letter.
 const DEAD_SINK: u8 = 1;
@@ -213,6 +223,7 @@ impl JournalRecord {
             Self::Dead(dead) => Some(dead.attempted.offset),
             Self::Expired { offset, .. }
             | Self::Redriven { offset, .. }
+            | Self::Resent { offset, .. }
             | Self::Discarded { offset, .. }
             | Self::Removed { offset, .. }
             | Self::Sunk { offset, .. } => Some(*offset),
@@ -236,6 +247,7 @@ impl JournalRecord {
             Self::Routed(routed) => Some(routed.consumer),
             Self::Expired { consumer, .. }
             | Self::Redriven { consumer, .. }
+            | Self::Resent { consumer, .. }
             | Self::Discarded { consumer, .. }
             | Self::Removed { consumer, .. }
             | Self::Sunk { consumer, .. }
@@ -259,6 +271,7 @@ impl JournalRecord {
             Self::Dead(_) => DEAD,
             Self::Expired { .. } => EXPIRED,
             Self::Redriven { .. } => REDRIVEN,
+            Self::Resent { .. } => RESENT,
             Self::Discarded { reply: false, .. } => DISCARDED,
             Self::Discarded { reply: true, .. } => DISCARDED_REPLY,
             Self::Removed { .. } => REMOVED,
@@ -309,6 +322,12 @@ impl JournalRecord {
                 at,
                 ..
             }
+            | Self::Resent {
+                consumer,
+                offset,
+                at,
+                ..
+            }
             | Self::Discarded {
                 consumer,
                 offset,
@@ -342,6 +361,10 @@ impl JournalRecord {
             | Self::Removed { by: text, .. } => out.str(text),
             Self::Redriven { name, by, .. } | Self::Discarded { name, by, .. } => {
                 out.u64(*name);
+                out.str(by);
+            }
+            Self::Resent { operation, by, .. } => {
+                out.u64(*operation);
                 out.str(by);
             }
             Self::Sunk {
@@ -407,6 +430,17 @@ impl JournalRecord {
                     offset,
                     name,
                     at,
+                    by,
+                }
+            }
+            RESENT => {
+                let (consumer, offset, at) = decode_about(take)?;
+                let (operation, by) = (take.u64()?, take.str()?.into());
+                Self::Resent {
+                    consumer,
+                    offset,
+                    at,
+                    operation,
                     by,
                 }
             }

@@ -25,9 +25,10 @@ const MAGIC: &[u8; 8] = b"heddleps";
 /// Since layout 2 a dead letter says where it came in, since layout 3 a retry how many of its attempts are excused,
 /// since layout 4 what the journal lost, since layout 5 when the last attempt of a retry ended, since layout 6
 /// whether a dead letter is that of a reply, and what a repair accepted as gone from the log, since layout 7 what is done
-/// with many dead letters, and what one has in common with others, since layout 8 which groups of them are marked. Whoever adds a kind of line raises it as well: a start does
-/// not look at lines that are summed up.
-pub(crate) const LAYOUT: u32 = 8;
+/// with many dead letters, and what one has in common with others, since layout 8 which groups of them are marked, since
+/// layout 9 what was sent again from the log. Whoever adds a kind of line raises it as well: a start does not look at lines
+/// that are summed up.
+pub(crate) const LAYOUT: u32 = 9;
 const HEAD_BYTES: usize = 16;
 /// In the place of a fault: the dead letter is an event.
 const NO_REPLY: u8 = 0;
@@ -198,6 +199,7 @@ fn put_position(out: &mut Vec<u8>, id: ConsumerId, position: &Position) {
         out.u64(retry.redriven.unwrap_or(0));
         out.u32(retry.excused);
         out.time(retry.tried_at);
+        out.u8(u8::from(retry.resent));
     }
     out.u64(position.counted_to.unwrap_or(0));
     let tally = &position.tally;
@@ -209,6 +211,7 @@ fn put_position(out: &mut Vec<u8>, id: ConsumerId, position: &Position) {
         tally.removed,
         tally.lost,
         position.unsure_from.unwrap_or(0),
+        tally.resent,
     ] {
         out.u64(number);
     }
@@ -244,6 +247,7 @@ fn take_position(take: &mut Take<'_>, layout: u32) -> Result<(ConsumerId, Positi
             } else {
                 at_most_cap_before(next_at)
             },
+            resent: layout >= 9 && take.u8()? != 0,
         };
         position.retrying.insert(offset, retry);
     }
@@ -255,9 +259,13 @@ fn take_position(take: &mut Take<'_>, layout: u32) -> Result<(ConsumerId, Positi
         expired: take.u64()?,
         removed: take.u64()?,
         lost: if layout >= 4 { take.u64()? } else { 0 },
+        resent: 0,
     };
     if layout >= 4 {
         position.unsure_from = Some(take.u64()?).filter(|from| *from > 0);
+    }
+    if layout >= 9 {
+        position.tally.resent = take.u64()?;
     }
     position.held = Some(take.string()?).filter(|reason| !reason.is_empty());
     Ok((id, position))

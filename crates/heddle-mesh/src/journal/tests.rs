@@ -207,6 +207,7 @@ fn every_line() -> Vec<JournalRecord> {
             left: 1,
             up_to: 12,
             selection: "{}".to_owned(),
+            place: 0,
         })),
         JournalRecord::Mark(Box::new(mark::GroupMarkEntry {
             key: "cause:trigger/n/t:ff".to_owned(),
@@ -563,6 +564,7 @@ fn a_retry_waits_no_longer_than_was_asked_for_whatever_the_clock_says() {
         tried_at: at(100),
         next_at: at(130),
         redriven: None,
+        resent: false,
     };
     let waits = [(100, 30), (120, 10), (130, 0), (1000, 0), (-86_400, 30)];
     for (now, seconds) in waits {

@@ -297,6 +297,7 @@ impl Mesh {
         let mut account = Account {
             consumer: consumer.key.to_string(),
             matched: tally.matched,
+            sent_again: tally.resent,
             delivered: tally.delivered,
             dead_lettered: tally.dead,
             expired: tally.expired,
@@ -389,6 +390,9 @@ fn kept_bytes(segments: &[SegmentInfo], from: Offset) -> u64 {
 /// The oldest event that is not done.
 fn oldest(state: &State, scanned: Offset) -> Option<Offset> {
     let floor = Some(state.floor(scanned)).filter(|floor| *floor < scanned);
-    let retrying = state.retries.on_record.keys().next().copied();
+    // What was sent again is old, and does not wait for that long.
+    let mut on_record = state.retries.on_record.iter();
+    let retrying = on_record.find(|(_, retry)| !retry.resent);
+    let retrying = retrying.map(|(offset, _)| *offset);
     [floor, retrying].into_iter().flatten().min()
 }

@@ -226,9 +226,9 @@ impl Mesh {
             let state = consumer.lock();
             let ordered = state.routing.plan.ordered;
             let again = act == BulkAct::Redrive;
-            longest = longest.max(match act {
-                BulkAct::Redrive => state.time_for(count),
-                BulkAct::Discard => bulk::time_for_discarding(count),
+            longest = longest.max(match again {
+                true => state.time_for(count),
+                false => bulk::time_for_discarding(count),
             });
             preview.consumers.push(PreviewedConsumer {
                 consumer: consumer.key.to_string(),
@@ -255,7 +255,7 @@ impl Mesh {
     }
 }
 
-fn now(state: &State) -> SubscriberNow {
+pub(super) fn now(state: &State) -> SubscriberNow {
     if state.routing.spec.is_none() {
         return SubscriberNow::Gone;
     }

@@ -138,9 +138,9 @@ impl Mesh {
             let consumer = shared.consumers.read().by_id.get(&id).cloned();
             let Some(consumer) = consumer else { continue };
             let mut state = consumer.lock();
-            let done = match act {
-                BulkAct::Redrive => consumer.redrive(shared, &mut state, name, by),
-                BulkAct::Discard => consumer.discard(shared, &mut state, name, by),
+            let done = match act == BulkAct::Discard {
+                true => consumer.discard(shared, &mut state, name, by),
+                false => consumer.redrive(shared, &mut state, name, by),
             };
             taken.count += u64::from(done);
         }

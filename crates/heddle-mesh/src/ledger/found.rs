@@ -8,11 +8,11 @@ use crate::envelope::Envelope;
 use crate::log::Record;
 
 /// A record that is being looked at.
-pub(super) struct SoughtRecord<'a> {
-    pub(super) record: &'a Record,
-    pub(super) envelope: &'a Envelope,
+pub(crate) struct SoughtRecord<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) envelope: &'a Envelope,
     /// What whoever looks may see of it.
-    pub(super) data: Option<&'a [u8]>,
+    pub(crate) data: Option<&'a [u8]>,
 }
 
 impl SoughtRecord<'_> {

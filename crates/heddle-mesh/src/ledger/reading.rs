@@ -168,7 +168,7 @@ impl Mesh {
                 .failed
                 .as_ref()
                 .map(|(at, why)| (ago(*at), why.clone())),
-            unaccounted: tally.matched.abs_diff(accounted),
+            unaccounted: (tally.matched + tally.resent).abs_diff(accounted),
             probe: state
                 .routing
                 .plan
@@ -176,13 +176,15 @@ impl Mesh {
                 .as_ref()
                 .map(|probe| probe.reading(now)),
         };
-        let oldest = (pending > 0).then(|| state.oldest(gathering.scanned));
+        let scanned = gathering.scanned;
+        let oldest = (pending > 0).then(|| (state.oldest(scanned), state.oldest_own(scanned)));
         drop(state);
         gathering.pending.push((consumer.id, pending));
         reading.dead_letters = self.shared.dead.lock().count(consumer.id);
-        if let Some(oldest) = oldest {
+        if let Some((oldest, oldest_own)) = oldest {
             gathering.keeps(consumer, oldest);
-            reading.oldest_pending = self.age(consumer, oldest, gathering);
+            // What somebody had sent again is old and not late.
+            reading.oldest_pending = self.age(consumer, oldest_own, gathering);
         }
         reading
     }

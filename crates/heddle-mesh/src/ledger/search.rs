@@ -271,13 +271,16 @@ impl Finder {
         let mut asked_for = !query.asks_consumers();
         let mut states = BTreeMap::new();
         for reached in self.reach.get(&*envelope.entry).into_iter().flatten() {
-            let Some(predicate) = reached.decides(record.offset) else {
-                continue;
-            };
             let consumer = &reached.consumer;
-            let state = match predicate.matches(&envelope.event) {
-                false => EventState::Filtered,
-                true => self.mesh.state_at(consumer, record.offset, histories),
+            let wants = reached.decides(record.offset);
+            let wants = wants.map(|predicate| predicate.matches(&envelope.event));
+            let state = match wants {
+                Some(true) => self.mesh.state_at(consumer, record.offset, histories),
+                _ if Mesh::was_resent(consumer, record.offset, histories) => {
+                    self.mesh.state_at(consumer, record.offset, histories)
+                }
+                Some(false) => EventState::Filtered,
+                None => continue,
             };
             asked_for |= query.matches_consumer(&consumer.key, state);
             *states.entry(state.name().to_owned()).or_default() += 1;

@@ -158,14 +158,20 @@ impl Mesh {
                 && visible.shows_consumer(&one.key)
         };
         for consumer in consumers.into_iter().filter(is_asked) {
-            let Some((predicate, via)) = decided(&consumer, record.offset, &envelope.entry) else {
-                continue;
-            };
             let history = histories.and_then(|histories| histories.get(&consumer.id));
+            let was_resent = history.is_some_and(|history| history.iter().any(is_resent));
+            let decided = decided(&consumer, record.offset, &envelope.entry);
+            let refusal = match &decided {
+                // Whoever had it sent again asked the filter of that time.
+                _ if was_resent => None,
+                Some((predicate, _)) => predicate.explain(&envelope.event).err(),
+                None => continue,
+            };
+            let via = decided.map_or_else(Vec::new, |(_, via)| via);
             let mut verdict = undecided(&consumer.key, via);
-            match predicate.explain(&envelope.event) {
-                Err(reason) => (verdict.state, verdict.reason) = (EventState::Filtered, reason),
-                Ok(()) => follow(&mut verdict, &consumer, record.offset, history, scanned),
+            match refusal {
+                Some(reason) => (verdict.state, verdict.reason) = (EventState::Filtered, reason),
+                None => follow(&mut verdict, &consumer, record.offset, history, scanned),
             }
             if verdict.state == EventState::Filtered {
                 filtered += 1;
@@ -222,6 +228,13 @@ impl Mesh {
             }
         }
         Ok(histories)
+    }
+
+    /// Whether an event was sent again to a consumer, whatever it wanted when it came.
+    pub(super) fn was_resent(consumer: &Consumer, offset: Offset, histories: &Histories) -> bool {
+        let history = histories.get(&offset);
+        let history = history.and_then(|history| history.get(&consumer.id));
+        history.is_some_and(|history| history.iter().any(is_resent))
     }
 
     /// Where an event is for a consumer that wants it.
@@ -367,6 +380,10 @@ pub(super) fn open_state(consumer: &Consumer, offset: Offset, has_failed: bool) 
     verdict.state
 }
 
+fn is_resent(line: &JournalRecord) -> bool {
+    matches!(line, JournalRecord::Resent { .. })
+}
+
 /// Takes in one line of the event's history.
 fn recount(verdict: &mut ConsumerTrace, line: &JournalRecord) {
     let mut end = |state, at: Timestamp, reason: String| {
@@ -430,6 +447,11 @@ fn recount(verdict: &mut ConsumerTrace, line: &JournalRecord) {
             verdict.state = EventState::Pending;
             verdict.ended_at = None;
             verdict.reason = format!("sent on its way again by {by}");
+        }
+        JournalRecord::Resent { operation, by, .. } => {
+            verdict.state = EventState::Pending;
+            verdict.ended_at = None;
+            verdict.reason = format!("sent again by {by}, with operation {operation}");
         }
         JournalRecord::Sunk {
             at, status, error, ..

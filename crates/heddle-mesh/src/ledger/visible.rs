@@ -14,6 +14,7 @@ use crate::envelope::Envelope;
 use crate::heartbeat;
 use crate::log::Offset;
 use crate::mesh::Mesh;
+use crate::shared::Shared;
 
 /// Places of the log, in order and apart.
 type OffsetRanges = Vec<Range<Offset>>;
@@ -30,9 +31,16 @@ impl Mesh {
     /// What somebody may see, as things are now.
     #[must_use]
     pub fn visible_to(&self, access: &Access) -> Visible {
+        Visible::of(&self.shared, access)
+    }
+}
+
+impl Visible {
+    /// What somebody may see, as things are now.
+    pub(crate) fn of(shared: &Shared, access: &Access) -> Self {
         let mut entries: BTreeMap<String, OffsetRanges> = BTreeMap::new();
         if access.scope != Scope::All {
-            for consumer in self.shared.user_consumers() {
+            for consumer in shared.user_consumers() {
                 if !access.sees(&consumer.key) {
                     continue;
                 }
@@ -46,7 +54,7 @@ impl Mesh {
             }
         }
         entries.values_mut().for_each(join);
-        Visible {
+        Self {
             access: Arc::new(access.clone()),
             entries: Arc::new(entries),
         }

@@ -18,6 +18,7 @@ use heddle_api::ledger::{DeadLetterDetail, DeadLetterSelection, ErrorBody};
 use http::{HeaderValue, StatusCode, header};
 
 use super::{AskedBy, PAGE, QuestionQuery, answer, asked, json, read};
+use crate::bulk::BulkKind;
 use crate::ledger::Error;
 use crate::mesh::Mesh;
 use crate::path::dead_letter::picker::{CauseKey, GroupBy, Picker, namespace_of};
@@ -301,7 +302,9 @@ async fn begin(
 
 async fn operations(State(mesh): State<Mesh>, Extension(access): AskedBy) -> Response {
     let access = AskerAccess(access);
-    let all = mesh.bulk_operations(|namespace| access.may_in(Right::Look, namespace));
+    let all = mesh.bulk_operations(BulkKind::Letters, |namespace| {
+        access.may_in(Right::Look, namespace)
+    });
     json(StatusCode::OK, &all)
 }
 
@@ -311,7 +314,9 @@ async fn operation(
     Path(id): Path<String>,
 ) -> Response {
     let access = AskerAccess(access);
-    answer(mesh.bulk_operation(&id, |namespace| access.may_in(Right::Look, namespace)))
+    answer(mesh.bulk_operation(BulkKind::Letters, &id, |namespace| {
+        access.may_in(Right::Look, namespace)
+    }))
 }
 
 async fn stop(
@@ -324,7 +329,10 @@ async fn stop(
         return forbidden("stop what is done with");
     }
     let may_see = |namespace: &str| access.may_in(Right::Operate, namespace);
-    answer(mesh.stop_bulk(&id, &access.0.user, may_see).await)
+    answer(
+        mesh.stop_bulk(BulkKind::Letters, &id, &access.0.user, may_see)
+            .await,
+    )
 }
 
 async fn try_one(

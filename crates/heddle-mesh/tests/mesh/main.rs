@@ -33,6 +33,7 @@ mod refused;
 mod removed;
 mod replies;
 mod republish;
+mod resend;
 mod room;
 mod schedule;
 mod search;

@@ -14,7 +14,7 @@ use heddle_api::dead_letters::FailureClass;
 use heddle_api::dead_letters::marks::MarkKind;
 
 /// By layout, from the first on.
-const LAYOUTS: [&str; 8] = [
+const LAYOUTS: [&str; 9] = [
     include_str!("snapshots/layout-1.hex"),
     include_str!("snapshots/layout-2.hex"),
     include_str!("snapshots/layout-3.hex"),
@@ -23,6 +23,7 @@ const LAYOUTS: [&str; 8] = [
     include_str!("snapshots/layout-6.hex"),
     include_str!("snapshots/layout-7.hex"),
     include_str!("snapshots/layout-8.hex"),
+    include_str!("snapshots/layout-9.hex"),
 ];
 
 /// What a snapshot of that layout says.
@@ -58,6 +59,7 @@ fn position(layout: usize) -> Position {
         },
         next_at: at(next),
         redriven,
+        resent: false,
     };
     Position {
         key: "trigger/n/t".to_owned(),
@@ -73,13 +75,18 @@ fn position(layout: usize) -> Position {
         unrouted: Some((12, at(8))),
         floor: 3,
         ended: BTreeSet::from([4, 6]),
-        retrying: BTreeMap::from([
-            (2, retry(3, 1, 190, 200, None)),
-            (5, retry(0, 0, 300, 300, Some(1))),
-        ]),
+        retrying: BTreeMap::from_iter(
+            [
+                (2, retry(3, 1, 190, 200, None)),
+                (5, retry(0, 0, 300, 300, Some(1))),
+            ]
+            .into_iter()
+            .chain(resent(layout)),
+        ),
         counted_to: Some(11),
         tally: Counters {
             matched: 9,
+            resent: if layout >= 9 { 6 } else { 0 },
             delivered: 1,
             dead: 2,
             expired: 3,
@@ -90,6 +97,19 @@ fn position(layout: usize) -> Position {
         doubt: None,
         unsure_from: (layout >= 4).then_some(2),
     }
+}
+
+/// An event that was sent again from the log, and failed once since.
+fn resent(layout: usize) -> Option<(u64, Retry)> {
+    let retry = Retry {
+        attempts: 1,
+        excused: 0,
+        tried_at: at(310),
+        next_at: at(320),
+        redriven: None,
+        resent: true,
+    };
+    (layout >= 9).then_some((1, retry))
 }
 
 /// A dead letter on its way again, which its sink refused.
@@ -122,11 +142,14 @@ fn event(layout: usize) -> DeadLetterEntry {
     }
 }
 
-/// One that runs.
+/// One that runs, and one that sends events again.
 fn bulks(layout: usize) -> BulkEntries {
     let mut entries = BulkEntries::default();
     if layout >= 7 {
         entries.apply(&super::bulk());
+    }
+    if layout >= 9 {
+        entries.apply(&super::resend(5));
     }
     entries
 }

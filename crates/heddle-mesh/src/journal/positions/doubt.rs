@@ -109,7 +109,8 @@ impl Positions {
                 position.counted_to = None;
                 position.unsure_from = None;
                 position.tally.dead = events;
-                position.tally.matched = position.tally.ended();
+                let ended = position.tally.ended();
+                position.tally.matched = ended.saturating_sub(position.tally.resent);
             }
         }
     }

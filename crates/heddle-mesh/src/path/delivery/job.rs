@@ -26,6 +26,8 @@ pub(crate) struct Job {
 pub(crate) enum JobKind {
     /// To the subscriber, from the log.
     Event,
+    /// To the subscriber again, from the log, because somebody asked for it.
+    Resent,
     /// To the subscriber again, from the dead letter of this name.
     Redriven(u64),
     /// To the external sink: the dead letter of this name.
@@ -53,14 +55,14 @@ impl Job {
     pub(crate) fn redriven(&self) -> Option<u64> {
         match self.kind {
             JobKind::Redriven(name) => Some(name),
-            JobKind::Event | JobKind::Sink(_) => None,
+            JobKind::Event | JobKind::Resent | JobKind::Sink(_) => None,
         }
     }
 
     /// Its event and when that was accepted: from the log, or from the dead letter it was.
     pub(crate) fn find(&self, shared: &Shared) -> Result<Lookup<(Bytes, Timestamp)>, Unavailable> {
         match self.kind {
-            JobKind::Event => {
+            JobKind::Event | JobKind::Resent => {
                 let found = shared.log.get(self.offset)?;
                 Ok(found.map(|record| (record.payload, record.at)))
             }

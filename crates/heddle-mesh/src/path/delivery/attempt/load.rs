@@ -105,7 +105,7 @@ fn need<'a>(to: &'a Address, plan: &DeliveryPlan, job: &Job, payload: &Bytes) ->
     };
     SendingNeed {
         key: match job.kind {
-            JobKind::Event => Key::Log(job.offset),
+            JobKind::Event | JobKind::Resent => Key::Log(job.offset),
             JobKind::Redriven(name) | JobKind::Sink(name) => Key::DeadLetter(name),
         },
         bytes: payload.len(),
