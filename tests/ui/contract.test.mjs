@@ -64,6 +64,7 @@ const PAGES = [
   "/ui/applications/shop",
   "/ui/applications/shop?ns=team-a",
   "/ui/triggers/team-a/refunds",
+  "/ui/triggers/team-a/refunds/resend",
   "/ui/objects/broker/team-a/default",
   "/ui/subscribe",
   "/ui/types",

@@ -42,6 +42,8 @@ const PAGES = [
   ["application", "/ui/applications/shop"],
   ["application", "/ui/applications/shop?ns=team-a"],
   ["trigger", "/ui/triggers/team-a/refunds"],
+  ["trigger-resend", "/ui/triggers/team-a/refunds/resend"],
+  ["trigger-resend", "/ui/triggers/team-a/refunds/resend?q=since%3A1d"],
   ["object", "/ui/objects/broker/team-a/default"],
   ["event", "/ui/trace?id=ord-3"],
   ["event", `/ui/trace?id=${encodeURIComponent(HOSTILE)}`],

@@ -184,6 +184,34 @@ test("a pause keeps events, says who and why, and lets all of them go", async ()
   await close();
 });
 
+test("stored events are sent again after a preview, and the page says how far it is", async () => {
+  const { page, faults, close } = await tab();
+  const account = async () => (await heddle.get("/heddle/v1/accounts?consumer=trigger/team-a/orders")).consumers[0];
+  heddle.run("publish", "shop", "--id", "sent-again", "--type", "order.created");
+  await until(() => subscribers.arrived.some((event) => event.id === "sent-again"), "it is delivered");
+  const before = await account();
+  await page.goto(heddle.control + TRIGGER);
+  await page.click('section a:has-text("Send stored events")');
+  await page.waitForSelector('main[data-page="trigger-resend"]');
+  await page.fill("#query", "since:1d id:sent-again");
+  await page.click('button:has-text("Preview")');
+  await page.waitForSelector("#preview [data-count]");
+  assert.equal(await page.getAttribute("#preview [data-count]", "data-count"), "1");
+  assert.match(await page.innerText("#preview"), /Oldest\s*sent-again/);
+  assert.equal((await account()).sentAgain, before.sentAgain, "a preview does nothing");
+  await page.screenshot({ path: join(artefacts, "trigger-resend.png"), fullPage: true });
+  await page.click('#preview button:has-text("Send 1 again")');
+  await page.waitForSelector('[data-outcome="begun"]:not([hidden])');
+  await page.click('[data-outcome="begun"]:not([hidden]) a');
+  await page.waitForSelector('#ended [data-state="done"]');
+  await until(() => subscribers.arrived.filter((event) => event.id === "sent-again").length === 2, "it comes a second time");
+  await until(async () => (await account()).sentAgain === (before.sentAgain ?? 0) + 1, "the account says so");
+  await page.goto(heddle.control + TRIGGER);
+  assert.match(await page.innerText("[data-sent-again]"), /sent again/);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("a pause with a time ends by itself", async () => {
   heddle.run("trigger", "pause", "team-a/orders", "--until", new Date(Date.now() + 3000).toISOString());
   const held = async () => (await heddle.get("/heddle/v1/accounts?consumer=trigger/team-a/orders")).consumers[0].held;

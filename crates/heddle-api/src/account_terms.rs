@@ -1,10 +1,11 @@
 //! The terms of an account, and the query that lists the events of each: what a number counts can be opened wherever it stands.
 //!
 //! ```text
-//!   matched = delivered + dead + expired + removed + lost + pending
+//!   matched + sent again = delivered + dead + expired + removed + lost + pending
 //! ```
 //! An account counts deliveries, which are pairs of an event and a consumer that wants it. A list is of one consumer, so it has
-//! as many events as the number says, but for those that are older than what the log keeps.
+//! as many events as the number says, but for those that are older than what the log keeps, and for those that somebody had sent
+//! again: such an event is listed once, by what became of it last, and counted each time.
 
 use crate::ledger::Account;
 

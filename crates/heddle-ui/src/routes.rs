@@ -98,6 +98,15 @@ pub(crate) fn router(options: PageOptions) -> Router {
             "/ui/triggers/{namespace}/{name}",
             page!("trigger", pages::trigger::page, namespace, name),
         )
+        .route(
+            "/ui/triggers/{namespace}/{name}/resend",
+            page!(
+                "trigger-resend",
+                pages::trigger::resend::page,
+                namespace,
+                name
+            ),
+        )
         .route("/ui/triggers/{namespace}/{name}/try", get(try_filter))
         .route("/ui/types", page!("types", pages::types::page))
         .route("/ui/delays", page!("delays", pages::delays::page))

@@ -24,6 +24,7 @@ mod health;
 mod inventory;
 mod logs;
 mod on_path;
+mod operations;
 mod osb;
 mod osb_check;
 mod provision;

@@ -92,6 +92,9 @@ impl Snapshot {
             body.str(&rest.cause);
         }
         positions.marks.encode(&mut body);
+        for position in positions.consumers.values() {
+            put_resent(&mut body, position);
+        }
         let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len());
         bytes.put(MAGIC);
         bytes.u32(LAYOUT);
@@ -154,6 +157,11 @@ impl Snapshot {
         if layout >= 8 {
             positions.marks = GroupMarks::decode(&mut take)?;
         }
+        if layout >= 9 {
+            for position in positions.consumers.values_mut() {
+                take_resent(&mut take, position)?;
+            }
+        }
         Ok(Self {
             journal_next,
             positions,
@@ -199,7 +207,6 @@ fn put_position(out: &mut Vec<u8>, id: ConsumerId, position: &Position) {
         out.u64(retry.redriven.unwrap_or(0));
         out.u32(retry.excused);
         out.time(retry.tried_at);
-        out.u8(u8::from(retry.resent));
     }
     out.u64(position.counted_to.unwrap_or(0));
     let tally = &position.tally;
@@ -211,7 +218,6 @@ fn put_position(out: &mut Vec<u8>, id: ConsumerId, position: &Position) {
         tally.removed,
         tally.lost,
         position.unsure_from.unwrap_or(0),
-        tally.resent,
     ] {
         out.u64(number);
     }
@@ -247,7 +253,7 @@ fn take_position(take: &mut Take<'_>, layout: u32) -> Result<(ConsumerId, Positi
             } else {
                 at_most_cap_before(next_at)
             },
-            resent: layout >= 9 && take.u8()? != 0,
+            resent: false,
         };
         position.retrying.insert(offset, retry);
     }
@@ -264,11 +270,28 @@ fn take_position(take: &mut Take<'_>, layout: u32) -> Result<(ConsumerId, Positi
     if layout >= 4 {
         position.unsure_from = Some(take.u64()?).filter(|from| *from > 0);
     }
-    if layout >= 9 {
-        position.tally.resent = take.u64()?;
-    }
     position.held = Some(take.string()?).filter(|reason| !reason.is_empty());
     Ok((id, position))
+}
+
+/// How many events were sent again from the log, and those of them that have not ended.
+fn put_resent(out: &mut Vec<u8>, position: &Position) {
+    out.u64(position.tally.resent);
+    let resent = || position.retrying.iter().filter(|(_, retry)| retry.resent);
+    count(out, resent().count());
+    for (offset, _) in resent() {
+        out.u64(*offset);
+    }
+}
+
+fn take_resent(take: &mut Take<'_>, position: &mut Position) -> Result<(), Unreadable> {
+    position.tally.resent = take.u64()?;
+    for _ in 0..take.u64()? {
+        let retry = position.retrying.get_mut(&take.u64()?);
+        let nobody = Unreadable::Damaged("an event that was sent again is not on record");
+        retry.ok_or(nobody)?.resent = true;
+    }
+    Ok(())
 }
 
 /// Older layouts do not say how long a retry was to wait; seldom more than the usual cap.

@@ -463,11 +463,11 @@ fn a_snapshot_is_the_state_and_damage_to_it_is_noticed() {
 }
 
 /// Takes out what the seventh layout added, with so many dead letters whose subscriber said `no`: of each a number, a class and
-/// a text; and what is done with many, of which there is a number and a count. The eighth added a count of marks.
+/// a text; and what is done with many, of which there is a number and a count. The eighth added a count of marks, the ninth two numbers of the one consumer.
 fn without_groups(bytes: &mut Vec<u8>, dead: u64) {
     let each = size_of::<u32>() + 1 + size_of::<u32>() + "no".len();
     let each = each * usize::try_from(dead).unwrap();
-    bytes.truncate(bytes.len() - each - 3 * size_of::<u64>());
+    bytes.truncate(bytes.len() - each - 5 * size_of::<u64>());
 }
 
 /// What older layouts do not say of a dead letter is made up from its reason.

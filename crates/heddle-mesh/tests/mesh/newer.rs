@@ -38,7 +38,7 @@ fn draft<'a>(head: &'a [u8], body: &'a [u8]) -> Draft<'a> {
 
 #[tokio::test(start_paused = true)]
 async fn a_line_of_a_kind_that_is_not_known_is_refused() {
-    for kind in [19, u8::MAX] {
+    for kind in [20, u8::MAX] {
         let mut world = ended().await;
         let line = world.log.acknowledge(&[draft(&[kind], b"whatever")]);
         let record = line.await.unwrap().start;

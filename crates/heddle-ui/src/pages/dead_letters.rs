@@ -1,7 +1,7 @@
 //! Dead letters: what rests, why, and what can be done about it.
 //!
 //! ```text
-//!   list      groups by cause, type or application; each of them; what is under way with many   (`groups`, `operations`)
+//!   list      groups by cause, type or application; each of them; what is under way with many   (`groups`, `parts/operations`)
 //!   preview   what redriving, discarding or trying would do, and the question whether to         (`preview`)
 //!   mark      what is said about a group: that its cause is known, or to be ignored             (`mark`)
 //!   letter    one of them whole, beside one of its type that was delivered                       (`letter`, `compare`)
@@ -9,10 +9,9 @@
 //! Whoever may not act sees the same without anything to press.
 
 pub(crate) mod compare;
-mod groups;
+pub(crate) mod groups;
 pub(crate) mod letter;
 pub(crate) mod mark;
-mod operations;
 pub(crate) mod preview;
 #[cfg(test)]
 mod tests;
@@ -26,7 +25,7 @@ use super::{PageLook, PageResult};
 use crate::frame::RenderedPage;
 use crate::links::part;
 use crate::parts::choice::LetterChoice;
-use crate::parts::{content, verdict};
+use crate::parts::{content, operations, verdict};
 use crate::words;
 
 pub(crate) const LIST: &str = "/heddle/v1/dead-letters";

@@ -336,7 +336,7 @@ pub(crate) fn consumers(accounts: &[Account], look: &PageLook) -> Markup {
                 @for account in accounts.iter().take(ACCOUNTS_MAX) {
                     tr data-row data-consumer=(account.consumer) {
                         th scope="row" { (verdict::object(&account.consumer, &look.links)) }
-                        td.number data-label="Matched" { (listed(&MATCHED, account, look)) }
+                        td.number data-label="Matched" { (listed(&MATCHED, account, look)) @if account.sent_again > 0 { " " span.quiet data-sent-again=(account.sent_again) { "and " (words::number(account.sent_again)) " sent again" } } }
                         @for term in columns() { td.number data-label=(capital(term.name)) { (listed(term, account, look)) } }
                         td data-label="Oldest" { @if let Some(at) = account.oldest_pending_at { (words::since(at, look.now)) } @else { "–" } }
                         td data-label="Held" { @if let Some(why) = &account.held { (why) } @else { "–" } }

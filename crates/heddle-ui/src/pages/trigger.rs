@@ -5,6 +5,7 @@ mod change;
 mod pause;
 pub(crate) mod playground;
 mod rate;
+pub(crate) mod resend;
 mod sample;
 mod signing;
 mod silence;
@@ -89,6 +90,7 @@ pub(crate) async fn page(look: &PageLook, namespace: &str, name: &str) -> PageRe
     let account = accounts.consumers.first();
     let played = playground::section(look, &trigger).await;
     let silence = silence::section(look, &trigger).await;
+    let resend = resend::section(look, &trigger).await?;
     let body = html! {
         (head(&id, &trigger.object))
         (figures(account, &id, look))
@@ -100,6 +102,7 @@ pub(crate) async fn page(look: &PageLook, namespace: &str, name: &str) -> PageRe
         (signing::section(look, &trigger, account))
         (played)
         (silence)
+        (resend)
         @if let Some(account) = account { (numbers(account, look)) }
         (facts(kind, &trigger.object, look))
     };

@@ -22,6 +22,7 @@ use heddle_api::ledger::{
     ExplainRequest, Explanation, Trace,
 };
 use heddle_api::refused_events::RefusedEvents;
+use heddle_api::resend::{ResendPreview, ResendRequest};
 use heddle_api::silence::Silence;
 use heddle_api::types::SeenTypes;
 use heddle_api::what_if::{WhatIf, WhatIfRequest};
@@ -69,6 +70,23 @@ pub(crate) struct DeadLetterQuery {
 pub(crate) enum TakeAnswer {
     Begun(BulkOperation),
     Taken(DeadLettersTaken),
+}
+
+/// What many of are worked on by an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BulkOf {
+    DeadLetters,
+    Events,
+}
+
+impl BulkOf {
+    /// As in paths and commands.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::DeadLetters => "dead-letters",
+            Self::Events => "events",
+        }
+    }
 }
 
 impl<'a> Ledger<'a> {
@@ -240,23 +258,45 @@ impl<'a> Ledger<'a> {
     }
 
     /// What is done with many of them.
-    pub(crate) async fn bulk_operations(&self) -> anyhow::Result<BulkOperations> {
-        let path = "/heddle/v1/dead-letters/operations";
-        self.get(path, "operations").await
+    pub(crate) async fn bulk_operations(&self, of: BulkOf) -> anyhow::Result<BulkOperations> {
+        let path = format!("/heddle/v1/{}/operations", of.word());
+        self.get(&path, "operations").await
     }
 
-    pub(crate) async fn bulk_operation(&self, id: &str) -> anyhow::Result<BulkOperation> {
-        let path = format!("/heddle/v1/dead-letters/operations/{}", percent_encoded(id));
+    pub(crate) async fn bulk_operation(
+        &self,
+        of: BulkOf,
+        id: &str,
+    ) -> anyhow::Result<BulkOperation> {
+        let (of, name) = (of.word(), percent_encoded(id));
+        let path = format!("/heddle/v1/{of}/operations/{name}");
         self.get(&path, &format!("operation {id}")).await
     }
 
-    pub(crate) async fn stop_bulk(&self, id: &str) -> anyhow::Result<BulkOperation> {
-        let path = format!(
-            "/heddle/v1/dead-letters/operations/{}/stop",
-            percent_encoded(id)
-        );
+    pub(crate) async fn stop_bulk(&self, of: BulkOf, id: &str) -> anyhow::Result<BulkOperation> {
+        let (of, name) = (of.word(), percent_encoded(id));
+        let path = format!("/heddle/v1/{of}/operations/{name}/stop");
         let nothing = serde_json::json!({});
         self.post(&path, &nothing, &format!("operation {id}")).await
+    }
+
+    /// What sending events again would do.
+    pub(crate) async fn resend_preview(
+        &self,
+        request: &ResendRequest,
+    ) -> anyhow::Result<ResendPreview> {
+        let request = ResendRequest {
+            dry_run: true,
+            ..request.clone()
+        };
+        self.post("/heddle/v1/events/resend", &request, &request.consumer)
+            .await
+    }
+
+    /// Begins to send events again.
+    pub(crate) async fn resend(&self, request: &ResendRequest) -> anyhow::Result<BulkOperation> {
+        self.post("/heddle/v1/events/resend", request, &request.consumer)
+            .await
     }
 
     /// Why a consumer got nothing in a time.

@@ -13,8 +13,9 @@ use heddle_api::ledger::{DeadLetterPage, DeadLetterSelection, DeadLettersTaken};
 use heddle_rt::net::percent_encoded;
 
 use self::selection::{Filters, Selection};
-use crate::client::ledger::{Ledger, PAGE_MAX, TakeAnswer};
+use crate::client::ledger::{BulkOf, Ledger, PAGE_MAX, TakeAnswer};
 use crate::client::{ClientArgs, Remote};
+use crate::cmd::operations::{OperationsArgs, StopArgs};
 use crate::cmd::{CommandContext, ui};
 use crate::failure::Failure;
 use crate::output::{ReportFormat, count};
@@ -59,9 +60,9 @@ pub(super) enum Command {
     /// Take back what was said of a group
     Unmark(mark::UnmarkArgs),
     /// List what is done with many dead letters
-    Operations(bulk::OperationsArgs),
+    Operations(OperationsArgs),
     /// Stop what is done with many dead letters
-    Stop(bulk::StopArgs),
+    Stop(StopArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -155,8 +156,8 @@ impl Command {
             Self::Try(args) => args.run(terminal).await,
             Self::Mark(args) => args.run(world, terminal).await,
             Self::Unmark(args) => args.run(terminal).await,
-            Self::Operations(args) => args.run(terminal).await,
-            Self::Stop(args) => args.run(terminal).await,
+            Self::Operations(args) => args.run(BulkOf::DeadLetters, terminal).await,
+            Self::Stop(args) => args.run(BulkOf::DeadLetters, terminal).await,
         }
     }
 }

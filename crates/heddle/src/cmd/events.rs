@@ -5,6 +5,7 @@
 
 mod refused;
 mod republish;
+mod resend;
 
 use std::time::Duration;
 
@@ -12,8 +13,10 @@ use anyhow::Context as _;
 use heddle_api::search::{EventPage, FoundEvent, WholeEvent};
 use serde_json::Value;
 
-use crate::client::ledger::{EventsAsked, Ledger};
+use crate::client::ledger::{BulkOf, EventsAsked, Ledger};
 use crate::client::{ClientArgs, Remote};
+use crate::cmd::CommandContext;
+use crate::cmd::operations::{OperationsArgs, StopArgs};
 use crate::output::{Table, harmless, json, moment};
 use crate::terminal::Terminal;
 use crate::wire::World;
@@ -29,6 +32,8 @@ Examples:
   heddle events --refused                    what was refused lately, of whom and why
   heddle events show 4711                    one of them with its data
   heddle events republish 4711 --dry-run     who would want it, were it published again as a new event
+  heddle events resend since:2h type:order.* --to trigger/team-a/orders
+                                             send stored events to one trigger once more
   heddle events type:order.* -o cloudevents > orders.json
                                              to be published again
 
@@ -57,6 +62,12 @@ enum Command {
     Show(EventShowArgs),
     /// Publish one once more, as a new event that names the old one
     Republish(republish::RepublishArgs),
+    /// Send stored events once more to one trigger, as they are
+    Resend(resend::ResendArgs),
+    /// List what is sent again
+    Operations(OperationsArgs),
+    /// Stop what is sent again
+    Stop(StopArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -136,6 +147,12 @@ pub(super) async fn run(args: Args, world: &World, terminal: &mut Terminal) -> a
             let remote = Remote::connect(&args.client).await?;
             republish::run(&args, &remote, terminal).await
         }
+        Some(Command::Resend(args)) => {
+            let remote = Remote::connect(&args.client).await?;
+            resend::run(&args, CommandContext::new(&remote, world, terminal)).await
+        }
+        Some(Command::Operations(args)) => args.run(BulkOf::Events, terminal).await,
+        Some(Command::Stop(args)) => args.run(BulkOf::Events, terminal).await,
         None => {
             let remote = Remote::connect(&args.list.client).await?;
             list(&args.list, &remote, world, terminal).await

@@ -17,6 +17,7 @@ pub(crate) mod load;
 mod metrics;
 mod own_door;
 mod publishing;
+mod resend;
 mod room;
 mod routing;
 mod security;

@@ -47,7 +47,7 @@ fn verdict_of(now: SubscriberNow) -> &'static str {
 }
 
 /// How a subscriber is at the moment, by shape and word.
-pub(super) fn subscriber_now(now: SubscriberNow) -> Markup {
+pub(crate) fn subscriber_now(now: SubscriberNow) -> Markup {
     let word = verdict_of(now);
     let said = match now {
         SubscriberNow::Healthy => "answers well",

@@ -64,8 +64,8 @@ async fn preview(
 async fn take(act: BulkAct, choice: &LetterChoice, look: &PageLook) -> PageResult {
     let preview = preview(act, choice, look).await?;
     let verb = match act {
-        BulkAct::Redrive => "Redrive",
         BulkAct::Discard => "Discard",
+        BulkAct::Redrive | BulkAct::Resend => "Redrive",
     };
     let letters = heddle_api::counted(preview.count, "dead letter");
     let title = format!("{verb} {letters}");
@@ -94,7 +94,7 @@ fn effect(act: BulkAct, preview: &DeadLetterPreview, look: &PageLook) -> Markup 
         p.lead data-count=(preview.count) data-bytes=(preview.bytes) {
             @match (preview.count, act) {
                 (0, _) => "There is nothing to take: what was meant no longer rests, or cannot be sent again.",
-                (_, BulkAct::Redrive) => { "To go on their way again: " (events) ", " (words::bytes(preview.bytes)) "." }
+                (_, BulkAct::Redrive | BulkAct::Resend) => { "To go on their way again: " (events) ", " (words::bytes(preview.bytes)) "." }
                 (_, BulkAct::Discard) => { "To be thrown away for good: " (events) ", " (words::bytes(preview.bytes)) ". Your name is kept with it." }
             }
         }
@@ -141,7 +141,7 @@ fn order(one: &PreviewedConsumer) -> String {
     }
 }
 
-fn estimate([least, most]: [u64; 2]) -> String {
+pub(crate) fn estimate([least, most]: [u64; 2]) -> String {
     match (least, most) {
         (_, 0 | 1) => "about a second".to_owned(),
         (least, most) if least == most => format!("about {}", words::seconds(least as f64)),
@@ -180,7 +180,7 @@ fn question(
 
 fn outcomes(act: BulkAct, look: &PageLook) -> Markup {
     let done = match act {
-        BulkAct::Redrive => html! {
+        BulkAct::Redrive | BulkAct::Resend => html! {
             p.lead { span data-slot="count" {} " on their way again." }
             p { "What fails again comes to rest again, and is shown here." }
         },

@@ -1,24 +1,20 @@
-//! Many dead letters at once: what they have in common, what would happen to them, and what is under way.
-
-use std::time::Duration;
+//! Many dead letters at once: what they have in common, what would happen to them, and one that is tried.
 
 use heddle_api::dead_letters::marks::GroupMark;
 use heddle_api::dead_letters::{
-    BulkAct, BulkOperation, BulkOperations, BulkState, DeadLetterGroup, DeadLetterGroups,
-    DeadLetterPreview, NOT_CURED_BY_REPEATING, TriedDeadLetter, TriedOutcome,
+    BulkOperation, DeadLetterGroup, DeadLetterGroups, DeadLetterPreview, NOT_CURED_BY_REPEATING,
+    TriedDeadLetter, TriedOutcome,
 };
 
 use super::selection::Selection;
 use super::{ListArgs, TakeArgs, Verb};
-use crate::client::ledger::Ledger;
+use crate::client::ledger::{BulkOf, Ledger};
 use crate::client::{ClientArgs, Remote};
 use crate::cmd::CommandContext;
+use crate::cmd::operations::{self, FollowedOperation};
 use crate::failure::Failure;
 use crate::output::{ReportFormat, Table, age, count, harmless, span};
 use crate::terminal::Terminal;
-
-/// Between two looks at an operation.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What dead letters are put together by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -48,30 +44,6 @@ pub(in crate::cmd) struct TryArgs {
     name: String,
 
     /// How to show the answer
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: ReportFormat,
-
-    #[command(flatten)]
-    client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(in crate::cmd) struct OperationsArgs {
-    /// How to show them
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: ReportFormat,
-
-    #[command(flatten)]
-    client: ClientArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(in crate::cmd) struct StopArgs {
-    /// An id, as `operations` shows it
-    #[arg(value_name = "ID")]
-    id: String,
-
-    /// How to show what it had done
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: ReportFormat,
 
@@ -120,108 +92,23 @@ fn in_words(tried: &TriedDeadLetter) -> String {
     text
 }
 
-impl OperationsArgs {
-    pub(super) async fn run(self, terminal: &mut Terminal) -> anyhow::Result<()> {
-        let remote = Remote::connect(&self.client).await?;
-        let all = Ledger::of(&remote).bulk_operations().await?;
-        if all.operations.is_empty() && self.output == ReportFormat::Table {
-            terminal.note("nothing is done with many dead letters, nor was lately");
-            return Ok(());
-        }
-        let colour = terminal.colour_out;
-        let text = (self.output).render(&all, |all| operations(all, colour));
-        Ok(terminal.print(&text)?)
-    }
-}
-
-impl StopArgs {
-    pub(super) async fn run(self, terminal: &mut Terminal) -> anyhow::Result<()> {
-        let remote = Remote::connect(&self.client).await?;
-        let stopped = Ledger::of(&remote).stop_bulk(&self.id).await?;
-        Ok(terminal.print(&self.output.render(&stopped, ended))?)
-    }
-}
-
-fn operations(all: &BulkOperations, colour: bool) -> String {
-    let headers = [
-        "ID",
-        "WHAT",
-        "STATE",
-        "DONE",
-        "LEFT",
-        "PER SECOND",
-        "BY",
-        "WAITS FOR",
-    ];
-    let row = |one: &BulkOperation| {
-        vec![
-            harmless(&one.id),
-            one.act.word().to_owned(),
-            one.state.word().to_owned(),
-            format!("{} of {}", one.count, one.total),
-            one.eta_s.map_or_else(String::new, |eta| format!("{eta} s")),
-            (one.rate_per_s).map_or_else(String::new, |rate| format!("{rate:.0}")),
-            harmless(&one.by),
-            harmless(one.waits.as_deref().unwrap_or_default()),
-        ]
-    };
-    let table = Table {
-        headers: headers.map(str::to_owned).to_vec(),
-        rows: all.operations.iter().map(row).collect(),
-    };
-    table.page(colour)
-}
-
-/// What an operation that has ended did.
-fn ended(one: &BulkOperation) -> String {
-    let done = match one.act {
-        BulkAct::Redrive => "redriven",
-        BulkAct::Discard => "discarded",
-    };
-    let stopped = match one.state {
-        BulkState::Stopped => "; stopped",
-        BulkState::Running | BulkState::Done => "",
-    };
-    let left = match one.left {
-        0 => String::new(),
-        left => format!("; {left} left where they are"),
-    };
-    let all = count(one.total, "dead letter");
-    format!("{} of {all} {done}{left}{stopped}\n", one.count)
-}
-
-/// Watches an operation until it has ended. It goes on without anybody who watches.
+/// Watches an operation until it has ended.
 pub(super) async fn follow(
     begun: Option<BulkOperation>,
     args: &TakeArgs,
     ctx: CommandContext<'_>,
 ) -> anyhow::Result<()> {
-    let Some(mut operation) = begun else {
-        return Ok(());
-    };
-    let id = operation.id.clone();
-    if !args.detach {
-        ctx.terminal.note(&format!(
-            "operation {id}; it goes on if this command is interrupted, and ends with `heddle dead-letters stop {id}`"
-        ));
-        while operation.state == BulkState::Running {
-            ctx.world.clock.sleep(LOOK_EVERY).await;
-            operation = Ledger::of(ctx.remote).bulk_operation(&id).await?;
-            let waits = operation.waits.as_ref();
-            let waits = waits.map_or_else(String::new, |waits| format!("; waits for {waits}"));
-            ctx.terminal.note(&harmless(&format!(
-                "{} of {}{waits}",
-                operation.count, operation.total
-            )));
+    match begun {
+        Some(begun) => {
+            let how = FollowedOperation {
+                of: BulkOf::DeadLetters,
+                detach: args.detach,
+                output: args.output,
+            };
+            operations::follow(begun, how, ctx).await
         }
+        None => Ok(()),
     }
-    let text = args
-        .output
-        .render(&operation, |operation| match operation.state {
-            BulkState::Running => format!("operation {id}\n"),
-            BulkState::Done | BulkState::Stopped => ended(operation),
-        });
-    Ok(ctx.terminal.print(&text)?)
 }
 
 /// Dead letters by what they have in common.

@@ -136,8 +136,12 @@ fn rate_text(rate: &str, account: &Account) -> String {
 }
 
 fn account_text(account: &Account) -> String {
+    let again = match account.sent_again {
+        0 => String::new(),
+        again => format!(" and {again} sent again"),
+    };
     let mut text = format!(
-        "matched {}: delivered {}, dead-lettered {}, expired {}, removed {}, pending {}",
+        "matched {}{again}: delivered {}, dead-lettered {}, expired {}, removed {}, pending {}",
         account.matched,
         account.delivered,
         account.dead_lettered,

@@ -1,10 +1,11 @@
-//! What is done with many dead letters: how far it is, how fast, for how long yet, and a way to stop it.
+//! What is done with many dead letters, or with many events of the log: how far it is, how fast, for how long yet, and a way to
+//! stop it.
 
 use heddle_api::dead_letters::{BulkAct, BulkOperation, BulkOperations, BulkState};
 use maud::{Markup, html};
 
-use super::{LIST, PageLook};
-use crate::parts::act::{self, ActRequest};
+use super::act::{self, ActRequest};
+use crate::pages::PageLook;
 use crate::words;
 
 /// Of those that have ended.
@@ -14,12 +15,12 @@ fn runs(operation: &BulkOperation) -> bool {
     operation.state == BulkState::Running
 }
 
-pub(super) fn is_running(all: &BulkOperations) -> bool {
+pub(crate) fn is_running(all: &BulkOperations) -> bool {
     all.operations.iter().any(runs)
 }
 
 /// Those under way.
-pub(super) fn running(all: &BulkOperations, look: &PageLook) -> Markup {
+pub(crate) fn running(all: &BulkOperations, look: &PageLook) -> Markup {
     html! {
         @if is_running(all) {
             section.card #running {
@@ -31,7 +32,7 @@ pub(super) fn running(all: &BulkOperations, look: &PageLook) -> Markup {
 }
 
 /// Those that have ended, as far as they are remembered.
-pub(super) fn ended(all: &BulkOperations, look: &PageLook) -> Markup {
+pub(crate) fn ended(all: &BulkOperations, look: &PageLook) -> Markup {
     let ended: Vec<&BulkOperation> = all.operations.iter().filter(|one| !runs(one)).collect();
     html! {
         @if !ended.is_empty() {
@@ -56,12 +57,21 @@ fn title(operation: &BulkOperation) -> Markup {
     let verb = match operation.act {
         BulkAct::Redrive => "Redrive",
         BulkAct::Discard => "Discard",
+        BulkAct::Resend => "Sending again",
     };
-    html! { (verb) " of " (words::number(operation.total)) " by " strong { (operation.by) } }
+    html! {
+        (verb) " of " (words::number(operation.total))
+        @if let Some(query) = &operation.query { " (" code { (query) } ")" }
+        " by " strong { (operation.by) }
+    }
 }
 
 fn under_way(operation: &BulkOperation, look: &PageLook) -> Markup {
-    let stop = ActRequest::bare(format!("{LIST}/operations/{}/stop", operation.id));
+    let list = match operation.act {
+        BulkAct::Redrive | BulkAct::Discard => "/heddle/v1/dead-letters",
+        BulkAct::Resend => "/heddle/v1/events",
+    };
+    let stop = ActRequest::bare(format!("{list}/operations/{}/stop", operation.id));
     let label = format!("{} of {}", operation.act.word(), operation.total);
     html! {
         li.operation data-operation=(operation.id) data-state="running" {
