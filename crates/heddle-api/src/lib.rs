@@ -53,6 +53,7 @@ pub mod http_source;
 mod knative;
 pub mod ledger;
 pub mod manifest;
+pub mod mask;
 pub mod names;
 pub mod offer;
 pub mod operation;

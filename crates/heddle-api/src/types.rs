@@ -13,6 +13,9 @@ pub struct SeenTypes {
     pub items: Vec<SeenType>,
     /// How many events were looked at, the newest.
     pub examined: u64,
+    /// When the oldest of these was accepted: what rates are worked out from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// Set when there may be more: nothing before this place in the log was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked_back_to: Option<u64>,
@@ -43,6 +46,9 @@ pub struct SeenType {
     /// How many more wanted it than are named.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_consumers: u64,
+    /// How many come in per second, over the time that was looked at; absent where that is too short to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
     /// The place of the newest.
     pub sample: u64,
     /// What all JSON data that was looked at is like; absent without the right to read data, and where none is JSON.

@@ -39,6 +39,7 @@ pub use self::silence::SilenceRequest;
 pub use self::tail::{Tail, TailStep};
 pub use self::types::TypesRequest;
 pub use self::visible::Visible;
+pub(crate) use self::visible::{ShownData, mask_for, shown_event};
 use crate::aside::AsideError;
 use crate::log::{Offset, Unavailable};
 use crate::mesh::Mesh;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_api::dataplane::{Held, Resources, RoutedConsumer};
+use heddle_api::mask::Mask;
 use heddle_rt::{Chance, Clock, OnError, Tasks};
 use heddle_store::Health;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -49,6 +50,8 @@ pub struct Options {
     /// What one consumer's backlog may keep, unless it says otherwise.
     pub quota: Quota,
     pub limits: crate::event::http::Limits,
+    /// What of the data of events is hidden from everybody below administrator.
+    pub mask: Arc<Mask>,
     /// Told what happens on the path.
     pub observer: Option<Arc<dyn Observer>>,
     /// Where [`Mesh::heartbeat_sink`] can be reached, such as `http://host:port`; without it there are no heartbeats.
@@ -104,6 +107,7 @@ impl Mesh {
         let shared = Arc::new(Shared::new(Parts {
             bulks,
             marks: MarkedGroups::restored(&positions.marks),
+            mask: options.mask,
             clock: options.clock,
             chance: options.chance,
             log: options.log,

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use heddle_api::dataplane::Resources;
+use heddle_api::mask::Mask;
 use heddle_rt::{Chance, Clock, Tasks};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
@@ -128,6 +129,8 @@ pub(crate) struct Shared {
     /// Locked before consumers by whoever takes letters, and not while one is locked.
     pub(crate) bulks: Bulks,
     /// Locked before consumers and letters.
+    /// What of data is hidden from everybody below administrator.
+    pub(crate) mask: Arc<Mask>,
     pub(crate) marks: MarkedGroups,
     /// Locked last.
     pub(crate) tries: Tries,
@@ -152,6 +155,7 @@ pub(crate) struct Parts {
     pub(crate) heartbeat_sink: Option<String>,
     pub(crate) bulks: Bulks,
     pub(crate) marks: MarkedGroups,
+    pub(crate) mask: Arc<Mask>,
 }
 
 impl Shared {
@@ -163,6 +167,7 @@ impl Shared {
             aside: Aside::new(&parts.clock, &parts.asking),
             hints: Arc::new(Hints::of(&*parts.log)),
             bulks: parts.bulks,
+            mask: parts.mask,
             marks: parts.marks,
             tries: Tries::default(),
             refused: RefusedLog::default(),

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use heddle_api::broker::Classes;
+use heddle_api::mask::Mask;
 use heddle_front::Settings;
 use heddle_front::catalog::Rules;
 use heddle_mesh::log::Reserve;
@@ -68,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) alert_webhook: Option<String>,
     /// Whether the page is served.
     pub(crate) ui: bool,
+    /// What of the data of events is hidden from everybody below administrator.
+    pub(crate) mask: Mask,
     /// What stands before the paths of the page, where a proxy has them.
     pub(crate) ui_base: String,
     /// Which log lines are written, as `info` or `info,heddle_store=debug`.
@@ -235,6 +238,7 @@ impl Default for Config {
             reserve: Reserve::default(),
             quota: Quota::default(),
             legacy: LegacySettings::default(),
+            mask: Mask::default(),
             otlp_endpoint: None,
             osb: Settings::default(),
             catalog: Rules::default(),

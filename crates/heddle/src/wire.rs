@@ -528,6 +528,7 @@ fn open_mesh(
         retention: config.retention,
         quota: config.quota,
         limits,
+        mask: Arc::new(config.mask.clone()),
         observer,
         heartbeat_sink,
     };

@@ -127,6 +127,9 @@ pub struct WholeEvent {
     /// Whether the data is left out because whoever asks may not see it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data_withheld: bool,
+    /// Parts of its data are hidden from whoever asks; `***` stands in their place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub data_masked: bool,
     /// The event in the JSON format of CloudEvents.
     pub event: serde_json::Value,
 }

@@ -4,8 +4,9 @@ use heddle_api::dead_letters::BulkAct;
 use heddle_api::ledger::{
     DeadLetter, DeadLetterDetail, DeadLetterPage, DeadLetterSelection, DeadLettersTaken, DeadReply,
 };
+use heddle_api::mask::Mask;
 
-use super::Error;
+use super::{Error, ShownData, shown_event};
 use crate::envelope;
 use crate::journal::positions::{DeadLetterEntry, Sink};
 use crate::journal::record::ConsumerId;
@@ -77,6 +78,15 @@ impl Mesh {
 
     /// One dead letter with its event.
     pub fn dead_letter(&self, name: &str) -> Result<DeadLetterDetail, Error> {
+        self.dead_letter_for(name, None)
+    }
+
+    /// The same for somebody from whom something is hidden in data.
+    pub(crate) fn dead_letter_for(
+        &self,
+        name: &str,
+        mask: Option<&Mask>,
+    ) -> Result<DeadLetterDetail, Error> {
         let missing = || Error::NotFound(format!("there is no dead letter {name}"));
         let number: u64 = name.parse().map_err(|_| missing())?;
         let mut summary = {
@@ -88,9 +98,11 @@ impl Mesh {
         };
         let dead = dead_letter::record(&self.shared, number)?;
         let dead = dead.found().ok_or_else(missing)?;
-        let mut text = Vec::new();
+        let (mut text, mut data_hidden) = (Vec::new(), false);
         if let Ok((_, event)) = envelope::entry_and_event(&dead.record) {
-            crate::event::json::write(&event, &mut text);
+            let shown = ShownData::of(&event, mask);
+            data_hidden = shown == ShownData::Withheld;
+            crate::event::json::write(&shown_event(&event, shown), &mut text);
             // A list has them short.
             summary.source = event.source().to_owned();
             summary.id = event.id().to_owned();
@@ -106,7 +118,7 @@ impl Mesh {
             // As it is: to read it would round its numbers.
             event: serde_json::from_slice(&text).unwrap_or_default(),
             answer: (!answer.is_empty()).then_some(answer),
-            data_hidden: false,
+            data_hidden,
         })
     }
 

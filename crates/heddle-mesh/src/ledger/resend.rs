@@ -66,6 +66,7 @@ impl Mesh {
                 Scope::Namespaces(within) => Some(within.clone()),
             },
             payloads: access.has(Right::Payloads),
+            administrator: access.has(Right::Administer),
         };
         let query = order.query()?;
         if query.asks_consumers() {

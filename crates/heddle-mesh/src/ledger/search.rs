@@ -14,7 +14,7 @@ use super::found::SoughtRecord;
 use super::hints::HintWord;
 use super::look_back::{CHUNK_RECORDS_MAX, Look, LookBack, LookState};
 use super::reach::{self, ReachedConsumer};
-use super::visible::Visible;
+use super::visible::{ShownData, Visible, shown_event};
 use crate::aside::AsidePlace;
 use crate::envelope::{self, Envelope};
 use crate::heartbeat;
@@ -333,7 +333,12 @@ impl Finder {
             });
             if self.request.whole {
                 let mut document = Vec::new();
-                crate::event::json::write(&envelope.event, &mut document);
+                // That it may be read was asked when it was found.
+                let shown = shown_event(
+                    &envelope.event,
+                    self.request.visible.unhidden(&envelope.event),
+                );
+                crate::event::json::write(&shown, &mut document);
                 self.documents.push(document);
             }
             self.left -= 1;
@@ -357,15 +362,15 @@ impl Look for Finder {
         {
             return;
         }
-        let shows_data = visible.shows_data(&envelope.entry, record.offset);
-        if self.request.whole && !shows_data {
+        // What is hidden is not found either.
+        let data = visible.data(&envelope.entry, record.offset, &envelope.event);
+        if self.request.whole && data == ShownData::Withheld {
             return;
         }
-        let data = envelope.event.data().filter(|_| shows_data);
         let candidate = SoughtRecord {
             record: &record,
             envelope: &envelope,
-            data: data.as_deref(),
+            data: data.bytes(),
         };
         if self.request.query.matches(&candidate) {
             self.hits.push_back(record.offset);

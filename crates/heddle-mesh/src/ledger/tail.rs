@@ -167,12 +167,11 @@ fn look(
             continue;
         }
         seen.accepted += 1;
-        let shows_data = visible.shows_data(&envelope.entry, record.offset);
-        let data = envelope.event.data().filter(|_| shows_data);
+        let data = visible.data(&envelope.entry, record.offset, &envelope.event);
         let candidate = SoughtRecord {
             record,
             envelope: &envelope,
-            data: data.as_deref(),
+            data: data.bytes(),
         };
         if query.matches(&candidate) {
             seen.matched += 1;

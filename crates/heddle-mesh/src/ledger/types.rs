@@ -10,6 +10,7 @@ use heddle_api::access::namespace_of;
 use heddle_api::attributes::Attributes as _;
 use heddle_api::types::infer::DataShape;
 use heddle_api::types::{SeenType, SeenTypes};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Error;
@@ -31,6 +32,9 @@ const CONSUMERS_MAX: usize = 20;
 const SAMPLES_MAX: u64 = 20;
 /// Data that is larger is not looked into.
 const SAMPLE_BYTES_MAX: usize = 64 << 10;
+
+/// In a shorter time there is no rate.
+const SPAN_S_MIN: f64 = 1.0;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -63,6 +67,8 @@ struct TypeSearch {
     /// The entries from which the namespace is reached.
     entries: Option<Vec<Arc<str>>>,
     examined: u64,
+    /// When the oldest of them was accepted.
+    since: Option<Timestamp>,
     found: BTreeMap<TypeKey, FoundType>,
     left_out: u64,
 }
@@ -85,6 +91,7 @@ impl Mesh {
             entries: entries.map(|namespace| self.entries_of(namespace)),
             request,
             examined: 0,
+            since: None,
             found: BTreeMap::new(),
             left_out: 0,
         };
@@ -118,14 +125,19 @@ impl Mesh {
         found.sort_by_key(|found| std::cmp::Reverse(found.seen.count));
         let left_out = found.len().saturating_sub(TOLD_MAX) as u64;
         found.truncate(TOLD_MAX);
+        let now = self.shared.clock.now();
+        let span = (search.since).map(|since| now.duration_since(since).as_secs_f64());
+        let span = span.filter(|span| *span >= SPAN_S_MIN);
         for one in &mut found {
             one.seen.schema = one.shape.schema();
             one.seen.schema_of = one.shape.samples();
+            one.seen.rate_per_s = span.map(|span| one.seen.count as f64 / span);
             self.name_consumers(&mut one.seen, &search.request.visible);
         }
         SeenTypes {
             items: found.into_iter().map(|found| found.seen).collect(),
             examined: search.examined,
+            since: search.since,
             looked_back_to: stopped,
             left_out: left_out + search.left_out,
         }
@@ -175,7 +187,11 @@ impl TypeSearch {
         {
             return None;
         }
-        serde_json::from_slice(&data).ok()
+        let mut sample = serde_json::from_slice(&data).ok()?;
+        if let Some(mask) = self.request.visible.mask() {
+            mask.remove(&mut sample);
+        }
+        Some(sample)
     }
 }
 
@@ -188,6 +204,8 @@ impl Look for TypeSearch {
             return;
         }
         self.examined += 1;
+        let since = self.since.unwrap_or(record.at).min(record.at);
+        self.since = Some(since);
         let key = TypeKey {
             type_: event.type_().to_owned(),
             source: event.source().to_owned(),

@@ -7,10 +7,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use heddle_api::access::{Access, Right, Scope, namespace_of};
+use heddle_api::mask::{Mask, Masked};
 
 use crate::consumer::decided_ranges;
 use crate::envelope::Envelope;
+use crate::event::{Builder, Event};
 use crate::heartbeat;
 use crate::log::Offset;
 use crate::mesh::Mesh;
@@ -25,6 +28,42 @@ pub struct Visible {
     access: Arc<Access>,
     /// Where in the log events of an entry reach a consumer within their scope; not needed by who may see everything.
     entries: Arc<BTreeMap<String, OffsetRanges>>,
+    /// What is hidden from them in data that they may read.
+    mask: Option<Arc<Mask>>,
+}
+
+/// Data, as far as somebody may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ShownData {
+    /// As it is, or there is none.
+    Whole(Option<Bytes>),
+    /// With places that are hidden.
+    Part(Bytes),
+    Withheld,
+}
+
+impl ShownData {
+    /// For somebody who may read the data, but for what a mask hides.
+    pub(crate) fn of(event: &Event, mask: Option<&Mask>) -> Self {
+        let data = event.data();
+        let masked = match (mask, &data) {
+            (Some(mask), Some(data)) => mask.apply(data),
+            _ => Masked::Whole,
+        };
+        match masked {
+            Masked::Whole => Self::Whole(data),
+            Masked::Part(shown) => Self::Part(shown.into()),
+            Masked::Nothing => Self::Withheld,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Whole(data) => data.as_deref(),
+            Self::Part(data) => Some(data),
+            Self::Withheld => None,
+        }
+    }
 }
 
 impl Mesh {
@@ -57,8 +96,15 @@ impl Visible {
         Self {
             access: Arc::new(access.clone()),
             entries: Arc::new(entries),
+            mask: mask_for(shared, access),
         }
     }
+}
+
+/// What is hidden from somebody. Administrators see everything.
+pub(crate) fn mask_for(shared: &Shared, access: &Access) -> Option<Arc<Mask>> {
+    let hides = !shared.mask.is_empty() && !access.has(Right::Administer);
+    hides.then(|| Arc::clone(&shared.mask))
 }
 
 /// Puts ranges in order, and makes one of those that touch.
@@ -81,6 +127,7 @@ impl Visible {
         Self {
             access: Arc::new(Access::administrator("")),
             entries: Arc::default(),
+            mask: None,
         }
     }
 
@@ -105,6 +152,34 @@ impl Visible {
     pub(super) fn shows_event(&self, envelope: &Envelope, offset: Offset) -> bool {
         let is_reserved = heartbeat::is_reserved(envelope.event.type_());
         self.is_everything() || (!is_reserved && self.shows(&envelope.entry, offset))
+    }
+
+    /// What may be seen of the data of the event at this place, which came in here.
+    pub(crate) fn data(&self, entry: &str, offset: Offset, event: &Event) -> ShownData {
+        match self.shows_data(entry, offset) {
+            true => self.unhidden(event),
+            false => ShownData::Withheld,
+        }
+    }
+
+    /// The same of data that they may read.
+    pub(crate) fn unhidden(&self, event: &Event) -> ShownData {
+        ShownData::of(event, self.mask())
+    }
+
+    /// Whether something is hidden from them in data that they may read. Then what others say of data is, too.
+    pub(crate) fn is_masked(&self) -> bool {
+        self.mask.is_some()
+    }
+
+    /// What is hidden from them.
+    pub(crate) fn mask(&self) -> Option<&Mask> {
+        self.mask.as_deref()
+    }
+
+    /// Whether all of its data may be read: only then may it be led elsewhere.
+    pub(crate) fn shows_all_data(&self, entry: &str, offset: Offset) -> bool {
+        !self.is_masked() && self.shows_data(entry, offset)
     }
 
     /// Whether its data may be.
@@ -136,6 +211,20 @@ impl Visible {
     pub fn may_ask_for_data(&self) -> bool {
         self.access.has(Right::Payloads)
     }
+}
+
+/// An event with as much of its data as may be seen.
+pub(crate) fn shown_event(event: &Event, shown: ShownData) -> Event {
+    let data = match shown {
+        ShownData::Whole(_) => return event.clone(),
+        ShownData::Part(data) => Some(data),
+        ShownData::Withheld => None,
+    };
+    let mut builder = Builder::new(event.form());
+    for (name, value) in event.attributes() {
+        builder.push(name, value);
+    }
+    builder.build(data.as_deref())
 }
 
 #[cfg(test)]

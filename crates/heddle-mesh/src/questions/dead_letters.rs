@@ -19,7 +19,7 @@ use http::{HeaderValue, StatusCode, header};
 
 use super::{AskedBy, PAGE, QuestionQuery, answer, asked, json, read};
 use crate::bulk::BulkKind;
-use crate::ledger::Error;
+use crate::ledger::{Error, mask_for};
 use crate::mesh::Mesh;
 use crate::path::dead_letter::picker::{CauseKey, GroupBy, Picker, namespace_of};
 
@@ -116,7 +116,7 @@ async fn groups(
         )
     });
     // All that are picked lie where whoever asks may look.
-    let quotes = access.0.has(Right::Payloads);
+    let quotes = access.0.has(Right::Payloads) && mask_for(&mesh.shared, &access.0).is_none();
     let by = match by {
         Ok(by) => by,
         Err(error) => return answer::<()>(Err(error)),
@@ -192,7 +192,10 @@ async fn show(
 ) -> Response {
     let access = AskerAccess(access);
     let asked = name.clone();
-    let found = mesh.aside(move |mesh| mesh.dead_letter(&asked)).await;
+    let mask = mask_for(&mesh.shared, &access.0);
+    let is_masked = mask.is_some();
+    let found = mesh.aside(move |mesh| mesh.dead_letter_for(&asked, mask.as_deref()));
+    let found = found.await;
     let seen = found.and_then(|detail| {
         let consumer = detail.summary.consumer.clone();
         match (
@@ -200,11 +203,18 @@ async fn show(
             access.may(Right::Payloads, &consumer),
         ) {
             (false, _) => Err(Error::NotFound(format!("there is no dead letter {name}"))),
+            (true, true) if is_masked => Ok(without_answer(detail)),
             (true, true) => Ok(detail),
             (true, false) => Ok(without_payload(detail)),
         }
     });
     answer(seen)
+}
+
+/// What a subscriber says may quote what is hidden in the data it was sent.
+fn without_answer(mut detail: DeadLetterDetail) -> DeadLetterDetail {
+    detail.answer = None;
+    detail
 }
 
 /// The attributes, and nothing that somebody wrote into the event or about it.
@@ -352,7 +362,8 @@ async fn try_one(
     }
     let tried = mesh.try_dead_letter(&name, &access.0.user).await;
     let mut response = answer(tried.map(|mut tried| {
-        if !access.may(Right::Payloads, &consumer) {
+        let is_masked = mask_for(&mesh.shared, &access.0).is_some();
+        if is_masked || !access.may(Right::Payloads, &consumer) {
             tried.answer = None;
         }
         tried

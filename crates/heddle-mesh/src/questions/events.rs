@@ -19,7 +19,7 @@ use axum::extract::{Extension, Path, RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::{Stream, stream};
-use heddle_api::access::Access;
+use heddle_api::access::{Access, Right};
 use heddle_api::ledger::Cause;
 use heddle_api::search::{EventPage, EventQuery, EventStreamEnd, StreamedEvents, WholeEvent};
 use heddle_rt::Clock;
@@ -28,8 +28,11 @@ use serde::Serialize;
 
 use super::{AskedBy, QuestionQuery, answer, refuse};
 use crate::envelope::Envelope;
-use crate::event::{Builder, Event, json};
-use crate::ledger::{Error, EventSearch, RefusedQuery, SearchRequest, SearchStep, Tail, Visible};
+use crate::event::json;
+use crate::ledger::{
+    Error, EventSearch, RefusedQuery, SearchRequest, SearchStep, ShownData, Tail, Visible,
+    shown_event,
+};
 use crate::log::{Lookup, Offset, Record};
 use crate::mesh::Mesh;
 
@@ -313,12 +316,12 @@ fn tail_lines(tail: Tail) -> impl Stream<Item = Result<Bytes, std::convert::Infa
     })
 }
 
-/// An event that whoever asks may see, and whether its data too.
+/// An event that whoever asks may see, and as much of its data as they may.
 pub(super) async fn find(
     mesh: &Mesh,
     access: &Access,
     offset: &str,
-) -> Result<(Record, Envelope, bool), Error> {
+) -> Result<(Record, Envelope, ShownData), Error> {
     let missing = format!(
         "there is no event at place {offset}; it was never there, or retention has let it go"
     );
@@ -337,8 +340,8 @@ pub(super) async fn find(
         };
         match Envelope::decode(&record.payload) {
             Ok(envelope) if visible.shows(&envelope.entry, record.offset) => {
-                let shows_data = visible.shows_data(&envelope.entry, record.offset);
-                Ok((record, envelope, shows_data))
+                let data = visible.data(&envelope.entry, record.offset, &envelope.event);
+                Ok((record, envelope, data))
             }
             // Whoever may not see it is not told that it is there.
             _ => Err(Error::NotFound(missing)),
@@ -353,19 +356,19 @@ async fn show(
     Path(offset): Path<String>,
 ) -> Response {
     match find(&mesh, &access, &offset).await {
-        Ok((record, envelope, shows_data)) => {
+        Ok((record, envelope, data)) => {
             let cause = envelope.cause.as_ref().map(|cause| Cause {
                 offset: cause.offset,
                 consumer: cause.consumer.to_string(),
             });
             let cause = cause.filter(|cause| access.sees(&cause.consumer));
-            whole(&record, &envelope, cause, shows_data)
+            whole(&record, &envelope, cause, data)
         }
         Err(error) => refuse(&error),
     }
 }
 
-fn whole(record: &Record, envelope: &Envelope, cause: Option<Cause>, shows_data: bool) -> Response {
+fn whole(record: &Record, envelope: &Envelope, cause: Option<Cause>, data: ShownData) -> Response {
     let event = &envelope.event;
     let data_bytes = event.data().map_or(0, |data| data.len() as u64);
     let around = WholeEvent {
@@ -376,7 +379,8 @@ fn whole(record: &Record, envelope: &Envelope, cause: Option<Cause>, shows_data:
         trace_id: envelope.trace_id().map(str::to_owned),
         data_bytes,
         cause,
-        data_withheld: data_bytes > 0 && !shows_data,
+        data_withheld: data_bytes > 0 && data == ShownData::Withheld,
+        data_masked: matches!(data, ShownData::Part(_)),
         event: serde_json::Value::Null,
     };
     let mut text = match serde_json::to_vec(&around) {
@@ -385,33 +389,28 @@ fn whole(record: &Record, envelope: &Envelope, cause: Option<Cause>, shows_data:
     };
     // The event is its last member. It is put there as it is: to read it would round its numbers.
     text.truncate(text.len() - "null}".len());
-    match shows_data {
-        true => json::write(event, &mut text),
-        false => json::write(&without_data(event), &mut text),
-    }
+    json::write(&shown_event(event, data), &mut text);
     text.push(b'}');
     let kind = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-fn without_data(event: &Event) -> Event {
-    let mut builder = Builder::new(event.form());
-    for (name, value) in event.attributes() {
-        builder.push(name, value);
-    }
-    builder.build(None)
-}
-
-/// As a file, so that no browser takes it for a page of this server.
+/// As a file, so that no browser takes it for a page of this server. Hidden places are hidden here too.
 async fn data(
     State(mesh): State<Mesh>,
     Extension(access): AskedBy,
     Path(offset): Path<String>,
 ) -> Response {
-    let (record, envelope) = match find(&mesh, &access, &offset).await {
-        Ok((record, envelope, true)) => (record, envelope),
-        Ok(_) => {
-            let text = "data is for those who may read it; ask for the right to payloads";
+    let (record, data) = match find(&mesh, &access, &offset).await {
+        Ok((record, _, ShownData::Whole(data))) => (record, data.unwrap_or_default()),
+        Ok((record, _, ShownData::Part(data))) => (record, data),
+        Ok((_, _, ShownData::Withheld)) => {
+            let text = match access.has(Right::Payloads) {
+                true => {
+                    "this data is hidden from you: parts of data are, and it is no JSON in which they could be found"
+                }
+                false => "data is for those who may read it; ask for the right to payloads",
+            };
             return refuse(&Error::Forbidden(text.to_owned()));
         }
         Err(error) => return refuse(&error),
@@ -427,5 +426,5 @@ async fn data(
         (header::CONTENT_DISPOSITION, name),
         (header::X_CONTENT_TYPE_OPTIONS, plain),
     ];
-    (headers, envelope.event.data().unwrap_or_default()).into_response()
+    (headers, data).into_response()
 }

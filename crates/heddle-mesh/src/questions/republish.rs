@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use super::events::find;
 use super::{AskedBy, QuestionQuery, check, json, noted, refuse};
 use crate::event::Event;
-use crate::ledger::{Error, Visible};
+use crate::ledger::{Error, ShownData, Visible, mask_for};
 use crate::log::Offset;
 use crate::mesh::Mesh;
 use crate::path::source::republish::RefusedPublish;
@@ -108,12 +108,14 @@ async fn prepare(
     query: &QuestionQuery,
     edited: Option<Bytes>,
 ) -> Result<NewEvent, NotRepublished> {
-    let (record, envelope, shows_data) = find(mesh, access, offset).await?;
+    let (record, envelope, data) = find(mesh, access, offset).await?;
     let wanted = query.text("entry");
     let entry = wanted.as_deref().unwrap_or(&envelope.entry);
     check(access, Right::Operate, namespace_of(entry))?;
     let carries_data = edited.is_none() && envelope.event.data().is_some();
-    if carries_data && !shows_data && entry != &*envelope.entry {
+    // What is hidden in a part of it is not to be led to where it is read whole.
+    let reads_all = matches!(data, ShownData::Whole(_)) && mask_for(&mesh.shared, access).is_none();
+    if carries_data && !reads_all && entry != &*envelope.entry {
         let text = "a copy of data that you may not read comes in where the event did; leave entry out, or ask for the right to payloads";
         return Err(Error::Forbidden(text.to_owned()).into());
     }

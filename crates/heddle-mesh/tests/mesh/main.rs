@@ -20,6 +20,7 @@ mod heartbeat_faults;
 mod heartbeats;
 mod ledger;
 mod legacy;
+mod mask;
 mod namespaces;
 mod newer;
 mod observer;

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use heddle_api::access::Access;
 use heddle_api::dataplane::Resources;
 use heddle_api::ledger::{Account, ExplainRequest, Explanation, Trace};
+use heddle_api::mask::Mask;
 use heddle_mesh::ledger::Error;
 use heddle_mesh::log::embedded::{self, EmbeddedLog};
 use heddle_mesh::log::memory::MemoryLog;
@@ -293,6 +294,8 @@ pub(crate) struct World {
     pub(crate) quota: Quota,
     pub(crate) reserve: Reserve,
     watcher: Option<Arc<Watcher>>,
+    /// What is hidden in data.
+    pub(crate) mask: Arc<Mask>,
     /// Where the log lies, unless it is one in memory, which outlives the mesh by itself.
     pub(crate) disk: Option<MemoryVfs>,
     /// Whether a loss had to be accepted before it began.
@@ -320,9 +323,11 @@ impl World {
             quota,
             watcher: None,
             heartbeats: false,
+            mask: &Arc::default(),
         })
         .unwrap();
         Self {
+            mask: Arc::default(),
             watcher: None,
             heartbeats: false,
             clock,
@@ -469,6 +474,7 @@ impl World {
             match opened {
                 Ok((log, mesh)) => {
                     return Self {
+                        mask: Arc::clone(&self.mask),
                         watcher: None,
                         heartbeats: false,
                         clock: self.clock.clone(),
@@ -547,6 +553,7 @@ impl World {
             quota: self.quota,
             watcher: self.watcher.clone(),
             heartbeats: self.heartbeats,
+            mask: &self.mask,
         }
     }
 
@@ -870,6 +877,7 @@ struct Around<'a> {
     quota: Quota,
     watcher: Option<Arc<Watcher>>,
     heartbeats: bool,
+    mask: &'a Arc<Mask>,
 }
 
 fn open(around: Around<'_>) -> Result<Mesh, String> {
@@ -883,6 +891,7 @@ fn open(around: Around<'_>) -> Result<Mesh, String> {
         quota,
         watcher,
         heartbeats,
+        mask,
     } = around;
     let limits = heddle_mesh::event::http::Limits::default();
     let courier = Courier::new(CourierOptions {
@@ -902,6 +911,7 @@ fn open(around: Around<'_>) -> Result<Mesh, String> {
         retention,
         quota,
         limits,
+        mask: Arc::clone(mask),
         observer: watcher.map(|watcher| watcher as Arc<dyn Observer>),
         heartbeat_sink: heartbeats.then(|| format!("http://{SINK_HOST}")),
     };

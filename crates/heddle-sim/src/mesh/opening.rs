@@ -79,6 +79,7 @@ pub(super) fn open(deps: OpenDeps) -> Result<Mesh, String> {
         quota: Quota::default(),
         limits,
         observer: None,
+        mask: Arc::default(),
         heartbeat_sink: None,
     };
     Mesh::open(options).map_err(|error| format!("no mesh: {error}"))

@@ -169,6 +169,7 @@ impl World {
             quota: Quota::default(),
             limits,
             observer: None,
+            mask: Arc::default(),
             heartbeat_sink: Some(format!("http://{SINK_HOST}")),
         };
         Mesh::open(options).unwrap()

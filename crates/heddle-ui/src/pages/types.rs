@@ -51,18 +51,28 @@ fn table(items: &[SeenType], look: &PageLook) -> Markup {
     let links = &look.links;
     html! {
         section.card { div.table { table {
-            thead { tr { th scope="col" { "Type" } th scope="col" { "Source" } th.number scope="col" { "Seen" } th scope="col" { "Last" } th scope="col" { "Who wants it" } th scope="col" { "Data" } } }
+            thead { tr { th scope="col" { "Type" } th scope="col" { "Source" } th.number scope="col" { "Seen" } th.number scope="col" { "Rate" } th scope="col" { "Last" } th scope="col" { "Who wants it" } th scope="col" { "Data" } } }
             tbody { @for seen in items {
                 tr data-row data-type=(seen.type_) {
                     th scope="row" { a href=(links.page(&format!("events?q={}", part(&query(seen))))) { (seen.type_) } }
                     td data-label="Source" { (seen.source) br; span.quiet { (verdict::object(&seen.entry, links)) } }
                     td.number data-label="Seen" { (words::number(seen.count)) }
-                    td data-label="Last" { (words::since(seen.last_seen, look.now)) }
+                    td.number data-label="Rate" { @match seen.rate_per_s { Some(rate) => (per_time(rate)), None => "–" } }
+                    td data-label="Last" { a href=(links.place(seen.sample)) title="The newest of them" { (words::since(seen.last_seen, look.now)) } }
                     td data-label="Who wants it" { (wanted_by(seen, look)) }
                     td data-label="Data" { (carried(seen, look)) }
                 }
             } }
         } } }
+    }
+}
+
+/// Rare ones by the hour: nothing is said of them by a second.
+fn per_time(rate: f64) -> String {
+    match rate {
+        rate if rate >= 1.0 => format!("{rate:.0}/s"),
+        rate if rate * 60.0 >= 1.0 => format!("{:.0}/min", rate * 60.0),
+        rate => format!("{:.1}/h", rate * 3600.0),
     }
 }
 
@@ -92,5 +102,17 @@ fn carried(seen: &SeenType, look: &PageLook) -> Markup {
         }
         a href=(look.links.page(&format!("publish?sample={}", seen.sample))) { "test event" }
         @if let Some(filters) = filters { " · " a href=(look.links.page(&format!("subscribe?filters={}", part(&filters)))) { "subscribe" } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_told_in_a_unit_in_which_it_is_a_number() {
+        assert_eq!(per_time(12.4), "12/s");
+        assert_eq!(per_time(0.5), "30/min");
+        assert_eq!(per_time(0.001), "3.6/h");
     }
 }

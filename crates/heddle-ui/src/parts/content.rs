@@ -78,6 +78,11 @@ pub(crate) fn withheld() -> Markup {
     html! { p.quiet { "Its data is not shown: it is for those who may read what events carry." } }
 }
 
+/// Beside data of which not all is shown.
+pub(crate) fn masked() -> Markup {
+    html! { p.quiet data-masked { "Parts of its data are hidden from you: " code { "***" } " stands in their place." } }
+}
+
 /// Data that is no text, as events carry it in JSON.
 pub(crate) fn base64(encoded: &str) -> Markup {
     match STANDARD.decode(encoded) {

@@ -309,7 +309,11 @@ fn told(event: &WholeEvent, whole: &str) -> String {
         )),
         (false, 0) => {}
         (false, _) => {
-            text.push_str(&format!("data        {bytes} bytes\n\n"));
+            let hidden = match event.data_masked {
+                true => "; parts of it are hidden from you",
+                false => "",
+            };
+            text.push_str(&format!("data        {bytes} bytes{hidden}\n\n"));
             // As it stands in the answer: numbers are not rounded on their way to the screen.
             let data = raw_data(whole).unwrap_or_default();
             text.push_str(&harmless(data));

@@ -54,7 +54,16 @@ fn table(types: &SeenTypes, colour: bool) -> String {
     if types.items.is_empty() {
         return "no event was seen\n".to_owned();
     }
-    let headers = ["TYPE", "SOURCE", "ENTRY", "SEEN", "LAST", "WANTED BY"];
+    let headers = [
+        "TYPE",
+        "SOURCE",
+        "ENTRY",
+        "SEEN",
+        "PER HOUR",
+        "LAST",
+        "SAMPLE",
+        "WANTED BY",
+    ];
     let table = Table {
         headers: headers.map(str::to_owned).to_vec(),
         rows: types.items.iter().map(row).collect(),
@@ -85,7 +94,10 @@ fn row(seen: &SeenType) -> Vec<String> {
         harmless(&seen.source),
         harmless(&seen.entry),
         seen.count.to_string(),
+        seen.rate_per_s
+            .map_or_else(String::new, |rate| format!("{:.1}", rate * 3600.0)),
         format!("{:.0}", seen.last_seen),
+        seen.sample.to_string(),
         wanted,
     ]
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use heddle_api::mask::Mask;
 use heddle_front::settings::{DeletedPoll, MissingVersion};
 use heddle_mesh::path::source::legacy::LegacySettings;
 use heddle_rt::net::egress::Prefix;
@@ -113,6 +114,13 @@ impl From<OnDeletedPoll> for DeletedPoll {
             OnDeletedPoll::Gone => Self::Gone,
         }
     }
+}
+
+/// What is hidden in data, each place as a JSON pointer.
+pub(super) fn mask<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mask>, D::Error> {
+    let texts = Option::<Vec<String>>::deserialize(from)?;
+    let mask = texts.map(|texts| Mask::new(&texts));
+    mask.transpose().map_err(serde::de::Error::custom)
 }
 
 /// Ranges of addresses, each as text.

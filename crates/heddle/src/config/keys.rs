@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use heddle_api::broker::Classes;
+use heddle_api::mask::Mask;
 use heddle_api::offer::Mode;
 use heddle_mesh::log::Reserve;
 use heddle_rt::net::egress::Prefix;
@@ -206,6 +207,12 @@ config_keys! {
         put |config, base| config.ui_base = base;
         show |config| quote(&config.ui_base);
 
+    "uiMask", ui_mask: Mask,
+        about "JSON pointers, such as `/card/number` or `/items/*/iban`, of what is hidden in the data of events from everybody below administrator ([access](operating/access.md))";
+        with "super::file::mask";
+        put |config, mask| config.mask = mask;
+        show |config| pointers(&config.mask);
+
     "logFilter", log_filter: String, flag log;
         put |config, filter| config.log_filter = filter;
         show |config| quote(&config.log_filter);
@@ -279,6 +286,12 @@ fn in_hours(duration: Duration) -> u64 {
 
 fn seconds(count: u32) -> Duration {
     Duration::from_secs(count.into())
+}
+
+fn pointers(mask: &Mask) -> String {
+    let pointers = mask.pointers().iter();
+    let texts: Vec<String> = pointers.map(ToString::to_string).collect();
+    json!(texts).to_string()
 }
 
 fn texts(prefixes: &[Prefix]) -> String {

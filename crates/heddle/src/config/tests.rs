@@ -57,6 +57,7 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
     alertWebhook: null  # default
     ui: true  # default
     uiBase: ""  # default
+    uiMask: []  # default
     logFilter: "debug"  # from the file
     logFormat: auto  # default
     shutdownGraceSeconds: 20  # default
@@ -117,6 +118,20 @@ fn ranges_of_addresses_are_read_and_nonsense_is_refused() {
     let error = load("egressAllow: [example.com]\n", &[]).unwrap_err();
     assert!(
         format!("{error:#}").contains("no range of addresses"),
+        "{error:#}"
+    );
+}
+
+#[test]
+fn what_is_hidden_is_read_and_nonsense_is_refused() {
+    let config = load("uiMask: [/card/number, '/items/*/iban']\n", &[]).unwrap();
+    let pointers: Vec<String> = (config.mask.pointers().iter())
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(pointers, ["/card/number", "/items/*/iban"]);
+    let error = load("uiMask: [$.card]\n", &[]).unwrap_err();
+    assert!(
+        format!("{error:#}").contains("no JSON pointer"),
         "{error:#}"
     );
 }

@@ -62,6 +62,7 @@ async fn heartbeats_arrive_over_loopback_which_the_policy_forbids() {
         quota: Quota::default(),
         limits,
         observer: None,
+        mask: Arc::default(),
         heartbeat_sink: Some(bound.url()),
     })
     .unwrap();

@@ -72,6 +72,48 @@ async fn a_token_lets_somebody_in_as_far_as_it_says_until_it_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_hidden_in_data_is_shown_to_administrators_only() {
+    let secret = "4711-0815";
+    let mut server = Server::start().await;
+    server
+        .heddle(&["apply", "-f", &crate::harness::examples()])
+        .ok();
+    let token = make(&server, &["olga", "--role", "operator", "--payloads"]);
+    let data = format!(r#"{{"card":{{"number":"{secret}","kind":"debit"}}}}"#);
+    let publish = [
+        "publish",
+        "--broker",
+        "team-a/default",
+        "--id",
+        "paid",
+        "--type",
+        "order.paid",
+        "--data",
+        &data,
+    ];
+    eventually("it comes in", async || {
+        (server.heddle(&publish).code == Some(0)).then_some(())
+    })
+    .await;
+    server.terminate().await;
+    server.launch_configured("uiMask: [/card/number]\n").await;
+    for path in ["/heddle/v1/events/1", "/heddle/v1/events/1/data"] {
+        eventually("the token is good again", async || {
+            let answer = ask(&server, &token, path).await;
+            (answer.status == StatusCode::OK).then_some(())
+        })
+        .await;
+        let shown = ask(&server, &token, path).await.text();
+        assert!(
+            shown.contains("debit") && !shown.contains(secret),
+            "{shown}"
+        );
+    }
+    let all = server.heddle(&["events", "show", "1"]).ok();
+    assert!(all.contains(secret), "{all}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_the_page_has_nothing_of_it_and_answers_questions_all_the_same() {
     let server = Server::start_with("warn", &["--no-ui"]).await;
     for (method, path) in [

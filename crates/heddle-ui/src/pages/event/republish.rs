@@ -41,7 +41,7 @@ pub(crate) async fn page(look: &PageLook, place: &str) -> PageResult {
             (choice(offset, &entry, &places, look))
             (reach(&preview, look))
             (copy(&path, &query, &preview, look))
-            @if exact.text.len() <= EDITED_BYTES_MAX && !exact.whole.data_withheld { (edited(&exact, &path, &query, look)) }
+            @if exact.text.len() <= EDITED_BYTES_MAX && !exact.whole.data_withheld && !exact.whole.data_masked { (edited(&exact, &path, &query, look)) }
             noscript { p.notice { "Nothing can be pressed here without a script. The command below does it." } }
             (command::behind_change(&command, &format!("{path}{query}"), "{}"))
         }

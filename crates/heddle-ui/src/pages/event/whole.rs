@@ -77,8 +77,9 @@ pub(super) fn shown(exact: &ExactEvent, links: &PageLinks) -> Markup {
         @if let Some(encoded) = encoded { (content::base64(encoded)) }
         @if whole.data_withheld { (content::withheld()) }
         @else if whole.data_bytes > 0 {
-            p.quiet { a href=(links.server(&file)) download=(name) data-file { "Download the data" } ", " (words::bytes(whole.data_bytes)) ", byte for byte" }
+            p.quiet { a href=(links.server(&file)) download=(name) data-file { "Download the data" } ", " (words::bytes(whole.data_bytes)) @if whole.data_masked { ", without what is hidden from you" } @else { ", byte for byte" } }
         }
+        @if whole.data_masked { (content::masked()) }
     }
 }
 

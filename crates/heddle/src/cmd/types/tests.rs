@@ -17,6 +17,7 @@ fn a_type_that_nobody_wants_is_told_as_that() {
             seen("order.lost", &[]),
         ],
         examined: 9,
+        since: None,
         looked_back_to: Some(4),
         left_out: 2,
     };
