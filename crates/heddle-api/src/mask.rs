@@ -199,7 +199,9 @@ impl Scan<'_> {
         match self.peek()? {
             b'{' => self.members(wanted)?,
             b'[' => self.items(wanted)?,
-            b'"' => drop(self.string()?),
+            b'"' => {
+                self.string()?;
+            }
             _ => {
                 let rest = &self.text[self.at..];
                 let ends = |byte: &u8| byte.is_ascii_whitespace() || b",]}".contains(byte);

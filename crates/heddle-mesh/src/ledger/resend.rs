@@ -221,7 +221,7 @@ impl Look for ResendCount {
             }
         }
         // Chunks come from the newest on.
-        preview.oldest = first.or(preview.oldest.take());
+        preview.oldest = first.or_else(|| preview.oldest.take());
         preview.newest = preview.newest.take().or(last);
         Ok(match preview.count > RESENT_MAX {
             true => ControlFlow::Break(()),

@@ -100,10 +100,10 @@ async fn what_is_hidden_in_data_is_shown_to_administrators_only() {
     for path in ["/heddle/v1/events/1", "/heddle/v1/events/1/data"] {
         eventually("the token is good again", async || {
             let answer = ask(&server, &token, path).await;
-            (answer.status == StatusCode::OK).then_some(())
+            (answer.code == StatusCode::OK).then_some(())
         })
         .await;
-        let shown = ask(&server, &token, path).await.text();
+        let shown = ask(&server, &token, path).await.body;
         assert!(
             shown.contains("debit") && !shown.contains(secret),
             "{shown}"
