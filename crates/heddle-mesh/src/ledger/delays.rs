@@ -257,12 +257,12 @@ impl DelaySearch {
         if !is_heartbeat && !visible.shows(entry, offset) {
             return false;
         }
-        let shows_data = visible.shows_data(entry, offset);
-        let data = envelope.event.data().filter(|_| shows_data);
+        // What is hidden is not asked about either.
+        let data = visible.data(entry, offset, &envelope.event);
         self.request.query.matches(&SoughtRecord {
             record,
             envelope,
-            data: data.as_deref(),
+            data: data.bytes(),
         })
     }
 

@@ -174,6 +174,15 @@ async fn a_search_finds_nothing_by_what_is_hidden() {
         }
         assert_eq!(seen, expected, "{}", access.user);
     }
+    // Nor by asking how long it took.
+    for (access, finds) in [(&administrator, true), (&operator(), false)] {
+        let path = format!("/delays?q=text:{SECRET}&since=1h");
+        let (code, told) = get(&world, access, &path).await;
+        assert_eq!(code, 200, "{told}");
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let found = !told["rows"].as_array().unwrap().is_empty();
+        assert_eq!(found, finds, "{told}");
+    }
     // Nor by what would be sent again.
     for (access, finds) in [(&administrator, true), (&operator(), false)] {
         let request = json!({
