@@ -51,7 +51,7 @@ pub enum ForecastEvent {
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
     pub event: ForecastEvent,
-    /// In so many seconds.
+    /// In so many seconds, of which there are no parts.
     pub in_s: f64,
     /// What it rests on: `at 120 events/s over the last 10 min`.
     pub basis: String,
@@ -85,7 +85,8 @@ impl Forecast {
     fn new(event: ForecastEvent, after: Duration, basis: String) -> Option<Self> {
         (after <= HORIZON).then_some(Self {
             event,
-            in_s: after.as_secs_f64(),
+            // Nobody knows it better than that.
+            in_s: after.as_secs_f64().round(),
             basis,
         })
     }
@@ -229,14 +230,16 @@ pub fn dead_letters_begin(
             return None;
         }
     }
-    let basis = format!(
-        "if it goes on failing: the event at place {} failed {} of {} and has {} left, {} each",
+    let mut basis = format!(
+        "if it goes on failing: the event at place {} failed {} of {} and has {} left",
         event.place,
         event.failed,
         counted(event.attempts, "attempt"),
         left,
-        span(event.attempt)
     );
+    if !event.attempt.is_zero() {
+        basis.push_str(&format!(", {} each", span(event.attempt)));
+    }
     Forecast::new(ForecastEvent::DeadLettersBegin, after, basis)
 }
 
