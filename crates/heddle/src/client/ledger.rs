@@ -68,7 +68,7 @@ pub(crate) struct DeadLetterQuery {
 #[derive(Debug, serde::Deserialize)]
 #[serde(untagged)]
 pub(crate) enum TakeAnswer {
-    Begun(BulkOperation),
+    Begun(Box<BulkOperation>),
     Taken(DeadLettersTaken),
 }
 

@@ -286,7 +286,7 @@ async fn take(
     }
     request.detach = args.detach;
     let taken = match send(verb, &request, remote).await? {
-        TakeAnswer::Begun(operation) => return Ok(Some(operation)),
+        TakeAnswer::Begun(operation) => return Ok(Some(*operation)),
         TakeAnswer::Taken(taken) => taken,
     };
     let text = args.output.render(&taken, |taken: &DeadLettersTaken| {
