@@ -8,6 +8,7 @@ mod api;
 mod reader;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -22,6 +23,10 @@ pub(crate) use self::api::fuzzing;
 
 /// In front of the subjects of a stream that is fenced.
 pub const FENCE_PREFIX: &str = "heddle-fenced.";
+
+/// The server takes a moment to notice that a subscriber has left: how often it is asked whether it has, with which pause.
+const LEFT_ATTEMPTS: usize = 20;
+const LEFT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Which old mesh.
 #[derive(Clone, Debug)]
@@ -96,13 +101,21 @@ impl JetStream {
         if id.client.is_some() || id.group.is_some() {
             return Err(Error::NotFound(format!("there is no {id}")));
         }
-        let consumer = self.api.consumer(&id.channel, &id.durable).await?;
-        if let Some(why) = consumer.why_not() {
-            return Err(Error::Invalid(format!("{id} {why}")));
-        }
-        if consumer.is_attached() {
-            return Err(Error::Conflict(format!("{id} has a subscriber")));
-        }
+        let mut attempt = 1;
+        let consumer = loop {
+            let consumer = self.api.consumer(&id.channel, &id.durable).await?;
+            if let Some(why) = consumer.why_not() {
+                return Err(Error::Invalid(format!("{id} {why}")));
+            }
+            if !consumer.is_attached() {
+                break consumer;
+            }
+            if attempt == LEFT_ATTEMPTS {
+                return Err(Error::Conflict(format!("{id} has a subscriber")));
+            }
+            attempt += 1;
+            self.api.deps().clock.sleep(LEFT_PAUSE).await;
+        };
         JetStreamReader::begin(Arc::clone(&self.api), id.clone(), &consumer).await
     }
 }

@@ -9,12 +9,14 @@
 //! out what nobody has acknowledged ([`Reader`]), and is left as it was found but for that. What an event of it means, where
 //! it goes and when all of this happens is for others to know. [`conformance`] is what every adapter promises:
 //! [`recorded`] reads a directory, [`nats_streaming`] and
-//! [`jetstream`] ask servers. Objects, which servers of events do not know, come from elsewhere ([`manifests`]).
+//! [`jetstream`] ask servers. Objects, which servers of events do not know, come from
+//! elsewhere ([`kubernetes`], [`manifests`]).
 
 pub mod conformance;
 pub mod counters;
 pub mod fuzzing;
 pub mod jetstream;
+pub mod kubernetes;
 pub mod manifests;
 mod nats;
 pub mod nats_streaming;

@@ -106,7 +106,16 @@ impl NatsStreaming {
         self.monitor.channel(channel).await?;
         let mut publishers = Vec::new();
         for publisher in &self.settings.publishers {
-            publishers.push(self.session(publisher).await?);
+            match self.session(publisher).await {
+                Ok(session) => publishers.push(session),
+                Err(error) => {
+                    // Half a fence keeps nobody out for long, and those that it does for nothing.
+                    for session in publishers {
+                        Session::close(session).await.ok();
+                    }
+                    return Err(error);
+                }
+            }
         }
         let hold = if publishers.is_empty() {
             Hold::Watched
