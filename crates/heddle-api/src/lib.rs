@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | Broker | the [`Broker`] of a namespace in the mesh | OSB front; tool broker |
 //! | Channel | an Application's durable log ([`Channel`]) | in-process queues are named by their role |
-//! | Subscription | what carries a Channel's events to a Broker ([`Subscription`]) | legacy subscription |
+//! | Subscription | what carries a Channel's events to a Broker ([`Subscription`]) | legacy subscription ([`LegacySubscription`]) |
 //! | Trigger | filter and subscriber in the mesh ([`Trigger`]) | git trigger |
 //! | Event | a CloudEvent | change (from a watch), notice (a Kubernetes Event) |
 //! | Service | one entry of an Application's `spec.services` ([`application::Service`]) | an OSB service is an offering |
@@ -52,6 +52,7 @@ pub mod health;
 pub mod http_source;
 mod knative;
 pub mod ledger;
+pub mod legacy_subscription;
 pub mod manifest;
 pub mod mask;
 pub mod names;
@@ -101,6 +102,7 @@ pub use event_activation::EventActivation;
 pub use event_flow::EventFlow;
 pub use event_policy::EventPolicy;
 pub use http_source::HTTPSource;
+pub use legacy_subscription::LegacySubscription;
 pub use registry::Registry;
 pub use service_binding::ServiceBinding;
 pub use service_instance::ServiceInstance;
@@ -244,4 +246,9 @@ pub fn read_only_kinds() -> Vec<CustomResourceDefinition> {
         .filter(|kind| kind.read_only)
         .map(|kind| kind.crd)
         .collect()
+}
+
+/// The definitions of the old mesh's kinds that are served here for migrations, and that nothing here acts on.
+pub fn legacy_crds() -> Vec<CustomResourceDefinition> {
+    vec![LegacySubscription::crd()]
 }

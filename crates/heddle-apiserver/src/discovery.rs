@@ -5,13 +5,22 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::registry::{Registry, Resource};
+use crate::registry::{self, Registry, Resource};
 use crate::reviews::{self, REVIEWS};
 
 pub(crate) const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 type Versions<'a> = BTreeMap<&'a str, Vec<&'a Arc<Resource>>>;
+
+/// All groups but the core one, in the order in which clients look through them: asked for `subscriptions`, they take the
+/// first group that has such, which must not be one of an old mesh.
+fn named_groups(served: &Registry) -> Vec<(&str, Versions<'_>)> {
+    let groups = groups(served).into_iter();
+    let mut named: Vec<_> = groups.filter(|(name, _)| !name.is_empty()).collect();
+    named.sort_by_key(|(name, _)| (registry::is_of_an_old_mesh(name), *name));
+    named
+}
 
 fn groups(registry: &Registry) -> BTreeMap<&str, Versions<'_>> {
     let mut groups: BTreeMap<&str, Versions<'_>> = BTreeMap::new();
@@ -45,11 +54,8 @@ pub(crate) fn core_versions() -> Value {
 }
 
 pub(crate) fn api_groups(registry: &Registry) -> Value {
-    let groups: Vec<Value> = groups(registry)
-        .iter()
-        .filter(|(name, _)| !name.is_empty())
-        .map(|(n, v)| group_json(n, v))
-        .collect();
+    let groups = named_groups(registry);
+    let groups: Vec<Value> = groups.iter().map(|(n, v)| group_json(n, v)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
@@ -120,10 +126,12 @@ fn status_verbs(resource: &Resource) -> &'static [&'static str] {
 /// The aggregated form: everything about the core group (`/api`) or about all others (`/apis`) in one answer.
 pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let mut items = Vec::new();
-    for (name, versions) in groups(registry)
-        .iter()
-        .filter(|(name, _)| name.is_empty() == core)
-    {
+    let asked: Vec<(&str, Versions<'_>)> = if core {
+        groups(registry).remove_entry("").into_iter().collect()
+    } else {
+        named_groups(registry)
+    };
+    for (name, versions) in &asked {
         let versions: Vec<Value> = preferred(versions)
             .iter()
             .map(|version| aggregated_version(name, version, &versions[version]))

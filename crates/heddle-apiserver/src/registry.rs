@@ -187,13 +187,15 @@ impl Registry {
         })
     }
 
-    /// Every kind of heddle's own, with its projections.
+    /// Every kind of heddle's own, with its projections, and those of old meshes.
     pub fn heddle() -> Result<Self, Error> {
         let projections: Vec<String> = heddle_api::read_only_kinds()
             .into_iter()
             .map(|crd| crd.spec.names.kind)
             .collect();
-        Self::new(heddle_api::crds(), &projections)
+        let mut crds = heddle_api::crds();
+        crds.extend(heddle_api::legacy_crds());
+        Self::new(crds, &projections)
     }
 
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
@@ -232,6 +234,11 @@ impl Registry {
             .iter()
             .find(|r| r.kind == kind && r.api_version() == api_version)
     }
+}
+
+/// Whether a group is only there for migrations from it.
+pub(crate) fn is_of_an_old_mesh(group: &str) -> bool {
+    group == heddle_api::legacy_subscription::GROUP
 }
 
 fn from_crd(crd: &CustomResourceDefinition, projections: &[String]) -> Result<Resource, Error> {

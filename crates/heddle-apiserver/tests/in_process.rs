@@ -403,3 +403,63 @@ async fn kinds_of_clusters_are_empty_and_say_why_they_stay_so() {
             .is_empty()
     );
 }
+
+#[tokio::test]
+async fn subscriptions_of_an_old_mesh_are_kept_as_they_were() {
+    let server = server().await;
+    let api = objects(
+        &server,
+        "eventing.kyma-project.io/v1alpha1",
+        "Subscription",
+        "subscriptions",
+    );
+    let with = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut object = json!({
+            "apiVersion": "eventing.kyma-project.io/v1alpha1", "kind": "Subscription",
+            "metadata": {"name": "shop", "finalizers": ["subscription.finalizers.kyma-project.io"]},
+            "spec": {
+                "endpoint": "http://lambda.team-a:8080/", "include_subscription_name_header": true,
+                "event_type": "order.created", "event_type_version": "v1", "source_id": "ec-prod",
+            },
+        });
+        change(&mut object["spec"]);
+        dynamic(object)
+    };
+    let refused: [(&str, serde_json::Value); 8] = [
+        ("endpoint", json!("ftp://x")),
+        ("endpoint", json!(format!("http://{}", "x".repeat(506)))),
+        ("event_type", json!("")),
+        ("event_type", json!("order..created")),
+        ("event_type_version", json!("v1234")),
+        ("event_type_version", json!("v-1")),
+        ("source_id", json!("")),
+        ("source_id", json!("x".repeat(254))),
+    ];
+    for (field, value) in refused {
+        let object = with(&|spec| spec[field] = value.clone());
+        let refused = api.create(&PostParams::default(), &object).await;
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains(&format!("spec.{field}")), "{text}");
+    }
+    let created = api.create(&PostParams::default(), &with(&|_| ())).await;
+    let created = created.unwrap();
+    assert_eq!(created.data["spec"], with(&|_| ()).data["spec"]);
+    let status = json!({"status": {"conditions": [
+        {"type": "is-ready", "status": "True", "last_transition_time": "2020-01-02T03:04:05Z"},
+    ]}});
+    let patched = api
+        .patch_status("shop", &PatchParams::default(), &Patch::Merge(&status))
+        .await
+        .unwrap();
+    assert_eq!(patched.data["status"], status["status"]);
+    let legacy: heddle_api::LegacySubscription =
+        serde_json::from_value(serde_json::to_value(&patched).unwrap()).unwrap();
+    assert!(legacy.holds("is-ready") && !legacy.holds("events-activated"));
+    let groups = client(&server).list_api_groups().await.unwrap().groups;
+    let last = groups.last().map(|group| group.name.as_str());
+    assert_eq!(
+        last,
+        Some("eventing.kyma-project.io"),
+        "other subscriptions come first"
+    );
+}

@@ -2,10 +2,11 @@
 //!
 //! Built from the server's aggregated discovery. A word may be a plural, a singular, a short name
 //! or a kind, optionally with `.group` or `.version.group`, or a category that means several. A
-//! word that fits several groups is refused with the full names, except that the core group wins:
-//! a deletion must never guess.
+//! word that fits several groups is refused with the full names, except that the core group wins
+//! and what is only kept of an old mesh loses: a deletion must never guess.
 
 use anyhow::Context as _;
+use heddle_api::legacy_subscription;
 use http::Request;
 use kube::client::APIGroupDiscoveryList;
 use kube::core::ApiResource;
@@ -124,6 +125,14 @@ impl Catalog {
             .iter()
             .filter(|resource| resource.is_in(group) && resource.is_called(&name))
             .collect();
+        let is_old = |resource: &&Resource| resource.api.group == legacy_subscription::GROUP;
+        let named = match named.iter().all(is_old) {
+            true => named,
+            false => named
+                .into_iter()
+                .filter(|resource| !is_old(resource))
+                .collect(),
+        };
         match named.as_slice() {
             [] => self.category(word),
             [one] => Ok(vec![one]),

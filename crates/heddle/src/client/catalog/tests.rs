@@ -36,6 +36,8 @@ pub(crate) fn sample() -> Catalog {
         group("eventing.kyma-project.io", json!([version("v1alpha1", json!([
             entry("subscriptions", "subscription", "Subscription", namespaced, &[], &[]),
         ]))])),
+        group("a.example", json!([version("v1", json!([entry("jobs", "job", "Job", namespaced, &[], &[])]))])),
+        group("b.example", json!([version("v1", json!([entry("jobs", "job", "Job", namespaced, &[], &[])]))])),
     ]});
     Catalog {
         resources: from_discovery(serde_json::from_value(groups).unwrap()),
@@ -86,12 +88,13 @@ fn the_preferred_version_is_meant_unless_another_is_named() {
 }
 
 #[test]
-fn the_core_group_wins_and_every_other_tie_is_refused_with_the_full_names() {
+fn the_core_group_wins_an_old_mesh_loses_and_every_other_tie_is_refused_with_the_full_names() {
     check("events", "v1/events");
     check("events.events.k8s.io", "events.k8s.io/v1/events");
+    check("subscription", "messaging.knative.dev/v1/subscriptions");
     check(
-        "subscription",
-        "`subscription` is ambiguous; say subscriptions.messaging.knative.dev or subscriptions.eventing.kyma-project.io",
+        "job",
+        "`job` is ambiguous; say jobs.a.example or jobs.b.example",
     );
     check(
         "subscriptions.eventing.kyma-project.io",
