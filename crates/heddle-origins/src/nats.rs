@@ -4,6 +4,7 @@
 //! that lies must cost a bounded amount: of a line, of a payload, of what is received and not looked at, of time.
 
 pub(crate) mod client;
+mod conversation;
 pub(crate) mod headers;
 pub(crate) mod protocol;
 

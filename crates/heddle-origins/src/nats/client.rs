@@ -8,18 +8,17 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use heddle_rt::net::dial::{Connect, Place, Stream};
+use bytes::Bytes;
+use heddle_rt::net::dial::Stream;
 use heddle_rt::{Backoff, OnError, Tasks, backoff};
 use parking_lot::Mutex;
-use serde::Deserialize;
-use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
+use tokio::io::{AsyncWriteExt as _, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use super::conversation::{Conversation, hear, unavailable};
 use super::headers::Headers;
-use super::protocol::{ClientOp, ServerOp, Violation, decode, is_subject};
-use super::{Credentials, Deps, Server};
+use super::protocol::{ClientOp, ServerOp, is_subject};
+use super::{Deps, Server};
 use crate::origin::Error;
 
 /// What waits to be written. Whoever has more to say waits.
@@ -104,19 +103,6 @@ struct Entry {
 struct Asked {
     subject: String,
     answer: oneshot::Sender<Result<Message, Error>>,
-}
-
-/// What is of interest of a server's greeting.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Greeting {
-    tls_required: bool,
-    tls_available: bool,
-    headers: bool,
-}
-
-fn unavailable(what: impl std::fmt::Display) -> Error {
-    Error::Unavailable(what.to_string())
 }
 
 impl Client {
@@ -393,35 +379,10 @@ impl Shared {
 
     /// Connects, and says who we are.
     async fn greet(&self) -> Result<Conversation, Error> {
-        // Servers greet in plain words, and TLS begins behind that. Who we are is said after it.
-        let plain = Place {
-            tls: None,
-            ..self.server.place.clone()
-        };
-        let stream = self.deps.connect.connect(&plain).await;
-        let mut conversation = Conversation::new(stream.map_err(unavailable)?);
-        let ServerOp::Info(greeting) = conversation.hear().await? else {
-            return Err(violated(Violation("it does not greet")));
-        };
-        let greeting: Greeting = serde_json::from_slice(&greeting)
-            .map_err(|_| violated(Violation("its greeting is not what it should be")))?;
-        let is_offered = greeting.tls_required || greeting.tls_available;
-        match self.server.place.tls {
-            Some(_) if is_offered => {
-                let connect = &*self.deps.connect;
-                conversation = conversation.secured(connect, &self.server.place).await?;
-            }
-            Some(_) => {
-                let text = "the server offers no TLS, which it was to be spoken to with";
-                return Err(Error::Invalid(text.to_owned()));
-            }
-            None if greeting.tls_required => {
-                return Err(Error::Invalid("the server asks for TLS".to_owned()));
-            }
-            None => {}
-        }
+        let begun = Conversation::begin(&*self.deps.connect, &self.server).await;
+        let (mut conversation, greeting) = begun?;
         let mut said = Vec::new();
-        ClientOp::Connect(self.introduction(&greeting)).encode(&mut said);
+        ClientOp::Connect(greeting.introduction(&self.server)).encode(&mut said);
         let answers = format!("{}.*", self.answers);
         let subscribe = |subscription, subject, group| ClientOp::Subscribe {
             subscription,
@@ -451,23 +412,6 @@ impl Shared {
         state.is_connected = true;
         state.connections += 1;
         Ok(conversation)
-    }
-
-    fn introduction(&self, greeting: &Greeting) -> String {
-        let mut said = json!({
-            "verbose": false, "pedantic": false, "echo": false, "tls_required": self.server.place.tls.is_some(),
-            "name": "heddle", "lang": "rust", "version": env!("CARGO_PKG_VERSION"), "protocol": 1,
-            "headers": greeting.headers, "no_responders": greeting.headers,
-        });
-        match &self.server.credentials {
-            Credentials::Nobody => {}
-            Credentials::Password { user, password } => {
-                said["user"] = user.as_str().into();
-                said["pass"] = password.as_str().into();
-            }
-            Credentials::Token(token) => said["auth_token"] = token.as_str().into(),
-        }
-        said.to_string()
     }
 
     async fn drive(
@@ -630,60 +574,6 @@ impl Shared {
             };
             let written = self.deps.clock.timeout(SILENCE_MAX, writing).await;
             written.map_err(unavailable)?.map_err(unavailable)?;
-        }
-    }
-}
-
-fn violated(violation: Violation) -> Error {
-    Error::Corrupt(violation.to_string())
-}
-
-/// An open connection, and what was received on it and not looked at.
-struct Conversation {
-    reader: ReadHalf<Box<dyn Stream>>,
-    writer: WriteHalf<Box<dyn Stream>>,
-    received: BytesMut,
-}
-
-impl Conversation {
-    fn new(stream: Box<dyn Stream>) -> Self {
-        let (reader, writer) = tokio::io::split(stream);
-        let received = BytesMut::new();
-        Self {
-            reader,
-            writer,
-            received,
-        }
-    }
-
-    /// The same over TLS. What was said behind the greeting in plain words could be anybody's, and is refused.
-    async fn secured(self, connect: &dyn Connect, place: &Place) -> Result<Self, Error> {
-        if !self.received.is_empty() {
-            return Err(violated(Violation("it goes on in plain words before TLS")));
-        }
-        let stream = connect
-            .secure(place, self.reader.unsplit(self.writer))
-            .await;
-        Ok(Self::new(stream.map_err(unavailable)?))
-    }
-
-    async fn hear(&mut self) -> Result<ServerOp, Error> {
-        hear(&mut self.reader, &mut self.received).await
-    }
-}
-
-/// The next thing that the server says. Dropping it in between loses nothing.
-async fn hear(
-    reader: &mut ReadHalf<Box<dyn Stream>>,
-    received: &mut BytesMut,
-) -> Result<ServerOp, Error> {
-    loop {
-        if let Some(op) = decode(received).map_err(violated)? {
-            return Ok(op);
-        }
-        received.reserve(16 << 10);
-        if reader.read_buf(received).await.map_err(unavailable)? == 0 {
-            return Err(unavailable("the server hung up"));
         }
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream};
 
 use super::*;
-use crate::nats::Patience;
+use crate::nats::{Credentials, Patience};
 
 /// A network on which one server answers, as the test says.
 #[derive(Debug, Default)]
