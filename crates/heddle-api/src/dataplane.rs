@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::signing::SigningSecret;
 use crate::forecast::Forecast;
+use crate::signing::SigningSecret;
 use crate::{Application, Broker, Channel, EventPolicy, HTTPSource, Subscription, Trigger};
 
 /// Everything that a routing table is compiled from.
