@@ -27,7 +27,7 @@ after(async () => {
 });
 
 /** What moves on while nobody does anything: ages, moments and what was counted since. */
-const MOVING = /^(at|evidence|ageSeconds|endToEndSeconds|lastProbe|freeBytes|heartbeat|fullIn|forecasts|diskFull)$/;
+const MOVING = /^(at|evidence|ageSeconds|endToEndSeconds|lastProbe|freeBytes|heartbeat|fullIn|forecasts|diskFull|ratePerS)$/;
 
 /** The same without what moves, and a list of objects as it is however it is wrapped. @param {any} value @returns {any} */
 function still(value) {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::counters::{AckFloor, Channel, Hold, Sequence, Subscription, SubscriptionId};
-use crate::origin::{Error, Event, Origin, Read, Reader};
+use crate::counters::{AckFloor, Channel, FenceHold, Sequence, Subscription, SubscriptionId};
+use crate::origin::{Error, Origin, OriginEvent, OriginRead, Reader};
 
 /// An old mesh as its own publishers and subscribers see it.
 pub trait OldMesh: Send + Sync {
@@ -97,12 +97,12 @@ async fn take_over(origin: &dyn Origin, id: &SubscriptionId) -> Box<dyn Reader> 
 }
 
 /// Everything until the end, without acknowledging.
-async fn read_all(reader: &mut dyn Reader) -> Vec<Event> {
+async fn read_all(reader: &mut dyn Reader) -> Vec<OriginEvent> {
     let mut all = Vec::new();
     loop {
         match reader.read(7).await.expect("it can be read") {
-            Read::End => return all,
-            Read::Events(events) => {
+            OriginRead::End => return all,
+            OriginRead::Events(events) => {
                 assert!(!events.is_empty(), "an end is told by its name");
                 assert!(events.len() <= 7, "no more than asked for");
                 all.extend(events);
@@ -111,7 +111,7 @@ async fn read_all(reader: &mut dyn Reader) -> Vec<Event> {
     }
 }
 
-fn sequences(events: &[Event]) -> Vec<Sequence> {
+fn sequences(events: &[OriginEvent]) -> Vec<Sequence> {
     events.iter().map(|event| event.sequence).collect()
 }
 
@@ -156,7 +156,7 @@ async fn what_is_unacknowledged_is_read_in_order_and_nothing_else(mesh: &dyn Old
     assert_eq!(told, [true, true, true, false, false, false]);
     assert!(events.is_sorted_by_key(|event| event.at));
     reader.acknowledge(&[3, 4, 6, 7, 8, 9]).await.expect("told");
-    assert_eq!(reader.read(7).await, Ok(Read::End));
+    assert_eq!(reader.read(7).await, Ok(OriginRead::End));
     reader.release().await.expect("released");
     let found = subscription(&*origin, &id).await;
     assert!(found.is_drained() && !found.is_attached, "{found:?}");
@@ -183,7 +183,7 @@ async fn a_reader_hands_out_an_event_once(mesh: &dyn OldMesh) {
     reader.acknowledge(&[2]).await.expect("told");
     assert_eq!(
         reader.read(7).await,
-        Ok(Read::End),
+        Ok(OriginRead::End),
         "1, 3 and 4 are with whoever read them"
     );
     let refused = reader.acknowledge(&[1, 99]).await;
@@ -222,7 +222,7 @@ async fn many_are_read_in_small_portions(mesh: &dyn OldMesh) {
     let origin = mesh.open().await;
     let mut reader = take_over(&*origin, &id).await;
     let mut next = 1;
-    while let Read::Events(events) = reader.read(16).await.expect("it can be read") {
+    while let OriginRead::Events(events) = reader.read(16).await.expect("it can be read") {
         for event in &events {
             assert_eq!(event.sequence, next);
             assert_eq!(event.data, format!("event {next}"));
@@ -239,13 +239,13 @@ async fn a_drained_subscription_has_nothing_to_read(mesh: &dyn OldMesh) {
     let id = mesh.subscribe("drained").await;
     let origin = mesh.open().await;
     let mut reader = take_over(&*origin, &id).await;
-    assert_eq!(reader.read(7).await, Ok(Read::End));
+    assert_eq!(reader.read(7).await, Ok(OriginRead::End));
     reader.release().await.expect("released");
     publish(mesh, "drained", 1..=2).await;
     mesh.consume(&id, &[1, 2]).await;
     assert!(subscription(&*origin, &id).await.is_drained());
     let mut reader = take_over(&*origin, &id).await;
-    assert_eq!(reader.read(7).await, Ok(Read::End));
+    assert_eq!(reader.read(7).await, Ok(OriginRead::End));
     reader.release().await.expect("released");
 }
 
@@ -264,11 +264,11 @@ async fn a_fence_is_kept_or_seen_to_be_broken(mesh: &dyn OldMesh) {
     let published = mesh.publish("fenced", b"late").await;
     let checked = fence.check(&channel(&*origin, "fenced").await);
     match fence.hold {
-        Hold::Everybody | Hold::Named => {
+        FenceHold::Everybody | FenceHold::Named => {
             assert!(published.is_err(), "a fence that holds refuses");
             assert_eq!(checked, Ok(()));
         }
-        Hold::Watched => assert!(published.is_err() || checked.is_err()),
+        FenceHold::Watched => assert!(published.is_err() || checked.is_err()),
     }
     let mut reader = take_over(&*origin, &id).await;
     let events = read_all(&mut *reader).await;

@@ -95,7 +95,7 @@ impl Subscription {
 
 /// How a fence keeps publishers away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum FenceHold {
     /// The old mesh refuses everything that is published.
     Everybody,
     /// It refuses the publishers that were named; others are found out by the counters.
@@ -110,7 +110,7 @@ pub struct Fence {
     pub channel: String,
     /// The newest event before the fence.
     pub high_water: Sequence,
-    pub hold: Hold,
+    pub hold: FenceHold,
 }
 
 /// Somebody published behind a fence.

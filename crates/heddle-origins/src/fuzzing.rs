@@ -43,7 +43,7 @@ pub fn nats_line(soup: &[u8]) {
     }
     assert_eq!(said, heard);
     for op in said {
-        if let ServerOp::Message { subject, reply, .. } = op {
+        if let ServerOp::NatsMessage { subject, reply, .. } = op {
             assert!(subject.len() < LINE_BYTES_MAX);
             publish(&subject, reply);
         }

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use self::api::{Api, Consumer, Stream};
+use self::api::{Api, ConsumerInfo, Stream};
 use self::reader::JetStreamReader;
-use crate::counters::{Channel, Fence, Hold, Subscription, SubscriptionId};
-use crate::nats::{Deps, Server};
-use crate::origin::{Answer, Error, Objects, Origin, Reader};
+use crate::counters::{Channel, Fence, FenceHold, Subscription, SubscriptionId};
+use crate::nats::{NatsDeps, NatsServer};
+use crate::origin::{Answer, Error, Origin, OriginObjects, Reader};
 use crate::rest::at_rest;
 
 pub(crate) use self::api::fuzzing;
@@ -31,21 +31,21 @@ const LEFT_PAUSE: Duration = Duration::from_millis(100);
 /// Which old mesh.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub server: Server,
-    pub objects: Arc<dyn Objects>,
+    pub server: NatsServer,
+    pub objects: Arc<dyn OriginObjects>,
 }
 
 /// The streams of a NATS server.
 #[derive(Debug)]
 pub struct JetStream {
     api: Arc<Api>,
-    objects: Arc<dyn Objects>,
+    objects: Arc<dyn OriginObjects>,
 }
 
 impl JetStream {
     /// Nothing is asked before something has to be known.
     #[must_use]
-    pub fn new(deps: Deps, settings: Settings) -> Self {
+    pub fn new(deps: NatsDeps, settings: Settings) -> Self {
         Self {
             api: Arc::new(Api::new(deps, settings.server)),
             objects: settings.objects,
@@ -60,8 +60,8 @@ impl JetStream {
         });
         // One without subjects takes its events from other streams.
         let hold = match hold.await? {
-            true => Hold::Everybody,
-            false => Hold::Watched,
+            true => FenceHold::Everybody,
+            false => FenceHold::Watched,
         };
         let deps = self.api.deps();
         let look = async || Ok(self.api.stream(channel).await?.channel()?.high_water);
@@ -168,7 +168,7 @@ impl Origin for JetStream {
     }
 }
 
-impl Consumer {
+impl ConsumerInfo {
     /// Why it cannot be read by us, if so.
     fn why_not(&self) -> Option<&'static str> {
         if self.config.durable_name.is_empty() {

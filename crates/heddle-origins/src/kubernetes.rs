@@ -7,7 +7,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Client, Error as KubeError};
 use serde_json::Value;
 
-use crate::origin::{Answer, Error, Objects};
+use crate::origin::{Answer, Error, OriginObjects};
 
 /// How many objects are asked for at once, and how many an old mesh may have.
 const PAGE: u32 = 500;
@@ -162,7 +162,7 @@ async fn pages(api: &Api<DynamicObject>, resource: &ApiResource) -> Result<Vec<V
     }
 }
 
-impl Objects for Kubernetes {
+impl OriginObjects for Kubernetes {
     fn objects(&self) -> Answer<'_, Vec<Value>> {
         Box::pin(self.read())
     }

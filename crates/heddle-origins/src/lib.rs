@@ -24,7 +24,7 @@ pub mod origin;
 pub mod recorded;
 mod rest;
 
-pub use counters::{AckFloor, Channel, Contradiction, Fence, FenceBroken, Hold, Subscription};
+pub use counters::{AckFloor, Channel, Contradiction, Fence, FenceBroken, FenceHold, Subscription};
 pub use counters::{Sequence, SubscriptionId};
-pub use nats::{Credentials, Deps, Patience, Server};
-pub use origin::{Answer, Error, Event, Objects, Origin, Read, Reader};
+pub use nats::{Credentials, NatsDeps, NatsServer, NatsTimeouts};
+pub use origin::{Answer, Error, Origin, OriginEvent, OriginObjects, OriginRead, Reader};

@@ -11,7 +11,7 @@ use heddle_rt::vfs::Open;
 use heddle_rt::{Tasks, Vfs};
 use serde_json::Value;
 
-use crate::origin::{Answer, Error, Objects};
+use crate::origin::{Answer, Error, OriginObjects};
 
 /// What a directory may hold.
 pub const FILES_MAX: usize = 10_000;
@@ -39,7 +39,7 @@ impl Manifests {
     }
 }
 
-impl Objects for Manifests {
+impl OriginObjects for Manifests {
     fn objects(&self) -> Answer<'_, Vec<Value>> {
         Box::pin(async {
             let (vfs, dir) = (Arc::clone(&self.vfs), self.dir.clone());

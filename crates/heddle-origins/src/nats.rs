@@ -14,7 +14,7 @@ use std::time::Duration;
 use heddle_rt::net::dial::{Connect, Place};
 use heddle_rt::{Chance, Clock, Tasks};
 
-pub(crate) use client::{Client, Inbox, Message};
+pub(crate) use client::{Inbox, NatsClient, NatsMessage};
 
 /// Who asks.
 #[derive(Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Credentials {
 
 /// A server, and who asks it.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct NatsServer {
     /// With roots, TLS is spoken as soon as the server has greeted, and nothing is said to one that offers none.
     pub place: Place,
     pub credentials: Credentials,
@@ -44,7 +44,7 @@ pub struct Server {
 
 /// How long an old mesh may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct NatsTimeouts {
     /// Until there is a connection that was greeted.
     pub connect: Duration,
     /// For an answer to a question.
@@ -53,7 +53,7 @@ pub struct Patience {
     pub quiet: Duration,
 }
 
-impl Default for Patience {
+impl Default for NatsTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -65,10 +65,10 @@ impl Default for Patience {
 
 /// What connections are made of.
 #[derive(Clone, Debug)]
-pub struct Deps {
+pub struct NatsDeps {
     pub tasks: Tasks,
     pub clock: Clock,
     pub chance: Chance,
     pub connect: Arc<dyn Connect>,
-    pub patience: Patience,
+    pub patience: NatsTimeouts,
 }

@@ -26,34 +26,34 @@ use serde_json::Value;
 
 use self::monitor::Monitor;
 use self::reader::StreamingReader;
-use self::session::Session;
-use crate::counters::{Channel, Fence, Hold, Subscription, SubscriptionId};
-use crate::nats::{Client, Deps, Server};
-use crate::origin::{Answer, Error, Objects, Origin, Reader};
+use self::session::StreamingSession;
+use crate::counters::{Channel, Fence, FenceHold, Subscription, SubscriptionId};
+use crate::nats::{NatsClient, NatsDeps, NatsServer};
+use crate::origin::{Answer, Error, Origin, OriginObjects, Reader};
 use crate::rest::at_rest;
 
 /// Which old mesh.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where NATS is spoken.
-    pub server: Server,
+    pub server: NatsServer,
     /// Where the counters are, which are asked for without credentials.
     pub monitor: Place,
     /// The name of the cluster.
     pub cluster: String,
     /// Client ids under which events are published. A fence keeps them.
     pub publishers: Vec<String>,
-    pub objects: Arc<dyn Objects>,
+    pub objects: Arc<dyn OriginObjects>,
 }
 
 /// A NATS Streaming server.
 #[derive(Debug)]
 pub struct NatsStreaming {
     settings: Settings,
-    deps: Deps,
+    deps: NatsDeps,
     monitor: Arc<Monitor>,
-    client: tokio::sync::Mutex<Option<Client>>,
-    sessions: tokio::sync::Mutex<HashMap<String, Weak<Session>>>,
+    client: tokio::sync::Mutex<Option<NatsClient>>,
+    sessions: tokio::sync::Mutex<HashMap<String, Weak<StreamingSession>>>,
     fenced: Mutex<Fenced>,
 }
 
@@ -61,13 +61,13 @@ pub struct NatsStreaming {
 #[derive(Debug, Default)]
 struct Fenced {
     channels: BTreeSet<String>,
-    publishers: Vec<Arc<Session>>,
+    publishers: Vec<Arc<StreamingSession>>,
 }
 
 impl NatsStreaming {
     /// Nothing is asked before something has to be known.
     #[must_use]
-    pub fn new(deps: Deps, settings: Settings) -> Self {
+    pub fn new(deps: NatsDeps, settings: Settings) -> Self {
         let monitor = Monitor::new(&deps, &settings.monitor, &settings.cluster);
         Self {
             settings,
@@ -79,17 +79,17 @@ impl NatsStreaming {
         }
     }
 
-    async fn client(&self) -> Result<Client, Error> {
+    async fn client(&self) -> Result<NatsClient, Error> {
         let mut known = self.client.lock().await;
         if let Some(client) = &*known {
             return Ok(client.clone());
         }
-        let client = Client::connect(&self.deps, &self.settings.server).await?;
+        let client = NatsClient::connect(&self.deps, &self.settings.server).await?;
         Ok(known.insert(client).clone())
     }
 
     /// The session of a client id, which several readers share.
-    async fn session(&self, client_id: &str) -> Result<Arc<Session>, Error> {
+    async fn session(&self, client_id: &str) -> Result<Arc<StreamingSession>, Error> {
         let client = self.client().await?;
         let mut sessions = self.sessions.lock().await;
         sessions.retain(|_, session| session.strong_count() > 0);
@@ -97,7 +97,8 @@ impl NatsStreaming {
         if let Some(session) = known.filter(|session| !session.is_lost()) {
             return Ok(session);
         }
-        let session = Arc::new(Session::open(&client, &self.settings.cluster, client_id).await?);
+        let session =
+            Arc::new(StreamingSession::open(&client, &self.settings.cluster, client_id).await?);
         sessions.insert(client_id.to_owned(), Arc::downgrade(&session));
         Ok(session)
     }
@@ -111,16 +112,16 @@ impl NatsStreaming {
                 Err(error) => {
                     // Half a fence keeps nobody out for long, and those that it does for nothing.
                     for session in publishers {
-                        Session::close(session).await.ok();
+                        StreamingSession::close(session).await.ok();
                     }
                     return Err(error);
                 }
             }
         }
         let hold = if publishers.is_empty() {
-            Hold::Watched
+            FenceHold::Watched
         } else {
-            Hold::Named
+            FenceHold::Named
         };
         {
             let mut fenced = self.fenced.lock();
@@ -147,7 +148,7 @@ impl NatsStreaming {
             }
         };
         for session in released {
-            Session::close(session).await?;
+            StreamingSession::close(session).await?;
         }
         Ok(())
     }

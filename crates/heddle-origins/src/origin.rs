@@ -46,7 +46,7 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 /// An event as the old mesh keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct OriginEvent {
     pub sequence: Sequence,
     /// When the old mesh accepted it.
     pub at: Timestamp,
@@ -60,20 +60,20 @@ pub struct Event {
 
 /// What a reader found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum OriginRead {
     /// At least one, in order, none of which this reader handed out before.
-    Events(Vec<Event>),
+    Events(Vec<OriginEvent>),
     /// Everything unacknowledged has been handed out.
     End,
 }
 
 /// Where the objects are read that an old mesh was declared with: servers of events do not know them.
-pub trait Objects: Debug + Send + Sync {
+pub trait OriginObjects: Debug + Send + Sync {
     fn objects(&self) -> Answer<'_, Vec<Value>>;
 }
 
 /// Objects that are there already.
-impl Objects for Vec<Value> {
+impl OriginObjects for Vec<Value> {
     fn objects(&self) -> Answer<'_, Vec<Value>> {
         Box::pin(async { Ok(self.clone()) })
     }
@@ -104,7 +104,7 @@ pub trait Origin: Debug + Send + Sync {
 /// acknowledged is handed out to the next one.
 pub trait Reader: Debug + Send {
     /// At most `events_max` events. An error ends nothing: the next call goes on.
-    fn read(&mut self, events_max: usize) -> Answer<'_, Read>;
+    fn read(&mut self, events_max: usize) -> Answer<'_, OriginRead>;
 
     /// Of events that this reader handed out. An acknowledgement that gets lost on the way means that the event is read
     /// again by a later reader; after [`Reader::release`] none is lost.

@@ -27,9 +27,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use self::index::Index;
-use self::progress::Progress;
+use self::progress::ReaderProgress;
 use self::reader::RecordedReader;
-use crate::counters::{Channel, Fence, Hold, Subscription, SubscriptionId};
+use crate::counters::{Channel, Fence, FenceHold, Subscription, SubscriptionId};
 use crate::origin::{Answer, Error, Origin, Reader};
 
 /// What a recording may hold.
@@ -57,7 +57,7 @@ struct Inner {
     dir: PathBuf,
     /// What was verified, and the `recording.json` it was verified with.
     verified: Mutex<Option<(Vec<u8>, Arc<Index>)>>,
-    progress: Mutex<Progress>,
+    progress: Mutex<ReaderProgress>,
 }
 
 impl Recorded {
@@ -146,7 +146,7 @@ impl Origin for Recorded {
             Ok(Fence {
                 channel,
                 high_water: counted.high_water,
-                hold: Hold::Watched,
+                hold: FenceHold::Watched,
             })
         })
     }

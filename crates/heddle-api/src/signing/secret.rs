@@ -156,9 +156,10 @@ pub fn belongs_to_another(secret: &Secret, trigger: &Trigger) -> bool {
 #[must_use]
 pub fn in_the_way(namespace: &str, trigger: &str, why: &str) -> String {
     let secret = signing_secret(trigger);
+    let sign = format!("heddle trigger sign {namespace}/{trigger}");
     format!(
         "its events are to be signed, and Secret {namespace}/{secret} {why}; nothing is sent unsigned: restore it, or make another key \
-         with `heddle trigger sign {namespace}/{trigger}` and give that to the subscriber"
+         with `{sign}` and give that to the subscriber"
     )
 }
 

@@ -147,7 +147,7 @@ impl Mesh {
 }
 
 /// An event that would go, until it is known how it stands.
-struct Candidate {
+struct ResendCandidate {
     edge: ResendEdge,
     own: bool,
     bytes: u64,
@@ -159,7 +159,7 @@ struct ResendCount {
     consumer: Arc<Consumer>,
     picker: ResendPicker,
     resting: RestingOffsets,
-    chunk: Vec<Candidate>,
+    chunk: Vec<ResendCandidate>,
     preview: ResendPreview,
 }
 
@@ -187,7 +187,7 @@ impl Look for ResendCount {
             ResendVerdict::Withheld => self.preview.withheld += 1,
             ResendVerdict::Goes { own } => {
                 let event = &envelope.event;
-                self.chunk.push(Candidate {
+                self.chunk.push(ResendCandidate {
                     own,
                     bytes: event.data().map_or(0, |data| data.len() as u64),
                     edge: ResendEdge {

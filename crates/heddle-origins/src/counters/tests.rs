@@ -90,7 +90,7 @@ fn a_fence_is_broken_by_whatever_moves_the_channel() {
     let fence = Fence {
         channel: "orders".to_owned(),
         high_water: 10,
-        hold: Hold::Watched,
+        hold: FenceHold::Watched,
     };
     assert_eq!(fence.check(&channel(1, 10, 10)), Ok(()));
     assert_eq!(

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::counters::{AckFloor, Channel, Subscription, SubscriptionId};
-use crate::nats::{Client, Deps, Server};
+use crate::nats::{NatsClient, NatsDeps, NatsServer};
 use crate::origin::Error;
 
 /// How many streams, and how many consumers of one, an old mesh may have.
@@ -16,9 +16,9 @@ const NOT_FOUND: u64 = 404;
 
 #[derive(Debug)]
 pub(super) struct Api {
-    deps: Deps,
-    server: Server,
-    client: tokio::sync::Mutex<Option<Client>>,
+    deps: NatsDeps,
+    server: NatsServer,
+    client: tokio::sync::Mutex<Option<NatsClient>>,
 }
 
 /// A stream.
@@ -39,7 +39,7 @@ struct StreamState {
 
 /// A consumer.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Consumer {
+pub(crate) struct ConsumerInfo {
     stream_name: String,
     name: String,
     pub(super) config: ConsumerConfig,
@@ -74,7 +74,7 @@ struct Place {
 }
 
 #[derive(Debug, Deserialize)]
-struct Refusal {
+struct ApiRefusal {
     error: Option<RefusalError>,
 }
 
@@ -97,11 +97,11 @@ struct StreamPage {
 struct ConsumerPage {
     total: usize,
     #[serde(default)]
-    consumers: Option<Vec<Consumer>>,
+    consumers: Option<Vec<ConsumerInfo>>,
 }
 
 impl Api {
-    pub(super) fn new(deps: Deps, server: Server) -> Self {
+    pub(super) fn new(deps: NatsDeps, server: NatsServer) -> Self {
         Self {
             deps,
             server,
@@ -109,16 +109,16 @@ impl Api {
         }
     }
 
-    pub(super) fn deps(&self) -> &Deps {
+    pub(super) fn deps(&self) -> &NatsDeps {
         &self.deps
     }
 
-    pub(super) async fn client(&self) -> Result<Client, Error> {
+    pub(super) async fn client(&self) -> Result<NatsClient, Error> {
         let mut known = self.client.lock().await;
         if let Some(client) = &*known {
             return Ok(client.clone());
         }
-        let client = Client::connect(&self.deps, &self.server).await?;
+        let client = NatsClient::connect(&self.deps, &self.server).await?;
         Ok(known.insert(client).clone())
     }
 
@@ -157,7 +157,7 @@ impl Api {
         Ok(())
     }
 
-    pub(super) async fn consumers(&self, stream: &str) -> Result<Vec<Consumer>, Error> {
+    pub(super) async fn consumers(&self, stream: &str) -> Result<Vec<ConsumerInfo>, Error> {
         let stream = plain(stream, "channel")?;
         let (verb, what) = (
             format!("CONSUMER.LIST.{stream}"),
@@ -177,7 +177,7 @@ impl Api {
         }
     }
 
-    pub(super) async fn consumer(&self, stream: &str, name: &str) -> Result<Consumer, Error> {
+    pub(super) async fn consumer(&self, stream: &str, name: &str) -> Result<ConsumerInfo, Error> {
         let (stream, name) = (plain(stream, "channel")?, plain(name, "subscription")?);
         let what = format!("subscription {name} on channel {stream}");
         let verb = format!("CONSUMER.INFO.{stream}.{name}");
@@ -207,7 +207,7 @@ fn answered<T: DeserializeOwned>(payload: &[u8], what: &str) -> Result<T, Error>
             "what the server says of {what} cannot be read: {error}"
         ))
     };
-    let refusal: Refusal = serde_json::from_slice(payload).map_err(corrupt)?;
+    let refusal: ApiRefusal = serde_json::from_slice(payload).map_err(corrupt)?;
     if let Some(error) = refusal.error {
         if error.code == NOT_FOUND {
             return Err(Error::NotFound(format!("there is no {what}")));
@@ -280,7 +280,7 @@ impl Stream {
     }
 }
 
-impl Consumer {
+impl ConsumerInfo {
     pub(super) fn is_attached(&self) -> bool {
         self.push_bound || self.num_waiting > 0
     }
@@ -322,7 +322,7 @@ impl Consumer {
 pub(crate) mod fuzzing {
     //! For the fuzzer: any bytes, taken for what JetStream answers.
 
-    use super::{Consumer, Stream, answered};
+    use super::{ConsumerInfo, Stream, answered};
 
     /// A line with a stream, and behind it a consumer: their numbers agree, or are refused.
     ///
@@ -340,7 +340,7 @@ pub(crate) mod fuzzing {
         if let Ok(channel) = stream.channel() {
             assert_eq!(channel.check(), Ok(()));
         }
-        if let Ok(consumer) = answered::<Consumer>(consumer, "a consumer")
+        if let Ok(consumer) = answered::<ConsumerInfo>(consumer, "a consumer")
             && let Ok(subscription) = consumer.subscription(&stream)
         {
             assert!(

@@ -12,10 +12,10 @@ use futures::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::api::{Api, Consumer};
+use super::api::{Api, ConsumerInfo};
 use crate::counters::{Sequence, SubscriptionId};
-use crate::nats::{Client, Inbox, Message};
-use crate::origin::{Answer, Error, Event, Read, Reader};
+use crate::nats::{Inbox, NatsClient, NatsMessage};
+use crate::origin::{Answer, Error, OriginEvent, OriginRead, Reader};
 
 /// What may be received and not looked at.
 const RECEIVED_MAX: usize = 4096;
@@ -33,7 +33,7 @@ const ACK_WAIT_MAX: Duration = Duration::from_secs(3600);
 
 /// How events come.
 #[derive(Clone, Debug)]
-enum Delivery {
+enum DeliveryMode {
     /// When asked for.
     Pull,
     /// By themselves, to a subject and perhaps to one of a group.
@@ -44,7 +44,7 @@ enum Delivery {
 }
 
 #[derive(Debug)]
-enum Handed {
+enum HandedMessage {
     /// With where to acknowledge it.
     Out(String),
     Acknowledged,
@@ -53,7 +53,7 @@ enum Handed {
 /// Here, and not to be handed out yet.
 #[derive(Debug)]
 struct Held {
-    message: Message,
+    message: NatsMessage,
     delivered: Delivered,
     /// Where to acknowledge it.
     place: String,
@@ -62,9 +62,9 @@ struct Held {
 #[derive(Debug)]
 pub(super) struct JetStreamReader {
     api: Arc<Api>,
-    client: Client,
+    client: NatsClient,
     id: SubscriptionId,
-    delivery: Delivery,
+    delivery: DeliveryMode,
     ack_wait: Duration,
     inbox: Option<Inbox>,
     /// Until when the server keeps our question.
@@ -72,20 +72,20 @@ pub(super) struct JetStreamReader {
     /// What came before everything outstanding was here, and whether that is still waited for.
     held: BTreeMap<Sequence, Held>,
     is_gathering: bool,
-    handed: BTreeMap<Sequence, Handed>,
+    handed: BTreeMap<Sequence, HandedMessage>,
     out: u64,
-    ready: VecDeque<Event>,
+    ready: VecDeque<OriginEvent>,
 }
 
 impl JetStreamReader {
     pub(super) async fn begin(
         api: Arc<Api>,
         id: SubscriptionId,
-        consumer: &Consumer,
+        consumer: &ConsumerInfo,
     ) -> Result<Self, Error> {
         let delivery = match &consumer.config.deliver_subject {
-            None => Delivery::Pull,
-            Some(subject) => Delivery::Push {
+            None => DeliveryMode::Pull,
+            Some(subject) => DeliveryMode::Push {
                 subject: subject.clone(),
                 group: consumer.config.deliver_group.clone(),
             },
@@ -115,8 +115,8 @@ impl JetStreamReader {
             return Ok(());
         }
         let (subject, group) = match &self.delivery {
-            Delivery::Pull => (self.client.own_subject(), None),
-            Delivery::Push { subject, group } => (subject.clone(), group.as_deref()),
+            DeliveryMode::Pull => (self.client.own_subject(), None),
+            DeliveryMode::Push { subject, group } => (subject.clone(), group.as_deref()),
         };
         let inbox = self
             .client
@@ -135,7 +135,7 @@ impl JetStreamReader {
         };
         let now = self.api.deps().clock.monotonic();
         let is_asked = self.asked_until.is_some_and(|until| now < until);
-        if is_asked || !matches!(self.delivery, Delivery::Pull) {
+        if is_asked || !matches!(self.delivery, DeliveryMode::Pull) {
             return Ok(());
         }
         let (stream, consumer) = (&self.id.channel, &self.id.durable);
@@ -148,7 +148,7 @@ impl JetStreamReader {
         Ok(())
     }
 
-    async fn read_some(&mut self, events_max: usize) -> Result<Read, Error> {
+    async fn read_some(&mut self, events_max: usize) -> Result<OriginRead, Error> {
         let clock = self.api.deps().clock.clone();
         let patience = self.api.deps().patience.quiet.saturating_add(self.ack_wait);
         let began = clock.monotonic();
@@ -163,7 +163,7 @@ impl JetStreamReader {
                 Ok(None) => self.inbox = None,
                 Err(_) => {
                     if self.look().await? {
-                        return Ok(Read::End);
+                        return Ok(OriginRead::End);
                     }
                 }
             }
@@ -178,7 +178,7 @@ impl JetStreamReader {
             self.take(message).await?;
         }
         let count = self.ready.len().min(events_max);
-        Ok(Read::Events(self.ready.drain(..count).collect()))
+        Ok(OriginRead::Events(self.ready.drain(..count).collect()))
     }
 
     /// Looks at the counters: whether everything outstanding is here, and whether that is all there is.
@@ -199,7 +199,7 @@ impl JetStreamReader {
         Ok(self.ready.is_empty() && counters.unsent() == 0)
     }
 
-    async fn take(&mut self, message: Message) -> Result<(), Error> {
+    async fn take(&mut self, message: NatsMessage) -> Result<(), Error> {
         if let Some(status) = message.headers.status {
             // 100 asks whether we follow; everything else ends a question of ours.
             if status != 100 {
@@ -218,8 +218,8 @@ impl JetStreamReader {
             return Err(Error::Corrupt(text));
         };
         match self.handed.get_mut(&delivered.sequence) {
-            Some(Handed::Out(place)) => *place = reply,
-            Some(Handed::Acknowledged) => {
+            Some(HandedMessage::Out(place)) => *place = reply,
+            Some(HandedMessage::Acknowledged) => {
                 self.client.publish(&reply, None, &b"+ACK"[..]).await?;
             }
             None if self.is_gathering => {
@@ -239,12 +239,13 @@ impl JetStreamReader {
 
     fn hand_out(
         &mut self,
-        message: &Message,
+        message: &NatsMessage,
         delivered: Delivered,
         place: String,
     ) -> Result<(), Error> {
         let event = event(message, delivered)?;
-        self.handed.insert(event.sequence, Handed::Out(place));
+        self.handed
+            .insert(event.sequence, HandedMessage::Out(place));
         self.out += 1;
         self.ready.push_back(event);
         Ok(())
@@ -254,8 +255,8 @@ impl JetStreamReader {
         let mut places = Vec::new();
         for sequence in sequences {
             match self.handed.get(sequence) {
-                Some(Handed::Out(place)) => places.push((*sequence, place.clone())),
-                Some(Handed::Acknowledged) => {}
+                Some(HandedMessage::Out(place)) => places.push((*sequence, place.clone())),
+                Some(HandedMessage::Acknowledged) => {}
                 None => {
                     let text = format!("event {sequence} of {} was not handed out", self.id);
                     return Err(Error::Invalid(text));
@@ -268,7 +269,7 @@ impl JetStreamReader {
                 .map(|(_, place)| self.client.ask(place, b"+ACK".to_vec()));
             try_join_all(asking).await?;
             for (sequence, _) in some {
-                self.handed.insert(*sequence, Handed::Acknowledged);
+                self.handed.insert(*sequence, HandedMessage::Acknowledged);
                 self.out -= 1;
             }
         }
@@ -279,7 +280,7 @@ impl JetStreamReader {
     fn forget(&mut self) {
         while self.handed.len() > REMEMBERED_MAX + usize::try_from(self.out).unwrap_or(usize::MAX) {
             let mut handed = self.handed.iter();
-            let oldest = handed.find(|(_, handed)| matches!(handed, Handed::Acknowledged));
+            let oldest = handed.find(|(_, handed)| matches!(handed, HandedMessage::Acknowledged));
             let Some(oldest) = oldest.map(|(sequence, _)| *sequence) else {
                 return;
             };
@@ -292,8 +293,8 @@ impl JetStreamReader {
         self.inbox = None;
         let held = self.held.values().map(|held| &held.place);
         let out = self.handed.values().filter_map(|handed| match handed {
-            Handed::Out(place) => Some(place),
-            Handed::Acknowledged => None,
+            HandedMessage::Out(place) => Some(place),
+            HandedMessage::Acknowledged => None,
         });
         for place in held.chain(out) {
             self.client.publish(place, None, &b"-NAK"[..]).await?;
@@ -303,7 +304,7 @@ impl JetStreamReader {
 }
 
 impl Reader for JetStreamReader {
-    fn read(&mut self, events_max: usize) -> Answer<'_, Read> {
+    fn read(&mut self, events_max: usize) -> Answer<'_, OriginRead> {
         Box::pin(self.read_some(events_max.max(1)))
     }
 
@@ -346,10 +347,10 @@ fn delivered(reply: &str) -> Option<Delivered> {
     })
 }
 
-fn event(message: &Message, delivered: Delivered) -> Result<Event, Error> {
+fn event(message: &NatsMessage, delivered: Delivered) -> Result<OriginEvent, Error> {
     let at = Timestamp::from_nanosecond(delivered.at);
     let at = at.map_err(|error| Error::Corrupt(format!("an event cannot be read: {error}")))?;
-    Ok(Event {
+    Ok(OriginEvent {
         sequence: delivered.sequence,
         at,
         subject: message.subject.clone(),

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use super::conversation::{Conversation, hear, unavailable};
 use super::headers::Headers;
 use super::protocol::{ClientOp, ServerOp, is_subject};
-use super::{Deps, Server};
+use super::{NatsDeps, NatsServer};
 use crate::origin::Error;
 
 /// What waits to be written. Whoever has more to say waits.
@@ -42,7 +42,7 @@ const NOBODY: u16 = 503;
 
 /// A message for somebody here.
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct NatsMessage {
     pub(crate) subject: String,
     pub(crate) reply: Option<String>,
     pub(crate) headers: Headers,
@@ -52,7 +52,7 @@ pub(crate) struct Message {
 
 /// A connection. It ends with its last clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Client {
+pub(crate) struct NatsClient {
     shared: Arc<Shared>,
     _ending: Arc<Ending>,
 }
@@ -69,8 +69,8 @@ impl Drop for Ending {
 
 #[derive(Debug)]
 struct Shared {
-    deps: Deps,
-    server: Server,
+    deps: NatsDeps,
+    server: NatsServer,
     ops: mpsc::Sender<ClientOp>,
     /// The server asked whether we are there.
     pinged: Notify,
@@ -86,7 +86,7 @@ struct State {
     connections: u64,
     next: u64,
     inboxes: HashMap<u64, Entry>,
-    asked: HashMap<u64, Asked>,
+    asked: HashMap<u64, WaitingReply>,
     pinged: VecDeque<Option<oneshot::Sender<()>>>,
     trouble: Option<String>,
 }
@@ -95,19 +95,19 @@ struct State {
 struct Entry {
     subject: String,
     group: Option<String>,
-    messages: mpsc::Sender<Message>,
+    messages: mpsc::Sender<NatsMessage>,
     is_ordered: bool,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct WaitingReply {
     subject: String,
-    answer: oneshot::Sender<Result<Message, Error>>,
+    answer: oneshot::Sender<Result<NatsMessage, Error>>,
 }
 
-impl Client {
+impl NatsClient {
     /// Connects. An error when that does not work now; later breaks are repaired.
-    pub(crate) async fn connect(deps: &Deps, server: &Server) -> Result<Self, Error> {
+    pub(crate) async fn connect(deps: &NatsDeps, server: &NatsServer) -> Result<Self, Error> {
         let mut deps = deps.clone();
         deps.tasks = deps.tasks.child("nats");
         let (ops, waiting) = mpsc::channel(OPS_MAX);
@@ -145,7 +145,7 @@ impl Client {
     }
 
     /// Asks, and waits for one answer.
-    pub(crate) async fn ask(&self, subject: &str, payload: Vec<u8>) -> Result<Message, Error> {
+    pub(crate) async fn ask(&self, subject: &str, payload: Vec<u8>) -> Result<NatsMessage, Error> {
         let (answer, answered) = oneshot::channel();
         let number = {
             let mut state = self.shared.state.lock();
@@ -155,7 +155,7 @@ impl Client {
             state.next += 1;
             let number = state.next;
             let subject = subject.to_owned();
-            state.asked.insert(number, Asked { subject, answer });
+            state.asked.insert(number, WaitingReply { subject, answer });
             number
         };
         let _forget = Forget {
@@ -174,7 +174,7 @@ impl Client {
         }
     }
 
-    /// Says something that nobody answers. That it was said is known after [`Client::flush`].
+    /// Says something that nobody answers. That it was said is known after [`NatsClient::flush`].
     pub(crate) async fn publish(
         &self,
         subject: &str,
@@ -271,7 +271,7 @@ impl Client {
         format!("_INBOX.{}", self.shared.deps.chance.token(16))
     }
 
-    pub(crate) fn deps(&self) -> &Deps {
+    pub(crate) fn deps(&self) -> &NatsDeps {
         &self.shared.deps
     }
 
@@ -308,18 +308,18 @@ impl Drop for Forget<'_> {
 pub(crate) struct Inbox {
     pub(crate) subject: String,
     subscription: u64,
-    receiver: mpsc::Receiver<Message>,
+    receiver: mpsc::Receiver<NatsMessage>,
     shared: Arc<Shared>,
 }
 
 impl Inbox {
     /// The next message; nothing when a message may have been lost and order counts.
-    pub(crate) async fn next(&mut self) -> Option<Message> {
+    pub(crate) async fn next(&mut self) -> Option<NatsMessage> {
         self.receiver.recv().await
     }
 
     /// The same without waiting.
-    pub(crate) fn next_now(&mut self) -> Option<Message> {
+    pub(crate) fn next_now(&mut self) -> Option<NatsMessage> {
         self.receiver.try_recv().ok()
     }
 }
@@ -405,7 +405,7 @@ impl Shared {
                     let write = conversation.writer.write_all(b"PONG\r\n").await;
                     write.map_err(unavailable)?;
                 }
-                op @ ServerOp::Message { .. } => self.deliver(op),
+                op @ ServerOp::NatsMessage { .. } => self.deliver(op),
             }
         }
         let mut state = self.state.lock();
@@ -451,7 +451,7 @@ impl Shared {
                 }
             }
             ServerOp::Error(why) => self.refused(&why)?,
-            op @ ServerOp::Message { .. } => self.deliver(op),
+            op @ ServerOp::NatsMessage { .. } => self.deliver(op),
         }
         Ok(())
     }
@@ -482,7 +482,7 @@ impl Shared {
 
     /// Hands a message to whom it is for. Without room it is not kept; an ordered inbox ends with it.
     fn deliver(&self, op: ServerOp) {
-        let ServerOp::Message {
+        let ServerOp::NatsMessage {
             subscription,
             subject,
             reply,
@@ -503,7 +503,7 @@ impl Shared {
                 .retain(|number, entry| *number != subscription || !entry.is_ordered);
             return;
         };
-        let message = Message {
+        let message = NatsMessage {
             subject,
             reply,
             headers,

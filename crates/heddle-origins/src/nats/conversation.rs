@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, ReadHalf, WriteHalf};
 
-use super::protocol::{ServerOp, Violation, decode};
-use super::{Credentials, Server};
+use super::protocol::{ProtocolViolation, ServerOp, decode};
+use super::{Credentials, NatsServer};
 use crate::origin::Error;
 
 /// What is received at once.
@@ -34,7 +34,7 @@ impl Conversation {
     /// Connects and is greeted. Servers greet in plain words, and TLS begins behind that.
     pub(super) async fn begin(
         connect: &dyn Connect,
-        server: &Server,
+        server: &NatsServer,
     ) -> Result<(Self, Greeting), Error> {
         let plain = Place {
             tls: None,
@@ -43,10 +43,10 @@ impl Conversation {
         let stream = connect.connect(&plain).await;
         let mut conversation = Self::new(stream.map_err(unavailable)?);
         let ServerOp::Info(greeting) = conversation.hear().await? else {
-            return Err(violated(Violation("it does not greet")));
+            return Err(violated(ProtocolViolation("it does not greet")));
         };
         let greeting: Greeting = serde_json::from_slice(&greeting)
-            .map_err(|_| violated(Violation("its greeting is not what it should be")))?;
+            .map_err(|_| violated(ProtocolViolation("its greeting is not what it should be")))?;
         let is_offered = greeting.tls_required || greeting.tls_available;
         match server.place.tls {
             Some(_) if is_offered => {
@@ -77,7 +77,9 @@ impl Conversation {
     /// The same over TLS. What was said behind the greeting in plain words could be anybody's, and is refused.
     async fn secured(self, connect: &dyn Connect, place: &Place) -> Result<Self, Error> {
         if !self.received.is_empty() {
-            return Err(violated(Violation("it goes on in plain words before TLS")));
+            return Err(violated(ProtocolViolation(
+                "it goes on in plain words before TLS",
+            )));
         }
         let stream = self.reader.unsplit(self.writer);
         let stream = connect.secure(place, stream).await;
@@ -91,7 +93,7 @@ impl Conversation {
 
 impl Greeting {
     /// Who we are, in JSON. Headers are asked for where the server has them.
-    pub(super) fn introduction(&self, server: &Server) -> String {
+    pub(super) fn introduction(&self, server: &NatsServer) -> String {
         let mut said = json!({
             "verbose": false, "pedantic": false, "echo": false, "tls_required": server.place.tls.is_some(),
             "name": "heddle", "lang": "rust", "version": env!("CARGO_PKG_VERSION"), "protocol": 1,
@@ -125,7 +127,7 @@ pub(super) async fn hear(
     }
 }
 
-fn violated(violation: Violation) -> Error {
+fn violated(violation: ProtocolViolation) -> Error {
     Error::Corrupt(violation.to_string())
 }
 

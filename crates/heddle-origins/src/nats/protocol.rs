@@ -16,7 +16,7 @@ pub(crate) const PAYLOAD_BYTES_MAX: usize = 8 << 20;
 pub(crate) enum ServerOp {
     /// In JSON.
     Info(Bytes),
-    Message {
+    NatsMessage {
         subscription: u64,
         subject: String,
         reply: Option<String>,
@@ -32,14 +32,15 @@ pub(crate) enum ServerOp {
 /// It does not speak NATS, or wants more room than it may have. The connection is of no use any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server does not speak NATS: {0}")]
-pub(crate) struct Violation(pub(crate) &'static str);
+pub(crate) struct ProtocolViolation(pub(crate) &'static str);
 
 /// Takes the next whole thing out of what was received; nothing while it is not whole.
-pub(crate) fn decode(received: &mut BytesMut) -> Result<Option<ServerOp>, Violation> {
+pub(crate) fn decode(received: &mut BytesMut) -> Result<Option<ServerOp>, ProtocolViolation> {
     let Some(end) = line_end(received)? else {
         return Ok(None);
     };
-    let line = std::str::from_utf8(&received[..end]).map_err(|_| Violation("a line is no text"))?;
+    let line = std::str::from_utf8(&received[..end])
+        .map_err(|_| ProtocolViolation("a line is no text"))?;
     let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     let rest = rest.trim();
     let op = match word.to_ascii_uppercase().as_str() {
@@ -50,19 +51,19 @@ pub(crate) fn decode(received: &mut BytesMut) -> Result<Option<ServerOp>, Violat
         "PONG" => ServerOp::Pong,
         "+OK" => ServerOp::Ok,
         "-ERR" => ServerOp::Error(rest.trim_matches('\'').to_owned()),
-        _ => return Err(Violation("an unknown word")),
+        _ => return Err(ProtocolViolation("an unknown word")),
     };
     received.advance(end + 2);
     Ok(Some(op))
 }
 
 /// Where the first line ends, in front of its `\r\n`.
-fn line_end(received: &[u8]) -> Result<Option<usize>, Violation> {
+fn line_end(received: &[u8]) -> Result<Option<usize>, ProtocolViolation> {
     let looked_at = &received[..received.len().min(LINE_BYTES_MAX)];
     match looked_at.iter().position(|byte| *byte == b'\n') {
         Some(end) if end > 0 && looked_at[end - 1] == b'\r' => Ok(Some(end - 1)),
-        Some(_) => Err(Violation("a line ends without a carriage return")),
-        None if looked_at.len() == LINE_BYTES_MAX => Err(Violation("a line is too long")),
+        Some(_) => Err(ProtocolViolation("a line ends without a carriage return")),
+        None if looked_at.len() == LINE_BYTES_MAX => Err(ProtocolViolation("a line is too long")),
         None => Ok(None),
     }
 }
@@ -72,15 +73,15 @@ fn message(
     received: &mut BytesMut,
     end: usize,
     has_headers: bool,
-) -> Result<Option<ServerOp>, Violation> {
-    const SHAPE: Violation = Violation("a message has the wrong fields");
+) -> Result<Option<ServerOp>, ProtocolViolation> {
+    const SHAPE: ProtocolViolation = ProtocolViolation("a message has the wrong fields");
     let line = std::str::from_utf8(&received[..end]).map_err(|_| SHAPE)?;
     let mut fields: Vec<&str> = line.split_ascii_whitespace().skip(1).take(6).collect();
     let size = |text: Option<&str>| text.and_then(number).ok_or(SHAPE);
     let payload_bytes = size(fields.pop())?;
     let header_bytes = if has_headers { size(fields.pop())? } else { 0 };
     if payload_bytes > PAYLOAD_BYTES_MAX || header_bytes > payload_bytes {
-        return Err(Violation("a message is larger than it may be"));
+        return Err(ProtocolViolation("a message is larger than it may be"));
     }
     let (subject, subscription, reply) = match fields[..] {
         [subject, subscription] => (subject, subscription, None),
@@ -95,7 +96,7 @@ fn message(
         return Ok(None);
     }
     if received[whole - 2..whole] != *b"\r\n" {
-        return Err(Violation("a message is not as long as it says"));
+        return Err(ProtocolViolation("a message is not as long as it says"));
     }
     let (subject, reply) = (subject.to_owned(), reply.map(str::to_owned));
     received.advance(end + 2);
@@ -104,11 +105,11 @@ fn message(
     received.advance(payload_bytes + 2);
     let headers = payload.split_to(header_bytes);
     let headers = if has_headers {
-        Headers::decode(&headers).ok_or(Violation("headers are not what they should be"))?
+        Headers::decode(&headers).ok_or(ProtocolViolation("headers are not what they should be"))?
     } else {
         Headers::default()
     };
-    Ok(Some(ServerOp::Message {
+    Ok(Some(ServerOp::NatsMessage {
         subscription,
         subject,
         reply,

@@ -1,6 +1,6 @@
 //! For the fuzzer: any bytes, taken for what a NATS Streaming server says.
 
-use super::messages::{ConnectResponse, Delivery, SubscriptionResponse, error_of};
+use super::messages::{ConnectResponse, StreamedEvent, SubscriptionResponse, error_of};
 use super::monitor::{Channelz, counted};
 use super::reader;
 use crate::origin::Error;
@@ -13,7 +13,7 @@ pub fn message(soup: &[u8]) {
     drop(ConnectResponse::decode(soup));
     drop(SubscriptionResponse::decode(soup));
     drop(error_of(soup));
-    if let Ok(delivery) = Delivery::decode(soup) {
+    if let Ok(delivery) = StreamedEvent::decode(soup) {
         assert_ne!(delivery.sequence, 0);
     }
     match reader::event(soup) {

@@ -145,7 +145,7 @@ pub(crate) fn error_of(bytes: &[u8]) -> Result<String, Malformed> {
 
 /// An event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Delivery<'b> {
+pub(crate) struct StreamedEvent<'b> {
     pub(crate) sequence: u64,
     pub(super) subject: String,
     pub(super) data: &'b [u8],
@@ -155,7 +155,7 @@ pub(crate) struct Delivery<'b> {
     crc32: Option<u32>,
 }
 
-impl<'b> Delivery<'b> {
+impl<'b> StreamedEvent<'b> {
     /// # Errors
     /// Also when the checksum, which servers may add, is of something else.
     pub(crate) fn decode(bytes: &'b [u8]) -> Result<Self, Malformed> {
@@ -227,7 +227,7 @@ mod tests {
             .number(7, 3)
             .number(10, 0xcbf4_3926)
             .finish();
-        let delivery = Delivery::decode(&bytes).unwrap();
+        let delivery = StreamedEvent::decode(&bytes).unwrap();
         assert_eq!((delivery.sequence, delivery.at), (7, 1_500_000_000));
         assert_eq!(
             (delivery.subject.as_str(), delivery.data),
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn what_is_no_event_is_refused() {
         let check = |writer: Writer, why| {
-            assert_eq!(Delivery::decode(&writer.finish()), Err(Malformed(why)));
+            assert_eq!(StreamedEvent::decode(&writer.finish()), Err(Malformed(why)));
         };
         let event = || Writer::default().number(1, 7);
         check(Writer::default(), "an event has no sequence");

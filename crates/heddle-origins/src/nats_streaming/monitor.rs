@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::united;
 use crate::counters::{AckFloor, Channel, Subscription, SubscriptionId};
-use crate::nats::Deps;
+use crate::nats::NatsDeps;
 use crate::origin::Error;
 
 /// The longest answer.
@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 3;
 
 #[derive(Debug)]
 pub(super) struct Monitor {
-    deps: Deps,
+    deps: NatsDeps,
     place: Place,
     cluster: String,
 }
@@ -73,7 +73,7 @@ struct Subscriptionz {
 }
 
 impl Monitor {
-    pub(super) fn new(deps: &Deps, place: &Place, cluster: &str) -> Self {
+    pub(super) fn new(deps: &NatsDeps, place: &Place, cluster: &str) -> Self {
         let mut deps = deps.clone();
         deps.tasks = deps.tasks.child("monitoring");
         Self {

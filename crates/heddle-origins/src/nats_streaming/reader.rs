@@ -12,12 +12,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::messages::Delivery;
+use super::messages::StreamedEvent;
 use super::monitor::Monitor;
-use super::session::Session;
+use super::session::StreamingSession;
 use crate::counters::{Sequence, SubscriptionId};
-use crate::nats::{Inbox, Message};
-use crate::origin::{Answer, Error, Event, Read, Reader};
+use crate::nats::{Inbox, NatsMessage};
+use crate::origin::{Answer, Error, OriginEvent, OriginRead, Reader};
 
 /// How many events may be unacknowledged; halved when there is no room for as many.
 const WINDOW: u64 = 256;
@@ -29,29 +29,29 @@ const STEP: Duration = Duration::from_millis(100);
 const REMEMBERED_MAX: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Handed {
+enum HandedState {
     Out,
     Acknowledged,
 }
 
 #[derive(Debug)]
 pub(super) struct StreamingReader {
-    session: Arc<Session>,
+    session: Arc<StreamingSession>,
     monitor: Arc<Monitor>,
     id: SubscriptionId,
     window: u64,
     open: Option<Open>,
-    handed: BTreeMap<Sequence, Handed>,
+    handed: BTreeMap<Sequence, HandedState>,
     /// How many of these are out.
     out: u64,
     /// Of these, what was not answered yet: whoever stops waiting for an answer finds it in the next.
-    ready: VecDeque<Event>,
+    ready: VecDeque<OriginEvent>,
 }
 
 /// An open subscription. Leaves it when dropped, and the durable with it where it is.
 #[derive(Debug)]
 struct Open {
-    session: Arc<Session>,
+    session: Arc<StreamingSession>,
     channel: String,
     inbox: Inbox,
     acks: String,
@@ -70,7 +70,7 @@ impl Drop for Open {
 
 impl StreamingReader {
     pub(super) async fn begin(
-        session: Arc<Session>,
+        session: Arc<StreamingSession>,
         monitor: Arc<Monitor>,
         id: SubscriptionId,
     ) -> Result<Self, Error> {
@@ -109,7 +109,7 @@ impl StreamingReader {
             for (sequence, _) in self
                 .handed
                 .iter()
-                .filter(|(_, h)| **h == Handed::Acknowledged)
+                .filter(|(_, h)| **h == HandedState::Acknowledged)
             {
                 let acknowledging = self.session.acknowledge(&acks, &self.id.channel, *sequence);
                 acknowledging.await?;
@@ -126,7 +126,7 @@ impl StreamingReader {
         Ok(self.open.as_mut().expect("it was opened just now"))
     }
 
-    async fn read_some(&mut self, events_max: usize) -> Result<Read, Error> {
+    async fn read_some(&mut self, events_max: usize) -> Result<OriginRead, Error> {
         let deps = self.session.client().deps().clone();
         let began = deps.clock.monotonic();
         while self.ready.is_empty() {
@@ -136,7 +136,7 @@ impl StreamingReader {
                 Ok(None) => self.begin_anew().await?,
                 Err(_) => {
                     if self.is_end().await? {
-                        return Ok(Read::End);
+                        return Ok(OriginRead::End);
                     }
                 }
             }
@@ -152,7 +152,7 @@ impl StreamingReader {
             self.take(&message).await?;
         }
         let count = self.ready.len().min(events_max);
-        Ok(Read::Events(self.ready.drain(..count).collect()))
+        Ok(OriginRead::Events(self.ready.drain(..count).collect()))
     }
 
     /// Something may have got lost: because the connection broke, or because there was no room for it.
@@ -171,11 +171,11 @@ impl StreamingReader {
     }
 
     /// Makes the event in a message ready, unless it was handed out already.
-    async fn take(&mut self, message: &Message) -> Result<(), Error> {
+    async fn take(&mut self, message: &NatsMessage) -> Result<(), Error> {
         let event = event(&message.payload)?;
         match self.handed.get(&event.sequence) {
-            Some(Handed::Out) => {}
-            Some(Handed::Acknowledged) => {
+            Some(HandedState::Out) => {}
+            Some(HandedState::Acknowledged) => {
                 if let Some(open) = &self.open {
                     let (acks, channel) = (&open.acks, &self.id.channel);
                     let acknowledging = self.session.acknowledge(acks, channel, event.sequence);
@@ -183,7 +183,7 @@ impl StreamingReader {
                 }
             }
             None => {
-                self.handed.insert(event.sequence, Handed::Out);
+                self.handed.insert(event.sequence, HandedState::Out);
                 self.out += 1;
                 self.ready.push_back(event);
             }
@@ -212,8 +212,8 @@ impl StreamingReader {
             }
         }
         for sequence in sequences {
-            let was = self.handed.insert(*sequence, Handed::Acknowledged);
-            self.out -= u64::from(was == Some(Handed::Out));
+            let was = self.handed.insert(*sequence, HandedState::Acknowledged);
+            self.out -= u64::from(was == Some(HandedState::Out));
         }
         self.forget();
         let channel = self.id.channel.clone();
@@ -230,7 +230,7 @@ impl StreamingReader {
             let mut acknowledged = self
                 .handed
                 .iter()
-                .filter(|(_, handed)| **handed == Handed::Acknowledged);
+                .filter(|(_, handed)| **handed == HandedState::Acknowledged);
             let Some(oldest) = acknowledged.next().map(|(sequence, _)| *sequence) else {
                 return;
             };
@@ -253,12 +253,12 @@ impl StreamingReader {
             )));
         }
         drop(self);
-        Session::close(session).await
+        StreamingSession::close(session).await
     }
 }
 
 impl Reader for StreamingReader {
-    fn read(&mut self, events_max: usize) -> Answer<'_, Read> {
+    fn read(&mut self, events_max: usize) -> Answer<'_, OriginRead> {
         Box::pin(self.read_some(events_max.max(1)))
     }
 
@@ -272,13 +272,13 @@ impl Reader for StreamingReader {
 }
 
 /// The event in what the server sent.
-pub(super) fn event(payload: &[u8]) -> Result<Event, Error> {
+pub(super) fn event(payload: &[u8]) -> Result<OriginEvent, Error> {
     let corrupt =
         |why: &dyn std::fmt::Display| Error::Corrupt(format!("an event cannot be read: {why}"));
-    let delivery = Delivery::decode(payload).map_err(|malformed| corrupt(&malformed))?;
+    let delivery = StreamedEvent::decode(payload).map_err(|malformed| corrupt(&malformed))?;
     let at =
         Timestamp::from_nanosecond(i128::from(delivery.at)).map_err(|error| corrupt(&error))?;
-    Ok(Event {
+    Ok(OriginEvent {
         sequence: delivery.sequence,
         at,
         data: Bytes::copy_from_slice(delivery.data),

@@ -13,7 +13,7 @@ use super::messages::{
 };
 use crate::counters::{Sequence, SubscriptionId};
 use crate::nats::protocol::is_subject;
-use crate::nats::{Client, Inbox};
+use crate::nats::{Inbox, NatsClient};
 use crate::origin::Error;
 
 /// How often we say that we are there, and how often in vain before the session counts as lost. The server may choose
@@ -34,26 +34,26 @@ const TAKEN: [&str; 2] = ["clientID already registered", "client has been regist
 const DUPLICATE: &str = "duplicate durable";
 
 #[derive(Debug)]
-pub(super) struct Session {
-    client: Client,
+pub(super) struct StreamingSession {
+    client: NatsClient,
     id: String,
     places: ConnectResponse,
     tasks: Tasks,
     is_lost: Arc<AtomicBool>,
 }
 
-impl Drop for Session {
+impl Drop for StreamingSession {
     fn drop(&mut self) {
         self.tasks.cancel();
     }
 }
 
-impl Session {
+impl StreamingSession {
     /// Connects under a name.
     ///
     /// # Errors
     /// `Conflict` when somebody answers to the name already.
-    pub(super) async fn open(client: &Client, cluster: &str, id: &str) -> Result<Self, Error> {
+    pub(super) async fn open(client: &NatsClient, cluster: &str, id: &str) -> Result<Self, Error> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if id.is_empty() || !id.bytes().all(plain) {
             return Err(Error::Invalid(format!("{id:?} is no client id")));
@@ -116,7 +116,7 @@ impl Session {
         self.is_lost.load(Ordering::Acquire)
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub(super) fn client(&self) -> &NatsClient {
         &self.client
     }
 
@@ -226,7 +226,7 @@ fn refused(what: &str, why: &str) -> Error {
     Error::Unavailable(text)
 }
 
-async fn answer_heartbeats(client: Client, mut inbox: Inbox) {
+async fn answer_heartbeats(client: NatsClient, mut inbox: Inbox) {
     while let Some(heartbeat) = inbox.next().await {
         if let Some(reply) = heartbeat.reply {
             // While the connection is broken nobody hears it, and the server asks again.
@@ -237,7 +237,7 @@ async fn answer_heartbeats(client: Client, mut inbox: Inbox) {
 
 /// Says again and again that we are there.
 struct Pings {
-    client: Client,
+    client: NatsClient,
     clock: Clock,
     pause: Duration,
     subject: String,

@@ -29,12 +29,12 @@ const RECORDING_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Deserialize)]
 struct Recordings {
     format: u64,
-    files: BTreeMap<String, Whole>,
+    files: BTreeMap<String, FileSum>,
 }
 
 /// What a file is as a whole.
 #[derive(Debug, Deserialize)]
-struct Whole {
+struct FileSum {
     lines: usize,
     crc32c: String,
 }
@@ -187,7 +187,7 @@ impl Index {
         vfs: &dyn Vfs,
         dir: &Path,
         name: &str,
-        expected: &Whole,
+        expected: &FileSum,
         damage: &mut Damage,
     ) -> Result<(), Error> {
         let file = match vfs.open(&dir.join(name), Open::existing()) {

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::ranges::Ranges;
 use crate::counters::{Sequence, SubscriptionId};
-use crate::origin::Event;
+use crate::origin::OriginEvent;
 
 #[derive(Deserialize)]
-struct Line<'l> {
+struct RecordedLine<'l> {
     crc32c: String,
     #[serde(borrow)]
     record: &'l RawValue,
@@ -21,7 +21,7 @@ struct Line<'l> {
 
 /// The record in a line, if it is what was written.
 pub(crate) fn decode<'l, T: Deserialize<'l>>(line: &'l [u8]) -> Result<T, String> {
-    let line: Line<'l> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let line: RecordedLine<'l> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let text = line.record.get();
     let found = checksum(text);
     if found != line.crc32c.to_ascii_lowercase() {
@@ -103,7 +103,7 @@ pub(crate) struct EventRecord {
 }
 
 impl EventRecord {
-    pub(super) fn write(channel: &str, event: &Event) -> Value {
+    pub(super) fn write(channel: &str, event: &OriginEvent) -> Value {
         json!({"channel": channel, "sequence": event.sequence, "at": event.at, "subject": event.subject,
                "headers": event.headers, "data": STANDARD.encode(&event.data)})
     }
@@ -113,9 +113,9 @@ impl EventRecord {
         decoded.map_err(|error| format!("its data is not in base 64: {error}"))
     }
 
-    pub(super) fn event(self, redelivered: bool) -> Result<Event, String> {
+    pub(super) fn event(self, redelivered: bool) -> Result<OriginEvent, String> {
         let data = Bytes::from(self.data()?);
-        Ok(Event {
+        Ok(OriginEvent {
             sequence: self.sequence,
             at: self.at,
             subject: self.subject.unwrap_or(self.channel),

@@ -16,7 +16,7 @@ use crate::origin::Error;
 pub(super) const PROGRESS: &str = "progress.jsonl";
 
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ReaderProgress {
     known: BTreeMap<SubscriptionId, RecordedSubscription>,
 }
 
@@ -26,7 +26,7 @@ struct ProgressRecord {
     subscription: SubscriptionRecord,
 }
 
-impl Progress {
+impl ReaderProgress {
     pub(super) fn load(&mut self, vfs: &dyn Vfs, dir: &Path) -> Result<(), Error> {
         let bytes = match vfs.read(&dir.join(PROGRESS)) {
             Ok(bytes) => bytes,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Recorded;
 use super::index::{At, Index, RecordedSubscription};
 use crate::counters::{Sequence, SubscriptionId};
-use crate::origin::{Answer, Error, Event, Read, Reader};
+use crate::origin::{Answer, Error, OriginEvent, OriginRead, Reader};
 
 /// What one answer holds: events are read until this is reached.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -45,14 +45,14 @@ impl RecordedReader {
         })
     }
 
-    async fn read_some(&mut self, events_max: usize) -> Result<Read, Error> {
+    async fn read_some(&mut self, events_max: usize) -> Result<OriginRead, Error> {
         if self.left.is_empty() {
-            return Ok(Read::End);
+            return Ok(OriginRead::End);
         }
         let wanted: Vec<_> = self.left.iter().take(events_max.max(1)).copied().collect();
         let (index, sent_before) = (Arc::clone(&self.index), self.sent_before);
         let reading = self.recorded.ask(move |inner| {
-            let mut events: Vec<Event> = Vec::new();
+            let mut events: Vec<OriginEvent> = Vec::new();
             let mut bytes = 0;
             for (sequence, at) in wanted {
                 let record = index.read(&*inner.vfs, &inner.dir, at)?;
@@ -74,7 +74,7 @@ impl RecordedReader {
             let last_sent = &mut self.subscription.last_sent;
             *last_sent = event.sequence.max(*last_sent);
         }
-        Ok(Read::Events(events))
+        Ok(OriginRead::Events(events))
     }
 
     async fn told(&mut self, sequences: &[Sequence]) -> Result<(), Error> {
@@ -105,7 +105,7 @@ impl RecordedReader {
 }
 
 impl Reader for RecordedReader {
-    fn read(&mut self, events_max: usize) -> Answer<'_, Read> {
+    fn read(&mut self, events_max: usize) -> Answer<'_, OriginRead> {
         Box::pin(self.read_some(events_max))
     }
 

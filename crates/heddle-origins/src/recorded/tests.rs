@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::ranges::Ranges;
-use super::writer::{Progress as Told, Writer};
+use super::writer::{RecordedProgress as Told, Writer};
 use super::*;
 use crate::conformance::{self, OldMesh};
 use crate::counters::Sequence;
-use crate::origin::{Event, Read};
+use crate::origin::{OriginEvent, OriginRead};
 
 const DIR: &str = "/recording";
 
@@ -29,8 +29,8 @@ struct Kept {
     last_sent: Sequence,
 }
 
-fn event(sequence: Sequence, data: Bytes) -> Event {
-    Event {
+fn event(sequence: Sequence, data: Bytes) -> OriginEvent {
+    OriginEvent {
         sequence,
         at: Timestamp::from_second(i64::try_from(sequence).unwrap()).unwrap(),
         subject: "sub.ject".to_owned(),
@@ -175,11 +175,11 @@ async fn everything_of_an_event_comes_back() {
     };
     let mut reader = origin.take_over(&subscription.id).await.unwrap();
     let read = reader.read(9).await.unwrap();
-    let expected = [(1, "one"), (3, "three")].map(|(sequence, data)| Event {
+    let expected = [(1, "one"), (3, "three")].map(|(sequence, data)| OriginEvent {
         redelivered: true,
         ..event(sequence, Bytes::from_static(data.as_bytes()))
     });
-    assert_eq!(read, Read::Events(expected.to_vec()));
+    assert_eq!(read, OriginRead::Events(expected.to_vec()));
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn what_is_acknowledged_survives_a_power_loss_and_a_new_reading() {
         1
     );
     let mut reader = origin.take_over(&id).await.unwrap();
-    let Read::Events(events) = reader.read(9).await.unwrap() else {
+    let OriginRead::Events(events) = reader.read(9).await.unwrap() else {
         panic!("one is left");
     };
     assert_eq!(events[0].sequence, 3);
@@ -320,7 +320,7 @@ async fn damage_is_found_again_when_an_event_is_read() {
     );
     let first = reader.read(1).await.unwrap();
     assert!(
-        matches!(first, Read::Events(events) if events[0].sequence == 1),
+        matches!(first, OriginRead::Events(events) if events[0].sequence == 1),
         "what is whole is read"
     );
 }

@@ -13,14 +13,14 @@ use super::limits::LINE_BYTES_MAX;
 use super::line::{EventRecord, SubscriptionRecord, encode};
 use super::ranges::Ranges;
 use crate::counters::{Channel, Sequence, SubscriptionId};
-use crate::origin::{Error, Event};
+use crate::origin::{Error, OriginEvent};
 
 /// Where a file of events ends and the next begins.
 const FILE_BYTES: u64 = 64 << 20;
 
 /// How far a subscription is.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct RecordedProgress {
     pub id: SubscriptionId,
     /// First and last of what is acknowledged.
     pub acknowledged: Vec<(Sequence, Sequence)>,
@@ -73,7 +73,11 @@ impl Writer {
         self.line(OBJECTS, object)
     }
 
-    pub fn channel(&mut self, channel: &Channel, subscriptions: &[Progress]) -> Result<(), Error> {
+    pub fn channel(
+        &mut self,
+        channel: &Channel,
+        subscriptions: &[RecordedProgress],
+    ) -> Result<(), Error> {
         let records = subscriptions.iter().map(|progress| {
             let mut acknowledged = Ranges::default();
             for (first, last) in &progress.acknowledged {
@@ -88,7 +92,7 @@ impl Writer {
     }
 
     /// Those of one channel in order.
-    pub fn event(&mut self, channel: &str, event: &Event) -> Result<(), Error> {
+    pub fn event(&mut self, channel: &str, event: &OriginEvent) -> Result<(), Error> {
         let name = |number: u32| format!("{EVENTS}{number:06}.jsonl");
         let current = self.files.get(&name(self.event_files));
         if current.is_some_and(|file| file.bytes >= FILE_BYTES) {

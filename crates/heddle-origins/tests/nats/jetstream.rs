@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use heddle_origins::conformance::{self, OldMesh};
 use heddle_origins::jetstream::{JetStream, Settings};
-use heddle_origins::{Credentials, Error, Hold, Origin, Read, Sequence, SubscriptionId};
+use heddle_origins::{Credentials, Error, FenceHold, Origin, OriginRead, Sequence, SubscriptionId};
 use heddle_rt::Clock;
 use heddle_rt::net::trust::Roots;
 use serde_json::json;
@@ -240,7 +240,7 @@ async fn a_fence_is_lifted_by_whoever_finds_it_and_filters_stay() {
     old.publish_many("orders", "orders.gone", &[b"two"])
         .unwrap();
     let fence = old.origin().fence("orders").await.unwrap();
-    assert_eq!((fence.hold, fence.high_water), (Hold::Everybody, 2));
+    assert_eq!((fence.hold, fence.high_water), (FenceHold::Everybody, 2));
     old.publish_many("orders", "orders.created", &[b"three"])
         .unwrap_err();
     // As after a crash: another one knows nothing of the fence but what it finds.
@@ -251,7 +251,7 @@ async fn a_fence_is_lifted_by_whoever_finds_it_and_filters_stay() {
     old.publish_many("orders", "orders.created", &[b"four"])
         .unwrap();
     let mut reader = origin.take_over(&subscriptions[0].id).await.unwrap();
-    let Read::Events(events) = reader.read(9).await.unwrap() else {
+    let OriginRead::Events(events) = reader.read(9).await.unwrap() else {
         panic!("there are two");
     };
     let read: Vec<_> = events
@@ -277,8 +277,8 @@ async fn readers_go_on_when_the_server_was_killed_in_between() {
         let mut kills = 0;
         loop {
             match reader.read(10).await {
-                Ok(Read::End) => break,
-                Ok(Read::Events(events)) => {
+                Ok(OriginRead::End) => break,
+                Ok(OriginRead::Events(events)) => {
                     let sequences: Vec<Sequence> =
                         events.iter().map(|event| event.sequence).collect();
                     read.extend(&sequences);

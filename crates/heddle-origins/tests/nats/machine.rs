@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use heddle_origins::{Credentials, Deps, Patience, Server};
+use heddle_origins::{Credentials, NatsDeps, NatsServer, NatsTimeouts};
 use heddle_rt::net::dial::{Network, Place};
 use heddle_rt::net::egress::Egress;
 use heddle_rt::{Chance, Clock, Tasks};
@@ -94,8 +94,8 @@ impl Machine {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn server(&self) -> Server {
-        Server {
+    pub(crate) fn server(&self) -> NatsServer {
+        NatsServer {
             place: place(self.port),
             credentials: Credentials::Nobody,
         }
@@ -116,13 +116,13 @@ pub(crate) fn place(port: u16) -> Place {
     }
 }
 
-pub(crate) fn deps() -> Deps {
+pub(crate) fn deps() -> NatsDeps {
     let clock = Clock::system();
-    Deps {
+    NatsDeps {
         tasks: Tasks::new("test"),
         chance: Chance::system(),
         connect: Arc::new(Network::new(clock.clone(), Egress::ANYWHERE)),
-        patience: Patience::default(),
+        patience: NatsTimeouts::default(),
         clock,
     }
 }

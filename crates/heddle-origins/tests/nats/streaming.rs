@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use heddle_origins::conformance::{self, OldMesh};
 use heddle_origins::nats_streaming::{NatsStreaming, Settings};
-use heddle_origins::{Error, Hold, Origin, Read, Sequence, SubscriptionId};
+use heddle_origins::{Error, FenceHold, Origin, OriginRead, Sequence, SubscriptionId};
 use heddle_rt::Clock;
 use serde_json::{Value, json};
 
@@ -209,7 +209,7 @@ async fn a_fence_keeps_the_names_of_publishers_and_counts_everybody_else() {
     old.publish_as(PUBLISHER, "orders", b"one").unwrap();
     let origin = old.origin();
     let fence = origin.fence("orders").await.unwrap();
-    assert_eq!(fence.hold, Hold::Named);
+    assert_eq!(fence.hold, FenceHold::Named);
     let refused = old.publish_as(PUBLISHER, "orders", b"two").unwrap_err();
     assert!(refused.contains("clientID already registered"), "{refused}");
     old.publish_as("rogue", "orders", b"three").unwrap();
@@ -243,8 +243,8 @@ async fn readers_go_on_when_the_server_was_killed_in_between() {
     let mut kills = 0;
     loop {
         match reader.read(10).await {
-            Ok(Read::End) => break,
-            Ok(Read::Events(events)) => {
+            Ok(OriginRead::End) => break,
+            Ok(OriginRead::Events(events)) => {
                 let sequences: Vec<Sequence> = events.iter().map(|event| event.sequence).collect();
                 read.extend(sequences.clone());
                 while let Err(error) = reader.acknowledge(&sequences).await {
@@ -289,13 +289,17 @@ async fn durables_of_one_client_are_read_side_by_side() {
     let mut orders = origin.take_over(&id("orders")).await.unwrap();
     let mut returns = origin.take_over(&id("returns")).await.unwrap();
     for reader in [&mut orders, &mut returns] {
-        assert!(matches!(reader.read(9).await, Ok(Read::Events(_))));
+        assert!(matches!(reader.read(9).await, Ok(OriginRead::Events(_))));
         reader.acknowledge(&[1]).await.unwrap();
     }
     let twice = origin.take_over(&id("orders")).await.map(drop);
     assert!(matches!(twice, Err(Error::Conflict(_))), "{twice:?}");
     orders.release().await.unwrap();
-    assert_eq!(returns.read(9).await, Ok(Read::End), "the other goes on");
+    assert_eq!(
+        returns.read(9).await,
+        Ok(OriginRead::End),
+        "the other goes on"
+    );
     returns.acknowledge(&[2]).await.unwrap();
     returns.release().await.unwrap();
     let of_orders = origin.subscriptions("orders").await.unwrap();
@@ -314,7 +318,7 @@ async fn large_events_in_a_great_number_arrive_within_the_room_there_is() {
     let origin = old.origin();
     let mut reader = origin.take_over(&id("large")).await.unwrap();
     let mut next = 1;
-    while let Read::Events(events) = reader.read(3).await.unwrap() {
+    while let OriginRead::Events(events) = reader.read(3).await.unwrap() {
         for event in events {
             assert_eq!((event.sequence, event.data.len()), (next, large.len()));
             reader.acknowledge(&[next]).await.unwrap();

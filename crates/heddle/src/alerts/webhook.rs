@@ -68,7 +68,7 @@ pub(crate) struct AlertWebhook {
 }
 
 /// What came of sending.
-enum Sent {
+enum NoticeOutcome {
     Taken,
     /// It would be refused again.
     Refused(StatusCode),
@@ -141,11 +141,11 @@ impl AlertWebhook {
                 return;
             }
             match self.send(&notice).await {
-                Sent::Taken => self.failing = false,
-                Sent::Refused(status) => {
+                NoticeOutcome::Taken => self.failing = false,
+                NoticeOutcome::Refused(status) => {
                     tracing::warn!(%status, alert = notice.alert.name, "an alert was refused and is not told again");
                 }
-                Sent::Failed(reason) => {
+                NoticeOutcome::Failed(reason) => {
                     if !std::mem::replace(&mut self.failing, true) {
                         tracing::warn!(
                             reason,
@@ -173,11 +173,11 @@ impl AlertWebhook {
         }
     }
 
-    async fn send(&self, notice: &AlertNotice) -> Sent {
+    async fn send(&self, notice: &AlertNotice) -> NoticeOutcome {
         match self.clock.timeout(TIMEOUT, self.post(notice)).await {
             Ok(Ok(status)) => judge(status),
-            Ok(Err(error)) => Sent::Failed(format!("{error:#}")),
-            Err(late) => Sent::Failed(format!("no answer within {:?}", late.0)),
+            Ok(Err(error)) => NoticeOutcome::Failed(format!("{error:#}")),
+            Err(late) => NoticeOutcome::Failed(format!("no answer within {:?}", late.0)),
         }
     }
 
@@ -193,11 +193,11 @@ impl AlertWebhook {
 }
 
 /// What an answer means. What is wrong with the event stays wrong; everything else may be mended.
-fn judge(status: StatusCode) -> Sent {
+fn judge(status: StatusCode) -> NoticeOutcome {
     match status.as_u16() {
-        200..=299 => Sent::Taken,
-        400 | 413 | 415 | 422 => Sent::Refused(status),
-        _ => Sent::Failed(format!("it was answered {status}")),
+        200..=299 => NoticeOutcome::Taken,
+        400 | 413 | 415 | 422 => NoticeOutcome::Refused(status),
+        _ => NoticeOutcome::Failed(format!("it was answered {status}")),
     }
 }
 
@@ -223,9 +223,9 @@ mod tests {
             (503, "failed"),
         ] {
             let found = match judge(StatusCode::from_u16(status).unwrap()) {
-                Sent::Taken => "taken",
-                Sent::Refused(_) => "refused",
-                Sent::Failed(_) => "failed",
+                NoticeOutcome::Taken => "taken",
+                NoticeOutcome::Refused(_) => "refused",
+                NoticeOutcome::Failed(_) => "failed",
             };
             assert_eq!(found, expected, "{status}");
         }

@@ -40,7 +40,7 @@ pub(super) struct Args {
 
     /// What has a row
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
-    by: By,
+    by: DelayRowsArg,
 
     /// From when on, such as 15m, 2h, 3d or 2026-05-01T12:00:00Z
     #[arg(long, default_value = "1h", value_name = "TIME")]
@@ -52,7 +52,7 @@ pub(super) struct Args {
 
     /// Which delay stands for many: the one that half of them do not exceed, the one that 95 of 100 do not, or the longest
     #[arg(long, value_enum, default_value_t, value_name = "SHARE")]
-    of: Of,
+    of: DelayMeasureArg,
 
     /// Pieces that the time is cut into
     #[arg(long, default_value_t = 60, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=240))]
@@ -71,7 +71,7 @@ pub(super) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum By {
+enum DelayRowsArg {
     #[default]
     Trigger,
     Application,
@@ -79,29 +79,29 @@ enum By {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Of {
+enum DelayMeasureArg {
     P50,
     #[default]
     P95,
     Max,
 }
 
-impl From<By> for DelayRows {
-    fn from(by: By) -> Self {
+impl From<DelayRowsArg> for DelayRows {
+    fn from(by: DelayRowsArg) -> Self {
         match by {
-            By::Trigger => Self::Trigger,
-            By::Application => Self::Application,
-            By::Type => Self::Type,
+            DelayRowsArg::Trigger => Self::Trigger,
+            DelayRowsArg::Application => Self::Application,
+            DelayRowsArg::Type => Self::Type,
         }
     }
 }
 
-impl From<Of> for DelayMeasure {
-    fn from(of: Of) -> Self {
+impl From<DelayMeasureArg> for DelayMeasure {
+    fn from(of: DelayMeasureArg) -> Self {
         match of {
-            Of::P50 => Self::P50,
-            Of::P95 => Self::P95,
-            Of::Max => Self::Max,
+            DelayMeasureArg::P50 => Self::P50,
+            DelayMeasureArg::P95 => Self::P95,
+            DelayMeasureArg::Max => Self::Max,
         }
     }
 }

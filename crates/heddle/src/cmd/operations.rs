@@ -134,9 +134,9 @@ pub(super) async fn follow(
 ) -> anyhow::Result<()> {
     let id = operation.id.clone();
     if !how.detach {
+        let stop = format!("heddle {} stop {id}", how.of.word());
         ctx.terminal.note(&format!(
-            "operation {id}; it goes on if this command is interrupted, and ends with `heddle {} stop {id}`",
-            how.of.word()
+            "operation {id}; it goes on if this command is interrupted, and ends with `{stop}`"
         ));
         while operation.state == BulkState::Running {
             ctx.world.clock.sleep(LOOK_EVERY).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::promql::{Expression, Operator, SeriesSelector};
+use super::promql::{PromExpression, PromOperator, SeriesSelector};
 use super::series::{Labels, SeriesStore};
 
 /// A number, or one for each of several label sets.
@@ -23,17 +23,17 @@ impl Value {
 }
 
 /// What it is now.
-pub(super) fn evaluate(expression: &Expression, series: &SeriesStore, now: Duration) -> Value {
+pub(super) fn evaluate(expression: &PromExpression, series: &SeriesStore, now: Duration) -> Value {
     match expression {
-        Expression::Number(number) => Value::Scalar(*number),
-        Expression::Instant(selector) => Value::Vector(series.instant(selector, now)),
-        Expression::Rate(selector, range) => {
+        PromExpression::Number(number) => Value::Scalar(*number),
+        PromExpression::Instant(selector) => Value::Vector(series.instant(selector, now)),
+        PromExpression::Rate(selector, range) => {
             Value::Vector(changes(series, selector, *range, now, true))
         }
-        Expression::Delta(selector, range) => {
+        PromExpression::Delta(selector, range) => {
             Value::Vector(changes(series, selector, *range, now, false))
         }
-        Expression::Sum(inner) => {
+        PromExpression::Sum(inner) => {
             let elements = evaluate(inner, series, now).elements();
             let sum = elements.iter().map(|(_, value)| value).sum();
             Value::Vector(match elements.is_empty() {
@@ -41,14 +41,14 @@ pub(super) fn evaluate(expression: &Expression, series: &SeriesStore, now: Durat
                 false => vec![(Labels::new(), sum)],
             })
         }
-        Expression::Absent(selector) => {
+        PromExpression::Absent(selector) => {
             let missing = series.instant(selector, now).is_empty();
             Value::Vector(match missing {
                 true => vec![(labels_of(selector), 1.0)],
                 false => Vec::new(),
             })
         }
-        Expression::Binary(left, operator, right) => {
+        PromExpression::Binary(left, operator, right) => {
             let (left, right) = (evaluate(left, series, now), evaluate(right, series, now));
             combined(left, *operator, right)
         }
@@ -66,7 +66,7 @@ fn labels_of(selector: &SeriesSelector) -> Labels {
         .collect()
 }
 
-fn combined(left: Value, operator: Operator, right: Value) -> Value {
+fn combined(left: Value, operator: PromOperator, right: Value) -> Value {
     let (left, right) = match (left, right) {
         (Value::Scalar(one), Value::Scalar(other)) => {
             return Value::Scalar(computed(one, operator, other).unwrap_or(f64::NAN));
@@ -87,13 +87,13 @@ fn combined(left: Value, operator: Operator, right: Value) -> Value {
     };
     let same = |labels: &Labels| right.iter().find(|(other, _)| other == labels);
     Value::Vector(match operator {
-        Operator::And => {
+        PromOperator::And => {
             let kept = left
                 .into_iter()
                 .filter(|(labels, _)| same(labels).is_some());
             kept.collect()
         }
-        Operator::Or => {
+        PromOperator::Or => {
             let more = right
                 .iter()
                 .filter(|(labels, _)| !left.iter().any(|(known, _)| known == labels));
@@ -113,17 +113,17 @@ fn combined(left: Value, operator: Operator, right: Value) -> Value {
 }
 
 /// What two numbers come to; a comparison that does not hold leaves nothing.
-fn computed(one: f64, operator: Operator, other: f64) -> Option<f64> {
+fn computed(one: f64, operator: PromOperator, other: f64) -> Option<f64> {
     let holds = match operator {
-        Operator::Subtract => return Some(one - other),
-        Operator::Divide => return Some(one / other),
+        PromOperator::Subtract => return Some(one - other),
+        PromOperator::Divide => return Some(one / other),
         #[expect(clippy::float_cmp, reason = "the rule asks whether they are equal")]
-        Operator::Equal => one == other,
-        Operator::Greater => one > other,
-        Operator::GreaterOrEqual => one >= other,
-        Operator::Less => one < other,
+        PromOperator::Equal => one == other,
+        PromOperator::Greater => one > other,
+        PromOperator::GreaterOrEqual => one >= other,
+        PromOperator::Less => one < other,
         // Between sets of labels only.
-        Operator::And | Operator::Or => return None,
+        PromOperator::And | PromOperator::Or => return None,
     };
     holds.then_some(one)
 }

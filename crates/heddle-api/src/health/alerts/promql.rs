@@ -12,7 +12,7 @@ use std::time::Duration;
 const DEPTH_MAX: u32 = 16;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Expression {
+pub(super) enum PromExpression {
     Number(f64),
     Instant(SeriesSelector),
     /// Per second, of a counter.
@@ -21,11 +21,11 @@ pub(super) enum Expression {
     Delta(SeriesSelector, Duration),
     Sum(Box<Self>),
     Absent(SeriesSelector),
-    Binary(Box<Self>, Operator, Box<Self>),
+    Binary(Box<Self>, PromOperator, Box<Self>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum PromOperator {
     Or,
     And,
     Equal,
@@ -60,7 +60,7 @@ pub struct ExpressionFault {
 }
 
 /// Reads an expression.
-pub(super) fn parse(text: &str) -> Result<Expression, ExpressionFault> {
+pub(super) fn parse(text: &str) -> Result<PromExpression, ExpressionFault> {
     let mut reader = Reader { rest: text };
     let read = reader.expression(0, 0);
     reader.space();
@@ -98,7 +98,7 @@ impl SeriesSelector {
     }
 }
 
-impl Expression {
+impl PromExpression {
     /// Every series that it asks for, and how far back.
     pub(super) fn selectors(&self) -> Vec<(&SeriesSelector, Duration)> {
         match self {
@@ -120,15 +120,15 @@ struct Reader<'a> {
 }
 
 /// Operators, the longer before what they begin with, and how tightly they bind.
-const OPERATORS: [(&str, Operator, u8); 8] = [
-    ("or ", Operator::Or, 1),
-    ("and ", Operator::And, 2),
-    ("==", Operator::Equal, 3),
-    (">=", Operator::GreaterOrEqual, 3),
-    (">", Operator::Greater, 3),
-    ("<", Operator::Less, 3),
-    ("-", Operator::Subtract, 4),
-    ("/", Operator::Divide, 5),
+const OPERATORS: [(&str, PromOperator, u8); 8] = [
+    ("or ", PromOperator::Or, 1),
+    ("and ", PromOperator::And, 2),
+    ("==", PromOperator::Equal, 3),
+    (">=", PromOperator::GreaterOrEqual, 3),
+    (">", PromOperator::Greater, 3),
+    ("<", PromOperator::Less, 3),
+    ("-", PromOperator::Subtract, 4),
+    ("/", PromOperator::Divide, 5),
 ];
 
 impl<'a> Reader<'a> {
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Everything that binds tighter than this.
-    fn expression(&mut self, tighter: u8, depth: u32) -> Option<Expression> {
+    fn expression(&mut self, tighter: u8, depth: u32) -> Option<PromExpression> {
         let mut left = self.operand(depth)?;
         loop {
             self.space();
@@ -167,11 +167,11 @@ impl<'a> Reader<'a> {
             };
             self.take(text)?;
             let right = self.expression(*strength, depth)?;
-            left = Expression::Binary(Box::new(left), *operator, Box::new(right));
+            left = PromExpression::Binary(Box::new(left), *operator, Box::new(right));
         }
     }
 
-    fn operand(&mut self, depth: u32) -> Option<Expression> {
+    fn operand(&mut self, depth: u32) -> Option<PromExpression> {
         self.space();
         if depth >= DEPTH_MAX {
             return None;
@@ -189,23 +189,23 @@ impl<'a> Reader<'a> {
         }
         let word = self.word()?;
         if !self.rest.starts_with('(') {
-            return self.selector(word).map(Expression::Instant);
+            return self.selector(word).map(PromExpression::Instant);
         }
         self.take("(")?;
         let called = match word {
-            "sum" => Expression::Sum(Box::new(self.expression(0, depth + 1)?)),
+            "sum" => PromExpression::Sum(Box::new(self.expression(0, depth + 1)?)),
             "rate" | "delta" => {
                 let metric = self.word()?;
                 let selector = self.selector(metric)?;
                 let range = self.range()?;
                 match word {
-                    "rate" => Expression::Rate(selector, range),
-                    _ => Expression::Delta(selector, range),
+                    "rate" => PromExpression::Rate(selector, range),
+                    _ => PromExpression::Delta(selector, range),
                 }
             }
             "absent" => {
                 let metric = self.word()?;
-                Expression::Absent(self.selector(metric)?)
+                PromExpression::Absent(self.selector(metric)?)
             }
             _ => return None,
         };
@@ -213,13 +213,13 @@ impl<'a> Reader<'a> {
         Some(called)
     }
 
-    fn number(&mut self) -> Option<Expression> {
+    fn number(&mut self) -> Option<PromExpression> {
         let end = self
             .rest
             .find(|letter: char| !letter.is_ascii_digit() && letter != '.');
         let (number, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         self.rest = rest;
-        number.parse().ok().map(Expression::Number)
+        number.parse().ok().map(PromExpression::Number)
     }
 
     fn range(&mut self) -> Option<Duration> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::evaluate::evaluate;
 pub use super::promql::ExpressionFault;
-use super::promql::{self, Expression};
+use super::promql::{self, PromExpression};
 use super::series::{self, Labels, SeriesStore};
 use super::{ALERTS, Alert};
 use crate::span;
@@ -30,7 +30,7 @@ pub struct AlertWatch {
 #[derive(Clone, Debug)]
 struct AlertRule {
     alert: &'static Alert,
-    expression: Expression,
+    expression: PromExpression,
     hold: Duration,
     active: BTreeMap<Labels, ActiveAlert>,
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream};
 
 use super::*;
-use crate::nats::{Credentials, Patience};
+use crate::nats::{Credentials, NatsTimeouts};
 
 /// A network on which one server answers, as the test says.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl Peer {
 }
 
 /// What a client is made of, and the other ends of its next connections.
-fn wire(connections: usize) -> (Deps, Server, Vec<Peer>) {
+fn wire(connections: usize) -> (NatsDeps, NatsServer, Vec<Peer>) {
     let wire = Wire::default();
     let mut peers = Vec::new();
     for _ in 0..connections {
@@ -71,14 +71,14 @@ fn wire(connections: usize) -> (Deps, Server, Vec<Peer>) {
         let stream = BufReader::new(theirs);
         peers.push(Peer { stream });
     }
-    let deps = Deps {
+    let deps = NatsDeps {
         tasks: Tasks::new("test"),
         clock: Clock::simulated(Timestamp::UNIX_EPOCH),
         chance: Chance::seeded(1),
         connect: Arc::new(wire),
-        patience: Patience::default(),
+        patience: NatsTimeouts::default(),
     };
-    let server = Server {
+    let server = NatsServer {
         place: Place {
             host: "old".to_owned(),
             port: 4222,
@@ -89,10 +89,10 @@ fn wire(connections: usize) -> (Deps, Server, Vec<Peer>) {
     (deps, server, peers)
 }
 
-async fn connected() -> (Client, Peer) {
+async fn connected() -> (NatsClient, Peer) {
     let (deps, server, mut peers) = wire(1);
     let mut peer = peers.remove(0);
-    let (client, ()) = tokio::join!(Client::connect(&deps, &server), peer.greet());
+    let (client, ()) = tokio::join!(NatsClient::connect(&deps, &server), peer.greet());
     (client.unwrap(), peer)
 }
 
@@ -106,7 +106,7 @@ fn subscription(line: &str) -> (String, String) {
 async fn why_not(say: &'static str) -> Error {
     let (deps, server, mut peers) = wire(1);
     let mut peer = peers.remove(0);
-    let (client, ()) = tokio::join!(Client::connect(&deps, &server), async {
+    let (client, ()) = tokio::join!(NatsClient::connect(&deps, &server), async {
         peer.say(say).await;
     });
     client.unwrap_err()
@@ -155,7 +155,7 @@ async fn nobody_says_who_they_are_in_plain_words_where_tls_was_asked_for() {
         let (deps, mut server, mut peers) = wire(1);
         server.place.tls = Some(heddle_rt::net::trust::Roots::default());
         let mut peer = peers.remove(0);
-        let (client, ()) = tokio::join!(Client::connect(&deps, &server), peer.say(greeting));
+        let (client, ()) = tokio::join!(NatsClient::connect(&deps, &server), peer.say(greeting));
         client.unwrap_err();
         assert_eq!(peer.hear().await, "", "{greeting}");
     }
@@ -165,7 +165,7 @@ async fn nobody_says_who_they_are_in_plain_words_where_tls_was_asked_for() {
 async fn credentials_are_said_and_not_shown() {
     let (deps, server, mut peers) = wire(1);
     let mut peer = peers.remove(0);
-    let (client, said) = tokio::join!(Client::connect(&deps, &server), async {
+    let (client, said) = tokio::join!(NatsClient::connect(&deps, &server), async {
         peer.say("INFO {}\r\n").await;
         let said = peer.hear_until("CONNECT").await;
         peer.say("PONG\r\n").await;
@@ -272,7 +272,7 @@ async fn what_is_not_looked_at_holds_so_many_bytes_and_no_more() {
 async fn a_connection_that_breaks_is_made_again_and_says_so() {
     let (deps, server, mut peers) = wire(2);
     let mut peer = peers.remove(0);
-    let (client, ()) = tokio::join!(Client::connect(&deps, &server), peer.greet());
+    let (client, ()) = tokio::join!(NatsClient::connect(&deps, &server), peer.greet());
     let client = client.unwrap();
     let mut ordered = client.subscribe("ordered", None, 9, true).await.unwrap();
     let mut kept = client.subscribe("kept", None, 9, false).await.unwrap();

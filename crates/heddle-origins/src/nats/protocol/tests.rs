@@ -1,6 +1,6 @@
 use super::*;
 
-fn decoded(text: &str) -> Result<Vec<ServerOp>, Violation> {
+fn decoded(text: &str) -> Result<Vec<ServerOp>, ProtocolViolation> {
     let mut received = BytesMut::from(text.as_bytes());
     let mut all = Vec::new();
     while let Some(op) = decode(&mut received)? {
@@ -10,7 +10,7 @@ fn decoded(text: &str) -> Result<Vec<ServerOp>, Violation> {
 }
 
 fn message(subject: &str, reply: Option<&str>, headers: Headers, payload: &str) -> ServerOp {
-    ServerOp::Message {
+    ServerOp::NatsMessage {
         subscription: 7,
         subject: subject.to_owned(),
         reply: reply.map(str::to_owned),
@@ -78,7 +78,8 @@ fn halves_are_waited_for_and_nothing_is_taken_of_them() {
 
 #[test]
 fn strangers_are_refused_before_anything_is_kept_for_them() {
-    let check = |said: &str, why: &'static str| assert_eq!(decoded(said), Err(Violation(why)));
+    let check =
+        |said: &str, why: &'static str| assert_eq!(decoded(said), Err(ProtocolViolation(why)));
     check("HTTP/1.1 200 OK\r\n", "an unknown word");
     check("PING\n", "a line ends without a carriage return");
     check("\n", "a line ends without a carriage return");

@@ -114,7 +114,7 @@ fn a_category_means_its_members_once() {
 fn an_unknown_word_is_answered_with_what_exists() {
     check(
         "pods",
-        "the server has no resource called `pods`; it has channels, events, namespaces, subscriptions, triggers",
+        "the server has no resource called `pods`; it has channels, events, jobs, namespaces, subscriptions, triggers",
     );
 }
 

@@ -62,11 +62,11 @@ fn a_row_has_a_bar_for_each_piece_of_the_time_and_heartbeats_are_apart() {
     );
     assert_eq!(lines[3][..4], ["TRIGGER", "OVER", "TIME", "P95"]);
     assert_eq!(
-        lines[4][1], "\u{2581}\u{b7}\u{b7}\u{b7}\u{2585}\u{b7}\u{b7}\u{b7}\u{b7}\u{2588}",
+        lines[4][2], "\u{2581}\u{b7}\u{b7}\u{b7}\u{2585}\u{b7}\u{b7}\u{b7}\u{b7}\u{2588}",
         "{text}"
     );
     assert_eq!(
-        lines[4][2..],
+        lines[4][3..],
         ["\u{2265}", "61", "s", "\u{2265}", "61", "s", "2", "3", "0"],
         "{text}"
     );
