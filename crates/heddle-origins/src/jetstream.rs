@@ -2,7 +2,7 @@
 //!
 //! A channel is a stream and a subscription is a durable consumer of it. A stream is fenced by giving its subjects a prefix,
 //! so that the server refuses what is published to the old ones, and whoever finds the prefix knows how to take it away again,
-//! also after a crash. Everything is asked for in JSON over the protocol of [`nats`](crate::nats).
+//! also after a crash. Everything is asked for in JSON over the protocol of `nats`.
 
 mod api;
 mod reader;
