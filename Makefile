@@ -67,7 +67,7 @@ test-kubernetes: ## The same questions and commands to a real kube-apiserver and
 # How long each fuzz target runs.
 FUZZ_SECONDS ?= 60
 # And as a part of everything.
-GATE_FUZZ_SECONDS ?= 20
+GATE_FUZZ_SECONDS ?= 10
 
 .PHONY: fuzz
 fuzz: ## Invented input for everything that reads strangers' bytes or the disk's, FUZZ_SECONDS (60) for each target
