@@ -87,9 +87,13 @@ impl Wire {
         request.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
         let mut request = request.into_bytes();
         request.extend_from_slice(body);
-        stream.write_all(&request).await?;
-        let answer = read(&mut stream).await?;
-        let answer = answer.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        // Who is answered before everything was sent finds the connection closed in the middle, and the answer in it.
+        let sent = stream.write_all(&request).await;
+        let answer = match (read(&mut stream).await, sent) {
+            (Ok(Some(answer)), _) => answer,
+            (_, Err(error)) | (Err(error), _) => return Err(error),
+            (Ok(None), Ok(())) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        };
         if answer.header("connection") != Some("close") {
             self.stream = Some(stream);
         }
