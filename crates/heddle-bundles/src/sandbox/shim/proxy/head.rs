@@ -5,6 +5,8 @@
 
 pub(crate) mod fuzzing;
 
+use std::net::Ipv6Addr;
+
 use http::Uri;
 use http::uri::Authority;
 
@@ -80,14 +82,21 @@ fn host_of(authority: &Authority) -> Result<String, &'static str> {
     if authority.as_str().contains('@') || host.is_empty() {
         return Err("a host is asked for, with its port and nothing else");
     }
-    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
-    Ok(bare.unwrap_or(host).to_owned())
+    let Some(bracketed) = host.strip_prefix('[') else {
+        return Ok(host.to_owned());
+    };
+    let bare = bracketed.strip_suffix(']');
+    let bare = bare.filter(|bare| bare.parse::<Ipv6Addr>().is_ok());
+    bare.map(str::to_owned)
+        .ok_or("between brackets stands an address of IPv6")
 }
 
 /// Whether a header is for the server: not if it is about this connection, or said here already.
 fn is_handed_on(line: &[u8]) -> Result<bool, &'static str> {
     let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-    if name.len() == line.len() || name.is_empty() || name.iter().any(u8::is_ascii_whitespace) {
+    let is_odd = name.is_empty() || name.iter().any(u8::is_ascii_whitespace);
+    // Some servers take a return by itself for the end of a line.
+    if is_odd || name.len() == line.len() || line.iter().any(|byte| b"\r\0".contains(byte)) {
         return Err("a header makes no sense");
     }
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
