@@ -1,8 +1,7 @@
 //! JetStream: consumers that pull and such that are pushed to, with the official client library on the other side.
 
 use std::any::Any;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,8 @@ use heddle_rt::Clock;
 use heddle_rt::net::trust::Roots;
 use serde_json::json;
 
-use super::machine::{Machine, deps, program};
+use super::clients;
+use super::machine::{Machine, deps};
 
 struct OldJetStream {
     machine: Machine,
@@ -100,41 +100,17 @@ impl OldJetStream {
 
     fn client(&self, verb: &str, stream: &str, name: &str, more: &[String]) -> Child {
         let url = self.machine.url();
-        Command::new(program("JETSTREAM_CLIENT"))
-            .args([verb, &url, stream, name])
-            .args(more)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        let first = [verb, &*url, stream, name];
+        let more = more.iter().map(String::as_str);
+        clients::start("JETSTREAM_CLIENT", first.into_iter().chain(more))
     }
 
     fn run(&self, verb: &str, stream: &str, name: &str, more: &[String]) {
-        let done = self
-            .client(verb, stream, name, more)
-            .wait_with_output()
-            .unwrap();
-        assert!(done.status.success(), "{done:?}");
+        clients::finish(self.client(verb, stream, name, more));
     }
 
     fn publish_many(&self, stream: &str, subject: &str, all: &[&[u8]]) -> Result<(), String> {
-        let mut child = self.client("publish", stream, subject, &[]);
-        let mut input = child.stdin.take().unwrap();
-        for data in all {
-            let digits: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
-            writeln!(input, "{digits}").unwrap();
-        }
-        drop(input);
-        let done = child.wait_with_output().unwrap();
-        let said = String::from_utf8(done.stdout).unwrap();
-        if done.status.success()
-            && said.lines().count() == all.len()
-            && said.lines().all(|line| line == "ok")
-        {
-            return Ok(());
-        }
-        Err(said + &String::from_utf8(done.stderr).unwrap())
+        clients::publish(self.client("publish", stream, subject, &[]), all)
     }
 }
 
@@ -144,16 +120,6 @@ fn id(channel: &str) -> SubscriptionId {
         client: None,
         durable: format!("all-{channel}"),
         group: None,
-    }
-}
-
-/// A subscriber at work; it goes when this is dropped.
-struct AtWork(Child, Option<ChildStdin>);
-
-impl Drop for AtWork {
-    fn drop(&mut self) {
-        drop(self.1.take());
-        self.0.wait().unwrap();
     }
 }
 
@@ -207,14 +173,8 @@ impl OldMesh for OldJetStream {
         subscription: &'a SubscriptionId,
     ) -> BoxFuture<'a, Option<Box<dyn Any + Send>>> {
         Box::pin(async move {
-            let mut child =
-                self.client("attach", &subscription.channel, &subscription.durable, &[]);
-            let input = child.stdin.take();
-            let mut said = String::new();
-            let mut output = BufReader::new(child.stdout.take().unwrap());
-            output.read_line(&mut said).unwrap();
-            assert_eq!(said, "attached\n");
-            Some(Box::new(AtWork(child, input)) as Box<dyn Any + Send>)
+            let child = self.client("attach", &subscription.channel, &subscription.durable, &[]);
+            Some(clients::attached(child))
         })
     }
 }

@@ -1,8 +1,7 @@
 //! NATS Streaming: publishers and subscribers with the client library of their time, and a server that is killed.
 
 use std::any::Any;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,8 @@ use heddle_origins::{Error, FenceHold, Origin, OriginRead, Sequence, Subscriptio
 use heddle_rt::Clock;
 use serde_json::{Value, json};
 
-use super::machine::{Machine, deps, place, program};
+use super::clients;
+use super::machine::{Machine, deps, place};
 
 const CLUSTER: &str = "kyma-nats-streaming";
 const READY: &str = "Streaming Server is ready";
@@ -70,14 +70,9 @@ impl OldStreaming {
 
     fn client(&self, verb: &str, client: &str, channel: &str, more: &[String]) -> Child {
         let url = self.machine.url();
-        Command::new(program("NATSS_CLIENT"))
-            .args([verb, &url, CLUSTER, client, channel])
-            .args(more)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        let first = [verb, &*url, CLUSTER, client, channel];
+        let more = more.iter().map(String::as_str);
+        clients::start("NATSS_CLIENT", first.into_iter().chain(more))
     }
 
     fn publish_as(&self, client: &str, channel: &str, data: &[u8]) -> Result<(), String> {
@@ -85,33 +80,14 @@ impl OldStreaming {
     }
 
     fn publish_many(&self, client: &str, channel: &str, all: &[&[u8]]) -> Result<(), String> {
-        let mut child = self.client("publish", client, channel, &[]);
-        let mut input = child.stdin.take().unwrap();
-        for data in all {
-            let digits: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
-            // One that is refused does not read.
-            if writeln!(input, "{digits}").is_err() {
-                break;
-            }
-        }
-        drop(input);
-        let done = child.wait_with_output().unwrap();
-        let said = String::from_utf8(done.stdout).unwrap();
-        if done.status.success()
-            && said.lines().count() == all.len()
-            && said.lines().all(|line| line == "ok")
-        {
-            return Ok(());
-        }
-        Err(said + &String::from_utf8(done.stderr).unwrap())
+        clients::publish(self.client("publish", client, channel, &[]), all)
     }
 
     fn consume_all(&self, id: &SubscriptionId, last: Sequence, acknowledged: &[Sequence]) {
         let mut more = vec![id.durable.clone(), last.to_string()];
         more.extend(acknowledged.iter().map(ToString::to_string));
         let child = self.client("consume", id.client.as_deref().unwrap(), &id.channel, &more);
-        let done = child.wait_with_output().unwrap();
-        assert!(done.status.success(), "{done:?}");
+        clients::finish(child);
     }
 }
 
@@ -121,16 +97,6 @@ fn id(channel: &str) -> SubscriptionId {
         client: Some(DISPATCHER.to_owned()),
         durable: format!("all-{channel}"),
         group: None,
-    }
-}
-
-/// A subscriber at work; it goes when this is dropped.
-struct AtWork(Child, Option<ChildStdin>);
-
-impl Drop for AtWork {
-    fn drop(&mut self) {
-        drop(self.1.take());
-        self.0.wait().unwrap();
     }
 }
 
@@ -182,13 +148,8 @@ impl OldMesh for OldStreaming {
         Box::pin(async move {
             let client = subscription.client.as_deref().unwrap();
             let more = [subscription.durable.clone()];
-            let mut child = self.client("attach", client, &subscription.channel, &more);
-            let input = child.stdin.take();
-            let mut said = String::new();
-            let mut output = BufReader::new(child.stdout.take().unwrap());
-            output.read_line(&mut said).unwrap();
-            assert_eq!(said, "attached\n");
-            Some(Box::new(AtWork(child, input)) as Box<dyn Any + Send>)
+            let child = self.client("attach", client, &subscription.channel, &more);
+            Some(clients::attached(child))
         })
     }
 }
